@@ -1,0 +1,8 @@
+"""`migration-service`: the operators' command. One module a group of commands."""
+
+import click
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def main() -> None:
+    """Migrate customer accounts from suppliers into the platform, and watch how far it is."""

@@ -1,0 +1,112 @@
+"""Every setting, and the only place that reads the environment.
+
+A setting comes from its environment variable; else from `settings.json` in the home folder, which
+`migration-service up` writes so that other commands find its servers; else from its default.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+
+class SettingsError(Exception):
+    """A setting is missing or cannot be read; the message names the variable."""
+
+
+def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the embedded servers keep their data (`MIGRATION_SERVICE_HOME`).
+
+    By default the system's place for a root service and the user's data folder otherwise.
+    """
+    if chosen := environ.get("MIGRATION_SERVICE_HOME"):
+        return Path(chosen).absolute()
+    if os.geteuid() == 0:
+        return Path("/var/lib/migration-service")
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support/migration-service"
+    return Path(environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "migration-service"
+
+
+def _setting(env: str, help_text: str, default: Any = MISSING) -> Any:
+    return field(default=default, metadata={"env": env, "help": help_text})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one process; made once by the composition roots and the commands."""
+
+    home: Path = _setting("MIGRATION_SERVICE_HOME", "Folder of the embedded servers' data.")
+    database_url: str = _setting("DATABASE_URL", "PostgreSQL, as postgresql://user:password@host:port/name.")
+    redis_url: str = _setting("REDIS_URL", "Redis or Valkey, as redis://:password@host:port/0.")
+    secret_key: str = _setting(
+        "MIGRATION_SERVICE_SECRET_KEY", "Signs the tokens; at least 32 characters, the same for all web processes."
+    )
+    process_wait_seconds: float = _setting(
+        "MIGRATION_SERVICE_PROCESS_WAIT_SECONDS",
+        "How long the process endpoint waits for the outcome before it answers 202 or 429.",
+        25.0,
+    )
+    max_body_bytes: int = _setting(
+        "MIGRATION_SERVICE_MAX_BODY_BYTES", "The largest request body that is read; a larger one gets 413.", 8_000_000
+    )
+    token_lifetime_seconds: int = _setting(
+        "MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS", "How long an access token holds.", 3600
+    )
+    refresh_token_lifetime_seconds: int = _setting(
+        "MIGRATION_SERVICE_REFRESH_TOKEN_LIFETIME_SECONDS", "How long a refresh token holds.", 7 * 24 * 3600
+    )
+    database_pool_size: int = _setting(
+        "MIGRATION_SERVICE_DATABASE_POOL_SIZE", "Connections that one web process keeps to PostgreSQL.", 10
+    )
+    broker_visibility_timeout: int = _setting(
+        "MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT",
+        "Seconds after which a message that no worker acknowledged is delivered again.",
+        180,
+    )
+    log_level: str = _setting("MIGRATION_SERVICE_LOG_LEVEL", "DEBUG, INFO, WARNING or ERROR.", "INFO")
+    log_format: str = _setting("MIGRATION_SERVICE_LOG_FORMAT", "json, or text for people.", "json")
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Settings":
+        """Read every setting. Raises SettingsError naming the variable that is missing or wrong."""
+        home = home_folder(environ)
+        values: dict[str, Any] = {"home": home}
+        saved = load_saved_settings(home)
+        for setting in fields(cls):
+            if setting.name == "home":
+                continue
+            env = setting.metadata["env"]
+            text = environ.get(env) or saved.get(env)
+            if text is not None:
+                values[setting.name] = _convert(env, text, setting.type)
+            elif setting.default is MISSING:
+                raise SettingsError(
+                    f"{env} is not set, and no running service was found in {home}. "
+                    "Start one with `migration-service up`, or set the variable."
+                )
+        settings = cls(**values)
+        if len(settings.secret_key) < 32:
+            raise SettingsError("MIGRATION_SERVICE_SECRET_KEY is too short: at least 32 characters.")
+        return settings
+
+
+def load_saved_settings(home: Path) -> dict[str, str]:
+    """What `up` wrote into the home folder, by variable name; empty where it never ran."""
+    try:
+        saved: dict[str, str] = json.loads((home / "settings.json").read_text())
+    except FileNotFoundError:
+        return {}
+    except PermissionError as error:
+        raise SettingsError(f"{home / 'settings.json'} may not be read by this user.") from error
+    return saved
+
+
+def _convert(env: str, text: str, kind: Any) -> Any:
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise SettingsError(f"{env} must be {kind.__name__}, not {text!r}.") from error

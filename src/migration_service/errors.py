@@ -1,0 +1,234 @@
+"""What can go wrong, each with a stable code; the HTTP status is decided in `blueprints.errors`.
+
+ServiceError
+├── InvalidError                      the request cannot be done as it is (400)
+│   ├── RequestFailedValidationError      a body or a parameter has the errors listed
+│   │   ├── AccountFailedValidationError  an account payload has the errors listed
+│   │   └── ParseError                    the body is not JSON
+│   ├── ImportSupplierUnknownError        named in a body: unknown, or another organisation's
+│   ├── ImportSupplierPausedError         nothing new is taken now
+│   ├── ImportSupplierCompleteError       nothing new is taken any more
+│   ├── AccountAlreadyImportedError       carries the account's two numbers
+│   ├── AccountMarkedToSkipError          an operator took it out
+│   ├── AccountImportInProgressError      it is being created at this moment
+│   ├── AccountNotStagedError             process before stage
+│   ├── AccountMissingError               data for an account that was not imported
+│   ├── OperationsTeamNotFoundError
+│   ├── AccountCreationFailedError        the worker could not create it
+│   └── DryRunSucceededError              everything went well, and was rolled back
+├── UnauthenticatedError              no token, or one that does not hold (401)
+├── NotFoundError                     named in a path (404)
+│   ├── ImportSupplierNotFoundError
+│   └── AccountNotFoundError
+├── ConcurrencyLimitReachedError      no slot is free (429)
+├── ThrottledError                    too many failed attempts to obtain a token (429)
+└── ServiceUnavailableError           a part that is needed is away (503)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorItem:
+    """One error of a list (section 7.2): what is wrong, its stable code, and where.
+
+    `attr` is the dot-delimited path to the value at fault, or None where no field is.
+    """
+
+    code: str
+    detail: str
+    attr: str | None = None
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The error object of section 7.2."""
+        return {"detail": self.detail, "code": self.code, "attr": self.attr}
+
+
+class ServiceError(Exception):
+    """An expected failure. `code` is stable; `detail` is for people and may change."""
+
+    code: ClassVar[str] = "error"
+    default_detail: ClassVar[str] = "Something went wrong."
+
+    def __init__(self, detail: str | None = None, *, errors: Sequence[ErrorItem] = ()) -> None:
+        self.detail = detail or self.default_detail
+        self.errors = list(errors) or [ErrorItem(self.code, self.detail)]
+        super().__init__(self.detail)
+
+    def extra_fields(self) -> dict[str, str | None]:
+        """Fields that the body of this error has beside detail, code and errors."""
+        return {}
+
+
+class InvalidError(ServiceError):
+    """The request cannot be done as it is."""
+
+    code = "invalid"
+
+
+class RequestFailedValidationError(InvalidError):
+    """A body or a parameter does not satisfy its rules; `errors` has every error found."""
+
+    code = "request_failed_validation"
+    default_detail = "The request has errors."
+
+
+class AccountFailedValidationError(RequestFailedValidationError):
+    """An account payload does not satisfy its rules; `errors` has every error found."""
+
+    code = "account_failed_validation"
+    default_detail = "The account payload has errors."
+
+
+class ParseError(RequestFailedValidationError):
+    """The body is not JSON that this service reads."""
+
+    code = "parse_error"
+    default_detail = "The body is not valid JSON."
+
+
+class ImportSupplierUnknownError(InvalidError):
+    """A body names an import supplier that is unknown, or another organisation's."""
+
+    code = "import_supplier_not_found"
+    default_detail = "There is no such import supplier."
+
+
+class ImportSupplierPausedError(InvalidError):
+    """The supplier is Paused (section 3.1): more accounts are expected later."""
+
+    code = "import_supplier_paused"
+    default_detail = "The import supplier is paused: nothing is migrated now, try again later."
+
+
+class ImportSupplierCompleteError(InvalidError):
+    """The supplier is Complete (section 3.1): no more accounts are expected."""
+
+    code = "import_supplier_complete"
+    default_detail = "The import supplier is complete: nothing more is migrated."
+
+
+class AccountAlreadyImportedError(InvalidError):
+    """An account exists for the pair; the body carries its two numbers (section 4.3)."""
+
+    code = "account_already_imported"
+    default_detail = "The account has been imported already."
+
+    def __init__(self, external_account_number: str, service_account_number: str) -> None:
+        super().__init__()
+        self.external_account_number = external_account_number
+        self.service_account_number = service_account_number
+
+    def extra_fields(self) -> dict[str, str | None]:
+        """The two numbers that section 4.3 adds to the body."""
+        return {
+            "external_account_number": self.external_account_number,
+            "service_account_number": self.service_account_number,
+        }
+
+
+class AccountMarkedToSkipError(InvalidError):
+    """An operator marked the account to be skipped."""
+
+    code = "account_marked_to_skip"
+    default_detail = "The account is marked to be skipped."
+
+
+class AccountImportInProgressError(InvalidError):
+    """The account is being created at this moment."""
+
+    code = "account_import_in_progress"
+    default_detail = "The account is being created right now."
+
+
+class AccountNotStagedError(InvalidError):
+    """Nothing is staged for the pair."""
+
+    code = "account_not_staged"
+    default_detail = "The account is not staged: stage it before it is processed."
+
+
+class AccountMissingError(InvalidError):
+    """Data was sent for an account that has not been imported (not in a path: 400)."""
+
+    code = "account_not_found"
+    default_detail = "There is no imported account for this supplier and external account number."
+
+
+class OperationsTeamNotFoundError(InvalidError):
+    """The operations team does not exist."""
+
+    code = "operations_team_not_found"
+    default_detail = "There is no operations team of this name."
+
+
+class AccountCreationFailedError(InvalidError):
+    """The worker could not create the account; it is pending again."""
+
+    code = "account_creation_failed"
+    default_detail = "The account could not be created."
+
+
+class DryRunSucceededError(InvalidError):
+    """A dry run went well; everything was rolled back (section 4.3)."""
+
+    code = "dry_run_succeeded"
+    default_detail = "Account would successfully import. Rolled back due to Dry Run."
+
+
+class UnauthenticatedError(ServiceError):
+    """No token was given, or one that does not hold."""
+
+    code = "authentication_failed"
+    default_detail = "The token is not valid."
+
+
+class NotAuthenticatedError(UnauthenticatedError):
+    """No token was given."""
+
+    code = "not_authenticated"
+    default_detail = "No token was given: send one in the Authorization header."
+
+
+class NotFoundError(ServiceError):
+    """What a path names does not exist, or is another organisation's."""
+
+    code = "not_found"
+    default_detail = "There is nothing here."
+
+
+class ImportSupplierNotFoundError(NotFoundError):
+    """A path names an import supplier that is unknown, or another organisation's."""
+
+    code = "import_supplier_not_found"
+    default_detail = "There is no such import supplier."
+
+
+class AccountNotFoundError(NotFoundError):
+    """No account (or no import process) exists for the pair."""
+
+    code = "account_not_found"
+    default_detail = "There is no account for this supplier and external account number."
+
+
+class ConcurrencyLimitReachedError(ServiceError):
+    """Too many accounts are being processed at once (section 8)."""
+
+    code = "concurrency_limit_reached"
+    default_detail = "Too many accounts are being processed at once. Retry after other accounts finish."
+
+
+class ThrottledError(ServiceError):
+    """Too many failed attempts to obtain a token."""
+
+    code = "throttled"
+    default_detail = "Too many failed attempts. Try again later."
+
+
+class ServiceUnavailableError(ServiceError):
+    """A part of the service that this request needs is away; nothing was changed."""
+
+    code = "service_unavailable"
+    default_detail = "The service cannot do this right now; nothing was changed. Try again."

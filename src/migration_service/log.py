@@ -1,0 +1,38 @@
+"""Logging: one JSON object a line for machines, or one readable line for people.
+
+The request id travels in a context variable from the request into every line, and with the message
+into the task that the request caused.
+"""
+
+import logging
+import sys
+from contextvars import ContextVar
+
+from pythonjsonlogger.json import JsonFormatter
+
+#: The id of the request (or of the task's request) that is being worked on.
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+
+
+class _RequestIdFilter(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.request_id = request_id.get()
+        return True
+
+
+def configure_logging(level: str, log_format: str) -> None:
+    """Send every log line of this process to standard error, in `log_format` (json or text)."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_RequestIdFilter())
+    if log_format == "json":
+        handler.setFormatter(
+            JsonFormatter(
+                "{levelname}{name}{message}{request_id}",
+                style="{",
+                timestamp=True,
+                rename_fields={"levelname": "level", "name": "logger"},
+            )
+        )
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
