@@ -43,7 +43,8 @@ class Settings:
     database_url: str = _setting("DATABASE_URL", "PostgreSQL, as postgresql://user:password@host:port/name.")
     redis_url: str = _setting("REDIS_URL", "Redis or Valkey, as redis://:password@host:port/0.")
     secret_key: str = _setting(
-        "MIGRATION_SERVICE_SECRET_KEY", "Signs the tokens; at least 32 characters, the same for all web processes."
+        "MIGRATION_SERVICE_SECRET_KEY",
+        "Signs the tokens; at least 32 characters, the same for all web processes.",
     )
     process_wait_seconds: float = _setting(
         "MIGRATION_SERVICE_PROCESS_WAIT_SECONDS",
@@ -51,7 +52,9 @@ class Settings:
         25.0,
     )
     max_body_bytes: int = _setting(
-        "MIGRATION_SERVICE_MAX_BODY_BYTES", "The largest request body that is read; a larger one gets 413.", 8_000_000
+        "MIGRATION_SERVICE_MAX_BODY_BYTES",
+        "The largest request body that is read; a larger one gets 413.",
+        8_000_000,
     )
     token_lifetime_seconds: int = _setting(
         "MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS", "How long an access token holds.", 3600

@@ -3,7 +3,12 @@
 The edge (a view, a task, a command) owns the transaction: `with Session.begin() as session:`.
 """
 
-from sqlalchemy import Engine, MetaData, create_engine
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from sqlalchemy import ARRAY, BigInteger, DateTime, Engine, MetaData, Numeric, Text, create_engine
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 
@@ -30,6 +35,17 @@ class Base(DeclarativeBase):
     """The base of every model; its metadata carries the naming convention of constraints."""
 
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        str: Text,
+        int: BigInteger,
+        datetime: DateTime(timezone=True),
+        # No precision: a NUMERIC of its own keeps every digit that was sent, 12.30 included.
+        Decimal: Numeric,
+        list[str]: ARRAY(Text),
+        list[Decimal]: ARRAY(Numeric),
+        dict[str, Any]: JSONB,
+        list[Any]: JSONB,
+    }
 
 
 def make_engine(database_url: str, *, pool_size: int, max_overflow: int, application_name: str) -> Engine:

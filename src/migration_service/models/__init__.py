@@ -1,1 +1,63 @@
-"""models"""
+"""The tables. `operation` has what the service is run with, `imports` the work, the others accounts.
+
+Every model is imported here, so that `Base.metadata` is complete for whoever imports the package.
+"""
+
+from migration_service.models.account import Account, Customer, UserDetail
+from migration_service.models.imports import AccountImportProcess, Attempt, ImportState, Outcome
+from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction, TransactionPeriod
+from migration_service.models.operation import (
+    ApiKey,
+    ImportSupplier,
+    OperationsTeam,
+    Organisation,
+    ServiceLimit,
+    SupplierStatus,
+)
+from migration_service.models.statement import Statement
+from migration_service.models.supply import (
+    Agreement,
+    BillingConfigurationPeriod,
+    ConfigurationPeriod,
+    CostDetail,
+    EstimatedAnnualVolume,
+    GridOperatorEffectivePeriod,
+    Meter,
+    MeterPoint,
+    MonthlyAdvanceChargeTemplate,
+    Register,
+    SupplyAddress,
+)
+
+__all__ = [
+    "Account",
+    "AccountImportProcess",
+    "Agreement",
+    "ApiKey",
+    "Attempt",
+    "BillingConfigurationPeriod",
+    "ConfigurationPeriod",
+    "CostDetail",
+    "Customer",
+    "EstimatedAnnualVolume",
+    "GridOperatorEffectivePeriod",
+    "ImportState",
+    "ImportSupplier",
+    "Ledger",
+    "LineItem",
+    "Meter",
+    "MeterPoint",
+    "MonthlyAdvanceChargeTemplate",
+    "OperationsTeam",
+    "Organisation",
+    "Outcome",
+    "Register",
+    "ServiceLimit",
+    "Statement",
+    "SupplierStatus",
+    "SupplyAddress",
+    "TaxItem",
+    "Transaction",
+    "TransactionPeriod",
+    "UserDetail",
+]

@@ -1,0 +1,28 @@
+"""What the views share: one set of connections a process, kept on the Flask application."""
+
+from dataclasses import dataclass
+from typing import cast
+
+from flask import current_app
+from redis import Redis
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.config import Settings
+
+_EXTENSION = "migration_service"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The settings and connections of a web process; made by `app.create_app`."""
+
+    settings: Settings
+    #: `with resources().Session.begin() as session:` is a view's transaction.
+    Session: sessionmaker[Session]
+    #: For short commands; its time-outs are about a second, so that a frozen Redis cannot hold a view.
+    redis: Redis
+
+
+def resources() -> Resources:
+    """The resources of the application that serves the current request."""
+    return cast(Resources, current_app.extensions[_EXTENSION])

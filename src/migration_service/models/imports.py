@@ -1,0 +1,107 @@
+"""The unit of migration and its attempts: the queue of record behind the Celery messages."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, LargeBinary, UniqueConstraint, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db import Base
+from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam
+
+
+class ImportState(StrEnum):
+    """Where an account import process is. `services.imports` has the table of its changes."""
+
+    #: Staged; not created yet, or an attempt failed or was rolled back.
+    PENDING = "PENDING"
+    #: An attempt was accepted and is creating the account.
+    IN_PROGRESS = "IN_PROGRESS"
+    #: The account exists.
+    IMPORTED = "IMPORTED"
+    #: An operator took it out.
+    SKIPPED = "SKIPPED"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    #: The account was created.
+    SUCCEEDED = "SUCCEEDED"
+    #: The account would have been created; everything was rolled back.
+    DRY_RUN_SUCCEEDED = "DRY_RUN_SUCCEEDED"
+    #: It could not be created; the attempt says why.
+    FAILED = "FAILED"
+    #: No worker took it in time; it will never run.
+    WITHDRAWN = "WITHDRAWN"
+
+
+class AccountImportProcess(Base):
+    """One supplier's account on its way into the platform (section 2.4); exists once staged."""
+
+    __tablename__ = "account_import_process"
+    __table_args__ = (
+        UniqueConstraint(
+            "import_supplier_id", "external_account_number", name="uq_account_import_process_pair"
+        ),
+        CheckConstraint("state IN ('PENDING', 'IN_PROGRESS', 'IMPORTED', 'SKIPPED')", name="state"),
+        CheckConstraint("(state = 'IN_PROGRESS') = (attempt_id IS NOT NULL)", name="attempt_in_progress"),
+        # The sweep and the slots look at what is in progress: never more rows than there are slots.
+        Index(
+            "ix_account_import_process_in_progress",
+            "dispatched_at",
+            postgresql_where=text("state = 'IN_PROGRESS'"),
+        ),
+        # The payload moves out of the row whatever its size, so that lists and state changes stay small.
+        {"postgresql_with": {"toast_tuple_target": "128"}},
+    )
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
+    external_account_number: Mapped[str]
+    state: Mapped[str] = mapped_column(server_default=ImportState.PENDING)
+    #: The validated payload. None once the retention time of an imported account has passed.
+    payload: Mapped[dict[str, Any] | None]
+    payload_sha256: Mapped[bytes] = mapped_column(LargeBinary)
+    #: The rules and the profile that the payload passed; processing validates again if they changed.
+    rules_version: Mapped[str]
+    profile: Mapped[str]
+    #: What staging found that is not an error: objects of detail, code, attr.
+    warnings: Mapped[list[Any] | None]
+    staged_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: The attempt that may create the account; a message for any other attempt is void.
+    attempt_id: Mapped[UUID | None]
+    #: When a message was last published for the attempt, and how often.
+    dispatched_at: Mapped[datetime | None]
+    tries: Mapped[int] = mapped_column(server_default="0")
+    #: Filled with the account, so that lists need no join.
+    service_account_number: Mapped[str | None]
+    account_created_at: Mapped[datetime | None]
+
+
+class Attempt(Base):
+    """One run of account creation: who asked, and how it ended."""
+
+    __tablename__ = "attempt"
+    __table_args__ = (
+        CheckConstraint("(outcome IS NULL) = (finished_at IS NULL)", name="finished_with_outcome"),
+        CheckConstraint(
+            "outcome IN ('SUCCEEDED', 'DRY_RUN_SUCCEEDED', 'FAILED', 'WITHDRAWN')", name="outcome"
+        ),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    account_import_process_id: Mapped[int] = mapped_column(ForeignKey(AccountImportProcess.id), index=True)
+    operations_team_id: Mapped[int] = mapped_column(ForeignKey(OperationsTeam.id))
+    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
+    dry_run: Mapped[bool]
+    request_id: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
+    outcome: Mapped[str | None]
+    service_account_number: Mapped[str | None]
+    error_code: Mapped[str | None]
+    error_detail: Mapped[str | None]
+    errors: Mapped[list[Any] | None]

@@ -1,0 +1,109 @@
+"""Money: ledgers, their transactions, and what a supply charge is made of. Amounts are in euros."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, ForeignKey, UniqueConstraint, func
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.models.account import Account
+from migration_service.models.part import Part, Source, parent_key, value_at
+
+
+class TransactionPeriod(StrEnum):
+    """How a transaction came to its ledger."""
+
+    #: In the payload, in the settlement period that is open.
+    OPEN = "OPEN"
+    #: In the payload, settled already on a historical statement.
+    HISTORICAL = "HISTORICAL"
+    #: Added after the account was created (section 4.9).
+    ADDED = "ADDED"
+
+
+class Ledger(Part):
+    """An account's running balance; credit is positive."""
+
+    __tablename__ = "ledger"
+    __table_args__ = (UniqueConstraint("account_pk", "ledger_code"),)
+    sources = (Source(Account, "ledgers", default=[{"ledger_code": "ENERGY_LEDGER", "ledger_balance": 0}]),)
+
+    account_pk: Mapped[int] = parent_key(Account)
+    ledger_code: Mapped[str]
+    #: EANs of the meter points whose charges go here.
+    identifiers: Mapped[list[str] | None]
+    last_settlement_balance: Mapped[Decimal | None]
+    last_settlement_closing_date: Mapped[date | None]
+    last_settlement_issue_date: Mapped[date | None]
+    #: The balance now: as staged, and moved by each transaction that was added since.
+    ledger_balance: Mapped[Decimal]
+
+
+class Transaction(Part):
+    """A financial transaction (section 2.5)."""
+
+    __tablename__ = "transaction"
+    __table_args__ = (
+        UniqueConstraint("account_pk", "transaction_id"),
+        CheckConstraint("period IN ('OPEN', 'HISTORICAL', 'ADDED')", name="period"),
+    )
+    sources = (
+        Source(
+            Ledger, "transactions_in_open_settlement_period", constants=(("period", TransactionPeriod.OPEN),)
+        ),
+        Source(
+            Ledger, "historical_statement_transactions", constants=(("period", TransactionPeriod.HISTORICAL),)
+        ),
+    )
+
+    ledger_pk: Mapped[int] = parent_key(Ledger)
+    #: The ledger's account: a transaction_id occurs once in an account.
+    account_pk: Mapped[int] = mapped_column(ForeignKey(Account.id), info={"root": True})
+    period: Mapped[str]
+    transaction_id: Mapped[str]
+    transaction_date: Mapped[date]
+    amount: Mapped[Decimal]
+    type: Mapped[str]
+    reason: Mapped[str | None]
+    reference: Mapped[str | None]
+    payment_type: Mapped[str | None]
+    display_note: Mapped[str | None]
+    note: Mapped[str | None]
+    associated_invoice_number: Mapped[str | None]
+    supply_type: Mapped[str | None]
+    product_code: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class LineItem(Part):
+    """One line of a supply charge."""
+
+    __tablename__ = "line_item"
+    sources = (Source(Transaction, "line_items"),)
+
+    transaction_pk: Mapped[int] = parent_key(Transaction)
+    rate_band: Mapped[str]
+    start_date: Mapped[date | None]
+    end_date: Mapped[date | None]
+    number_of_units: Mapped[Decimal | None]
+    price_per_unit: Mapped[Decimal | None]
+    net_amount: Mapped[Decimal]
+    #: The meter readings at the start and at the end of the period.
+    units: Mapped[list[Decimal] | None]
+    ref: Mapped[str | None] = value_at("params", "ref")
+
+
+class TaxItem(Part):
+    """Tax on a supply charge; `vat_on` is the `ref` of the line item that it is on."""
+
+    __tablename__ = "tax_item"
+    sources = (Source(Transaction, "tax_items"),)
+
+    transaction_pk: Mapped[int] = parent_key(Transaction)
+    amount: Mapped[Decimal]
+    tax_type: Mapped[str]
+    rate: Mapped[Decimal | None]
+    unit_type: Mapped[str | None]
+    value_taxed: Mapped[Decimal | None]
+    vat_on: Mapped[str | None] = value_at("params", "vat_on")

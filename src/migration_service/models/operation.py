@@ -1,0 +1,88 @@
+"""Who may do what: organisations and their keys, import suppliers, operations teams, the limit."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, LargeBinary, func
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db import Base
+
+
+class SupplierStatus(StrEnum):
+    """What an import supplier takes (section 3.1)."""
+
+    #: Accepts new accounts for migration.
+    ONGOING = "Ongoing"
+    #: Migration attempts get an error; more accounts are expected later.
+    PAUSED = "Paused"
+    #: Migration attempts get an error; no more accounts are expected.
+    COMPLETE = "Complete"
+
+
+class Organisation(Base):
+    """Owns API keys and import suppliers; sees nothing of another organisation."""
+
+    __tablename__ = "organisation"
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class ApiKey(Base):
+    """A key that tokens are obtained with. Only its hash is kept; the prefix finds it."""
+
+    __tablename__ = "api_key"
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), index=True)
+    prefix: Mapped[str] = mapped_column(unique=True)
+    #: SHA-256 of the key. The key has 256 random bits, so a slow hash would add nothing.
+    key_sha256: Mapped[bytes] = mapped_column(LargeBinary)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+
+
+class ImportSupplier(Base):
+    """Groups migrated accounts and says how they are migrated (section 2.2)."""
+
+    __tablename__ = "import_supplier"
+    __table_args__ = (
+        CheckConstraint("status IN ('Ongoing', 'Paused', 'Complete')", name="status"),
+        CheckConstraint("profile IN ('lenient', 'strict')", name="profile"),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), index=True)
+    code: Mapped[str] = mapped_column(unique=True)
+    status: Mapped[str] = mapped_column(server_default=SupplierStatus.ONGOING)
+    #: Where document paths of payloads start: `<storage bucket>/<configured root>`, no slash at the end.
+    document_root: Mapped[str] = mapped_column(server_default="")
+    profile: Mapped[str] = mapped_column(server_default="lenient")
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class OperationsTeam(Base):
+    """A team that created accounts are linked to; it exists before an account names it."""
+
+    __tablename__ = "operations_team"
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class ServiceLimit(Base):
+    """The concurrency limit (section 8) as operators set it while the service runs: one row."""
+
+    __tablename__ = "service_limit"
+    __table_args__ = (
+        CheckConstraint("id = 1", name="one_row"),
+        CheckConstraint("concurrency_limit > 0", name="positive"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    #: How many accounts are processed at once; None: no limit.
+    concurrency_limit: Mapped[int | None]

@@ -1,0 +1,59 @@
+"""How a payload becomes rows: each model below the account says which part of the payload it holds.
+
+A column takes the value of the same name from its part, so the tables and section 2 of the
+specification name things alike; where the value lies deeper or is made from others, `value_at` and
+`document_location` say so. `services.creation` writes its SQL from nothing but these declarations.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ForeignKey, Identity
+from sqlalchemy.orm import Mapped, MappedColumn, mapped_column
+
+from migration_service.db import Base
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where in its parent's part of the payload the part of a model lies."""
+
+    parent: type[Base]
+    key: str
+    #: One object instead of a list of objects.
+    single: bool = False
+    #: What is taken where the payload has nothing, or an empty list, under the key.
+    default: list[dict[str, Any]] | None = None
+    #: Values of columns that every row of this source gets.
+    constants: tuple[tuple[str, str], ...] = ()
+
+
+class Part(Base):
+    """A model that holds a part of the payload: rows in the payload's order below their parent's row.
+
+    `*_pk` names our own keys; `*_id` is always an identifier that the supplier chose.
+    """
+
+    __abstract__ = True
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True, sort_order=-2)
+    #: Zero-based index in the payload's array.
+    position: Mapped[int] = mapped_column(sort_order=-1)
+
+    #: Where rows come from when an account is created; a model may have several sources.
+    sources: tuple[Source, ...]
+
+
+def parent_key(parent: type[Base]) -> MappedColumn[int]:
+    """The foreign key of a part to its parent's row."""
+    return mapped_column(ForeignKey(f"{parent.__tablename__}.id"), index=True, info={"parent": True})
+
+
+def value_at(*path: str) -> MappedColumn[Any]:
+    """A column whose value lies at `path` in the part instead of under its own name."""
+    return mapped_column(info={"path": path})
+
+
+def document_location(*path: str) -> MappedColumn[Any]:
+    """A column with the resolved location of the document path at `path` (section 2.1)."""
+    return mapped_column(info={"document": path})

@@ -1,0 +1,33 @@
+"""Statements of the time before the migration."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import UniqueConstraint, func
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.models.account import Account
+from migration_service.models.part import Part, Source, document_location, parent_key
+
+
+class Statement(Part):
+    """A bill that the customer got from the supplier, and where its PDF lies."""
+
+    __tablename__ = "statement"
+    __table_args__ = (UniqueConstraint("account_pk", "statement_id"),)
+    sources = (Source(Account, "statements"),)
+
+    account_pk: Mapped[int] = parent_key(Account)
+    statement_id: Mapped[str]
+    #: The invoice number; transactions name it as their associated_invoice_number.
+    number: Mapped[str]
+    issued_date: Mapped[date]
+    bill_period_from_date: Mapped[date]
+    bill_period_to_date: Mapped[date]
+    #: In cents.
+    gross_amount: Mapped[Decimal]
+    statement_path: Mapped[str | None]
+    statement_location: Mapped[str | None] = document_location("statement_path")
+    statement_pdf_context: Mapped[dict[str, Any] | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
