@@ -10,6 +10,7 @@ ServiceError
 │   ├── ImportSupplierCompleteError       nothing new is taken any more
 │   ├── AccountAlreadyImportedError       carries the account's two numbers
 │   ├── AccountMarkedToSkipError          an operator took it out
+│   ├── AccountNotSkippedError            unskip what was not skipped
 │   ├── AccountImportInProgressError      it is being created at this moment
 │   ├── AccountNotStagedError             process before stage
 │   ├── AccountMissingError               data for an account that was not imported
@@ -49,7 +50,7 @@ class ErrorItem:
 class ServiceError(Exception):
     """An expected failure. `code` is stable; `detail` is for people and may change."""
 
-    code: ClassVar[str] = "error"
+    code: str = "error"
     default_detail: ClassVar[str] = "Something went wrong."
 
     def __init__(self, detail: str | None = None, *, errors: Sequence[ErrorItem] = ()) -> None:
@@ -136,6 +137,13 @@ class AccountMarkedToSkipError(InvalidError):
     default_detail = "The account is marked to be skipped."
 
 
+class AccountNotSkippedError(InvalidError):
+    """An account that is not marked to be skipped cannot be unskipped."""
+
+    code = "account_not_skipped"
+    default_detail = "The account is not marked to be skipped."
+
+
 class AccountImportInProgressError(InvalidError):
     """The account is being created at this moment."""
 
@@ -165,10 +173,20 @@ class OperationsTeamNotFoundError(InvalidError):
 
 
 class AccountCreationFailedError(InvalidError):
-    """The worker could not create the account; it is pending again."""
+    """The worker could not create the account; it is pending again.
+
+    `code` is what the worker recorded, where that was an error of its own.
+    """
 
     code = "account_creation_failed"
     default_detail = "The account could not be created."
+
+    def __init__(
+        self, detail: str | None = None, *, code: str | None = None, errors: Sequence[ErrorItem] = ()
+    ) -> None:
+        if code:
+            self.code = code
+        super().__init__(detail, errors=errors)
 
 
 class DryRunSucceededError(InvalidError):
