@@ -46,6 +46,8 @@ class SandboxServer(ThreadingHTTPServer):
 class _SandboxHandler(BaseHTTPRequestHandler):
     server: SandboxServer
     protocol_version = "HTTP/1.1"
+    # Headers and body go in two writes: the second would wait for the first to be acknowledged.
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
@@ -63,7 +65,7 @@ class _SandboxHandler(BaseHTTPRequestHandler):
         if kind not in _TYPES:
             self._answer(404, {"error": "unknown instruction"})
             return
-        _BEHAVIOURS.get(behaviour, _SandboxHandler._refuse)(self, reference, _TYPES[kind])
+        BEHAVIOURS.get(behaviour, _SandboxHandler._refuse)(self, reference, _TYPES[kind])
 
     def _ok(self, reference: str, instruction_type: str, status: str = "ACTIVE") -> None:
         self._answer(
@@ -141,7 +143,8 @@ class _SandboxHandler(BaseHTTPRequestHandler):
         """Nothing: the log of `up` belongs to the service."""
 
 
-_BEHAVIOURS: dict[str, Callable[[_SandboxHandler, str, str], None]] = {
+#: What a reference can ask for, by its second part.
+BEHAVIOURS: dict[str, Callable[[_SandboxHandler, str, str], None]] = {
     "ok": _SandboxHandler._ok,
     "refuse": _SandboxHandler._refuse,
     "expired": _SandboxHandler._expired,

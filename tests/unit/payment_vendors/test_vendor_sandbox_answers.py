@@ -1,5 +1,7 @@
 """The http adapter against the sandbox vendor, which runs as its own process."""
 
+from pathlib import Path
+
 import pytest
 
 from migration_service.errors import (
@@ -11,6 +13,7 @@ from migration_service.errors import (
 from migration_service.payment_vendors.connection import CallLimits
 from migration_service.payment_vendors.factory import make_vendor
 from migration_service.payment_vendors.protocol import PaymentVendor
+from migration_service.payment_vendors.sandbox import BEHAVIOURS
 
 
 @pytest.fixture
@@ -69,3 +72,11 @@ def test_refused_credentials_last(sandbox_url: str, limits: CallLimits, secret: 
     vendor = make_vendor("http", sandbox_url, secret, limits=limits)
     with pytest.raises(PaymentVendorUnreachableError, match="credentials"):
         vendor.retrieve_instruction(reference="card-ok-1", type="CARD")
+
+
+@pytest.mark.parametrize("behaviour", sorted(BEHAVIOURS))
+def test_every_behaviour_of_the_sandbox_is_documented(behaviour: str) -> None:
+    assert (
+        f"| `card-{behaviour}-1` |"
+        in Path(__file__).parents[3].joinpath("docs/payment-vendors.md").read_text()
+    )
