@@ -2,7 +2,12 @@
 
 import click
 
+from migration_service.cli.up import up
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 def main() -> None:
     """Migrate customer accounts from suppliers into the platform, and watch how far it is."""
+
+
+main.add_command(up)
