@@ -17,11 +17,19 @@ _LAST_LINES = 15
 _ROUTINE = re.compile(r"\b(INFO|DEBUG)\b")
 
 
+class Terminal(Console):
+    """A console that nobody has to read (`up | head`): rich would end the process then."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing any more; the programs run on, and are stopped in order."""
+        self.quiet = True
+
+
 class Output:
     """The terminal, shared by all programs; coloured if it is one. Safe to use from any thread."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.console = console or Terminal(highlight=False, soft_wrap=True)
         self._hushed = False
         self._colours: dict[str, str] = {}
 
@@ -30,7 +38,7 @@ class Output:
         if self._hushed and _ROUTINE.search(text):
             return
         colour = self._colours.setdefault(name, _COLOURS[len(self._colours) % len(_COLOURS)])
-        self._print(Text.assemble((f"{name:<{_NAME_WIDTH}} | ", colour), Text.from_ansi(text)))
+        self.console.print(Text.assemble((f"{name:<{_NAME_WIDTH}} | ", colour), Text.from_ansi(text)))
 
     @contextmanager
     def hush(self) -> Iterator[None]:
@@ -47,18 +55,13 @@ class Output:
 
     def alarm(self, title: str, lines: Iterable[str]) -> None:
         """Something that must not scroll by unseen."""
-        self._print(Panel(Text("\n".join(lines)), title=title, border_style="bold red", title_align="left"))
+        self.console.print(
+            Panel(Text("\n".join(lines)), title=title, border_style="bold red", title_align="left")
+        )
 
     def show(self, content: RenderableType) -> None:
         """A table or a text of ours."""
-        self._print(content)
-
-    def _print(self, content: RenderableType) -> None:
-        try:
-            self.console.print(content)
-        except OSError:
-            # Nobody reads us any more (`up | head`): the programs must run on, and be stopped in order.
-            self.console.quiet = True
+        self.console.print(content)
 
 
 class LogPump:

@@ -6,6 +6,7 @@ database and is no superuser.
 
 import os
 import re
+import secrets
 import shutil
 import signal
 
@@ -112,8 +113,10 @@ class Postgres:
         """Run initdb into a folder beside, and move it into place last: interrupted, it does no harm."""
         if self.data.exists():
             return
-        unfinished = self._folder / "unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
+        for leftover in self._folder.glob("unfinished-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        # Another name each time: an initdb whose starter was killed may still be writing into its own.
+        unfinished = self._folder / f"unfinished-{secrets.token_hex(4)}"
         password_file = self._folder / "password"
         password_file.touch(mode=0o600)
         self._home.account.own(password_file, 0o600)
