@@ -70,6 +70,15 @@ class Settings:
         "Seconds after which a message that no worker acknowledged is delivered again.",
         180,
     )
+    smtp_url: str = _setting(
+        "MIGRATION_SERVICE_SMTP_URL",
+        "The mail server, as smtp://user:password@host:587?starttls=1 or smtps://host:465; "
+        "empty: no e-mail is sent.",
+        "",
+    )
+    email_from: str = _setting(
+        "MIGRATION_SERVICE_EMAIL_FROM", "Sender of the customer e-mails, as Name <address>.", ""
+    )
     log_level: str = _setting("MIGRATION_SERVICE_LOG_LEVEL", "DEBUG, INFO, WARNING or ERROR.", "INFO")
     log_format: str = _setting("MIGRATION_SERVICE_LOG_FORMAT", "json, or text for people.", "json")
 
@@ -95,6 +104,22 @@ class Settings:
         if len(settings.secret_key) < 32:
             raise SettingsError("MIGRATION_SERVICE_SECRET_KEY is too short: at least 32 characters.")
         return settings
+
+
+def read_secret(variable: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The secret in an environment variable that an operator has named (`vendors create --secret-env`).
+
+    Raises SettingsError naming the variable, never its value, if it is missing or holds what cannot be sent
+    in an HTTP header (anything but visible ASCII characters; a line break at the end is a common one).
+    """
+    secret = environ.get(variable, "")
+    if not secret:
+        raise SettingsError(f"{variable} is not set.")
+    if not all("!" <= character <= "~" for character in secret):
+        raise SettingsError(
+            f"{variable} must hold visible ASCII characters only, without spaces or line breaks."
+        )
+    return secret
 
 
 def load_saved_settings(home: Path) -> dict[str, str]:

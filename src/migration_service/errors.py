@@ -10,10 +10,14 @@ ServiceError
 │   ├── ImportSupplierCompleteError       nothing new is taken any more
 │   ├── AccountAlreadyImportedError       carries the account's two numbers
 │   ├── AccountMarkedToSkipError          an operator took it out
+│   ├── AccountNotSkippedError            unskip what was not skipped
 │   ├── AccountImportInProgressError      it is being created at this moment
 │   ├── AccountNotStagedError             process before stage
 │   ├── AccountMissingError               data for an account that was not imported
 │   ├── OperationsTeamNotFoundError
+│   ├── PaymentVendorNotFoundError        the payment vendor is not set up here
+│   ├── PaymentInstructionRejectedError   the payment vendor says no to the instruction
+│   ├── PaymentVendorUnreachableError     the vendor cannot be asked, for a lasting reason
 │   ├── AccountCreationFailedError        the worker could not create it
 │   └── DryRunSucceededError              everything went well, and was rolled back
 ├── UnauthenticatedError              no token, or one that does not hold (401)
@@ -22,6 +26,7 @@ ServiceError
 │   └── AccountNotFoundError
 ├── ConcurrencyLimitReachedError      no slot is free (429)
 ├── ThrottledError                    too many failed attempts to obtain a token (429)
+├── PaymentVendorUnavailableError     the vendor cannot be asked right now (500: retry unchanged)
 └── ServiceUnavailableError           a part that is needed is away (503)
 """
 
@@ -49,12 +54,14 @@ class ErrorItem:
 class ServiceError(Exception):
     """An expected failure. `code` is stable; `detail` is for people and may change."""
 
-    code: ClassVar[str] = "error"
+    code: str = "error"
     default_detail: ClassVar[str] = "Something went wrong."
+    #: The field of the request that an error of this class is always about, if there is one.
+    default_attr: ClassVar[str | None] = None
 
     def __init__(self, detail: str | None = None, *, errors: Sequence[ErrorItem] = ()) -> None:
         self.detail = detail or self.default_detail
-        self.errors = list(errors) or [ErrorItem(self.code, self.detail)]
+        self.errors = list(errors) or [ErrorItem(self.code, self.detail, self.default_attr)]
         super().__init__(self.detail)
 
     def extra_fields(self) -> dict[str, str | None]:
@@ -136,6 +143,13 @@ class AccountMarkedToSkipError(InvalidError):
     default_detail = "The account is marked to be skipped."
 
 
+class AccountNotSkippedError(InvalidError):
+    """An account that is not marked to be skipped cannot be unskipped."""
+
+    code = "account_not_skipped"
+    default_detail = "The account is not marked to be skipped."
+
+
 class AccountImportInProgressError(InvalidError):
     """The account is being created at this moment."""
 
@@ -164,11 +178,50 @@ class OperationsTeamNotFoundError(InvalidError):
     default_detail = "There is no operations team of this name."
 
 
+class PaymentVendorNotFoundError(InvalidError):
+    """A body names a payment vendor that no operator has set up (section 2.8)."""
+
+    code = "payment_vendor_not_found"
+    default_detail = "There is no payment vendor of this name."
+    default_attr = "vendor"
+
+
+class PaymentInstructionRejectedError(InvalidError):
+    """The payment vendor answered, and does not confirm the instruction (section 4.11)."""
+
+    code = "payment_instruction_rejected"
+    default_detail = "The payment vendor does not confirm this payment instruction."
+    default_attr = "reference"
+
+
+class PaymentVendorUnreachableError(InvalidError):
+    """The vendor cannot be asked until somebody changes something (section 4.11: persistent failure).
+
+    An unknown host name, a bad certificate, refused credentials, a redirect, an answer that makes no sense.
+    """
+
+    code = "payment_vendor_unreachable"
+    default_detail = (
+        "The payment vendor cannot be reached. Retrying will not help until an operator has helped."
+    )
+    default_attr = "vendor"
+
+
 class AccountCreationFailedError(InvalidError):
-    """The worker could not create the account; it is pending again."""
+    """The worker could not create the account; it is pending again.
+
+    `code` is what the worker recorded, where that was an error of its own.
+    """
 
     code = "account_creation_failed"
     default_detail = "The account could not be created."
+
+    def __init__(
+        self, detail: str | None = None, *, code: str | None = None, errors: Sequence[ErrorItem] = ()
+    ) -> None:
+        if code:
+            self.code = code
+        super().__init__(detail, errors=errors)
 
 
 class DryRunSucceededError(InvalidError):
@@ -225,6 +278,17 @@ class ThrottledError(ServiceError):
 
     code = "throttled"
     default_detail = "Too many failed attempts. Try again later."
+
+
+class PaymentVendorUnavailableError(ServiceError):
+    """The vendor cannot be asked right now (section 4.11: intermittent failure, retry unchanged).
+
+    A time-out, a 5xx or 429, a connection refused or cut, or a vendor that is left alone for a moment
+    because it has failed several times.
+    """
+
+    code = "payment_vendor_unavailable"
+    default_detail = "The payment vendor does not answer right now. Send the same request again later."
 
 
 class ServiceUnavailableError(ServiceError):

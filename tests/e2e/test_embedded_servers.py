@@ -93,9 +93,9 @@ def test_nobody_gets_in_without_the_password(embedded_servers: EmbeddedServers) 
     for role in ("postgres", "migration_service"):
         with pytest.raises(psycopg.OperationalError, match="password"):
             psycopg.connect(f"postgresql://{role}:guess@127.0.0.1:{postgres.port}/postgres")
-    with redis.Redis(port=embedded_servers.valkey.port, retry=None) as client:
-        with pytest.raises(redis.AuthenticationError):
-            client.ping()
+    client = redis.Redis(port=embedded_servers.valkey.port, retry=None)
+    with client, pytest.raises(redis.AuthenticationError):
+        client.ping()
 
 
 def test_both_servers_listen_on_the_loopback_address_only(embedded_servers: EmbeddedServers) -> None:

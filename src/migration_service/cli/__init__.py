@@ -2,6 +2,7 @@
 
 import click
 
+from migration_service.cli.samples import samples
 from migration_service.cli.up import up
 
 
@@ -10,4 +11,5 @@ def main() -> None:
     """Migrate customer accounts from suppliers into the platform, and watch how far it is."""
 
 
+main.add_command(samples)
 main.add_command(up)

@@ -60,7 +60,7 @@ class Transaction(Part):
     ledger_pk: Mapped[int] = parent_key(Ledger)
     #: The ledger's account: a transaction_id occurs once in an account.
     account_pk: Mapped[int] = mapped_column(ForeignKey(Account.id), info={"root": True})
-    period: Mapped[str]
+    period: Mapped[str] = mapped_column(info={"constant": True})
     transaction_id: Mapped[str]
     transaction_date: Mapped[date]
     amount: Mapped[Decimal]

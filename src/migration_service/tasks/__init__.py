@@ -1,1 +1,1 @@
-"""tasks"""
+"""Celery tasks: each opens a transaction and calls a service. Messages carry ids, never data."""

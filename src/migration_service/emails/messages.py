@@ -1,0 +1,101 @@
+"""Writing the messages that customers get. Nothing here is sent, and nothing is looked up."""
+
+import uuid
+from datetime import datetime
+from email.errors import HeaderParseError
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import parseaddr
+
+import idna
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from migration_service.config import SettingsError
+from migration_service.emails.smtp import EmailRefusedError
+
+_MAX_NAME = 200
+
+_templates = Environment(
+    loader=PackageLoader("migration_service.emails"),
+    autoescape=select_autoescape(["html"]),
+    undefined=StrictUndefined,
+    keep_trailing_newline=True,
+)
+
+
+def new_message_id(sender: str) -> str:
+    """A Message-ID to record with a message before it is sent: a repeat has to carry the same."""
+    return f"<{uuid.uuid4()}@{_sender_address(sender).domain}>"
+
+
+def compose_account_created(
+    *,
+    message_id: str,
+    sender: str,
+    recipient: str,
+    name: str,
+    service_account_number: str,
+    written_at: datetime,
+) -> EmailMessage:
+    """The welcome for a customer whose account has been created, in plain text and HTML.
+
+    `sender` is the setting, `Name <address>`; `recipient` a bare address and `name` the customer's name,
+    which may be empty; `written_at` is aware. The same arguments give the same headers and text. Raises
+    EmailRefusedError if the recipient's address cannot be written to, SettingsError if the sender's cannot.
+    """
+    from_address = _sender_address(sender)
+    name = _one_line(name)
+    subject = f"Welcome: your new account number is {service_account_number}"
+    facts = {
+        "subject": subject,
+        "name": name,
+        "service_account_number": service_account_number,
+        "sender_name": from_address.display_name or "Customer service",
+    }
+    message = EmailMessage(policy=SMTP)
+    message["From"] = from_address
+    message["To"] = _recipient_address(recipient, name)
+    message["Subject"] = subject
+    message["Date"] = written_at
+    message["Message-ID"] = message_id
+    # No out-of-office replies to this (RFC 3834).
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(_templates.get_template("account_created.txt").render(facts))
+    message.add_alternative(_templates.get_template("account_created.html").render(facts), subtype="html")
+    return message
+
+
+def _sender_address(sender: str) -> Address:
+    display_name, address = parseaddr(sender)
+    try:
+        return _address(address, display_name)
+    except ValueError as error:
+        raise SettingsError("MIGRATION_SERVICE_EMAIL_FROM must look like Name <address>.") from error
+
+
+def _recipient_address(recipient: str, name: str) -> Address:
+    try:
+        return _address(recipient, name)
+    except ValueError as error:
+        raise EmailRefusedError("The address cannot be written to.") from error
+
+
+def _address(address: str, display_name: str) -> Address:
+    """With the domain as mail servers need it (`xn--...`). Raises ValueError if it is not an address.
+
+    Before the @ it must be ASCII: few servers take anything else, and fewer pass it on.
+    """
+    local_part, _, domain = address.rpartition("@")
+    if not local_part.isascii() or not address.isprintable() or " " in address:
+        raise ValueError("not an address")
+    try:
+        ascii_domain = domain.lower() if domain.isascii() else idna.encode(domain, uts46=True).decode("ascii")
+        return Address(display_name=_one_line(display_name), addr_spec=f"{local_part}@{ascii_domain}")
+    except (idna.IDNAError, HeaderParseError, IndexError) as error:
+        raise ValueError("not an address") from error
+
+
+def _one_line(text: str) -> str:
+    """Names come from other systems: no line breaks, which would start another header, and not too long."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_MAX_NAME]

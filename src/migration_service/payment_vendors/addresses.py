@@ -1,0 +1,54 @@
+"""What may become part of an address that is called: the vendor's URL, and the reference in its path."""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from migration_service.errors import PaymentInstructionRejectedError
+
+#: The longest reference that is sent to a vendor, in characters.
+MAX_REFERENCE_LENGTH = 255
+
+
+def check_reference(reference: str) -> None:
+    """Refuse a reference that no vendor can know, or that could change the address that is called.
+
+    Everything else in it is percent-encoded; `.` and `..` cannot be, since an address loses them when it is
+    normalised. Raises PaymentInstructionRejectedError.
+    """
+    if not reference.strip():
+        raise PaymentInstructionRejectedError("The reference is empty.")
+    if len(reference) > MAX_REFERENCE_LENGTH:
+        raise PaymentInstructionRejectedError(
+            f"The reference is longer than {MAX_REFERENCE_LENGTH} characters."
+        )
+    if reference in {".", ".."} or not reference.isprintable():
+        raise PaymentInstructionRejectedError(
+            "The reference has characters that a reference of a payment vendor cannot have."
+        )
+
+
+def check_vendor_url(url: str, *, with_secret: bool) -> None:
+    """Refuse an address that a vendor cannot have. Raises ValueError with a sentence for the operator.
+
+    A secret goes over TLS only, except to this machine itself.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError("The URL of the payment vendor cannot be read.") from error
+    if parts.scheme not in {"http", "https"} or not host or not url.isprintable() or " " in url:
+        raise ValueError("The URL of the payment vendor must look like https://host or https://host/path.")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("The URL of the payment vendor may not hold a user or a password: use --secret-env.")
+    if "?" in url or "#" in url:
+        raise ValueError("The URL of the payment vendor may not have a query or a fragment.")
+    if with_secret and parts.scheme == "http" and not _is_this_machine(host):
+        raise ValueError("A payment vendor with a secret must be called by https, or be on this machine.")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

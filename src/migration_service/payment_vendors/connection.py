@@ -1,0 +1,251 @@
+"""Asking a vendor over HTTP, with limits on everything: time, size, tries, and asking one that is down.
+
+Every way in which this can fail ends as one of three errors: the vendor says no, it cannot be asked for a
+lasting reason (400), or it cannot be asked right now (500); section 4.11.
+"""
+
+import http.client
+import json
+import logging
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any
+from urllib.parse import quote
+
+import requests
+from requests.auth import AuthBase
+from urllib3.exceptions import DecodeError, HTTPError, LocationParseError, ProxyError
+
+from migration_service.errors import (
+    PaymentInstructionRejectedError,
+    PaymentVendorUnavailableError,
+    PaymentVendorUnreachableError,
+)
+from migration_service.payment_vendors.addresses import check_vendor_url
+from migration_service.payment_vendors.breaker import CircuitBreaker
+from migration_service.payment_vendors.deadlines import TimedAdapter
+
+logger = logging.getLogger(__name__)
+
+_UNKNOWN_INSTRUCTION = {404, 410}
+_REFUSED_INSTRUCTION = {400, 402, 422}
+_REFUSED_CREDENTIALS = {401, 403, 407}
+_WORTH_RETRYING_LATER = {408, 409, 423, 424, 425}
+
+
+class _NameServerSilentError(OSError):
+    """The name could not be looked up right now, which says nothing about the name."""
+
+
+#: What can be at the bottom of a failed call, the special before the general: whether it lasts, and why.
+_FAILURES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], bool, str], ...] = (
+    (_NameServerSilentError, False, "its host name cannot be looked up right now"),
+    ((socket.gaierror, LocationParseError), True, "its host name is unknown"),
+    (ssl.SSLCertVerificationError, True, "its certificate is not valid"),
+    ((ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError), False, "the connection was cut"),
+    (ssl.SSLError, True, "no TLS connection can be agreed on"),
+    ((http.client.RemoteDisconnected, http.client.IncompleteRead), False, "the connection was cut"),
+    ((http.client.HTTPException, DecodeError), True, "its answer makes no sense: not HTTP"),
+    ((requests.Timeout, TimeoutError), False, "it did not answer in time"),
+    (ProxyError, False, "the proxy on the way did not let the call through"),
+    (ConnectionError, False, "the connection was refused or cut"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallLimits:
+    """Limits of a call; times in seconds. The defaults keep a request of ours below ten seconds."""
+
+    #: For each address of the vendor's host.
+    connect_seconds: float = 2.0
+    #: From the end of the request to the last byte of the answer.
+    answer_seconds: float = 3.0
+    #: All attempts and the pauses between them.
+    total_seconds: float = 8.0
+    attempts: int = 3
+    #: The first pause; each further one is twice as long, and all vary by half.
+    pause_seconds: float = 0.1
+    max_body_bytes: int = 64 * 1024
+    #: Failed calls in a row (each with all its attempts) until the vendor is left alone.
+    failures_to_open: int = 5
+    open_seconds: float = 30.0
+
+
+class _BearerAuth(AuthBase):
+    """Puts the secret into the request. Being an `auth`, it keeps requests from looking into ~/.netrc."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._secret}"
+        return request
+
+
+class VendorConnection:
+    """The way to one vendor; threads may share it. It keeps connections open between calls."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        url: str,
+        secret: str | None = None,
+        limits: CallLimits | None = None,
+        headers: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        check_vendor_url(url, with_secret=secret is not None)
+        self._name = name
+        self._url = url.rstrip("/")
+        self._limits = limits or CallLimits()
+        self._clock = clock
+        self._breaker = CircuitBreaker(
+            failures_to_open=self._limits.failures_to_open,
+            open_seconds=self._limits.open_seconds,
+            clock=clock,
+        )
+        self._session = requests.Session()
+        self._session.mount("https://", TimedAdapter())
+        self._session.mount("http://", TimedAdapter())
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
+        self._session.headers.update({"User-Agent": "migration-service", **(headers or {})})
+        self._session.auth = _BearerAuth(secret) if secret is not None else None
+
+    def __repr__(self) -> str:
+        return f"<VendorConnection {self._name!r}>"
+
+    def get(self, *segments: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The JSON object at the path made of `segments`, each percent-encoded as a whole.
+
+        Raises the three errors that PaymentVendor promises.
+        """
+        if not self._breaker.allows_call():
+            raise self._unavailable("it has failed several times in a row and is left alone for a moment")
+        path = "/".join(quote(segment, safe="") for segment in segments)
+        try:
+            answer = self._try_repeatedly(f"{self._url}/{path}", query or {})
+        except PaymentVendorUnavailableError:
+            self._breaker.record_failure()
+            raise
+        except (PaymentInstructionRejectedError, PaymentVendorUnreachableError):
+            # A definite answer, or a reason that asking less often does not mend.
+            self._breaker.record_success()
+            raise
+        self._breaker.record_success()
+        return answer
+
+    def nonsense(self, what: str) -> PaymentVendorUnreachableError:
+        """The error for an answer that the adapter cannot make sense of; `what` ends a sentence."""
+        return self._unreachable(f"its answer makes no sense: {what}")
+
+    def _try_repeatedly(self, url: str, query: Mapping[str, str]) -> dict[str, Any]:
+        deadline = self._clock() + self._limits.total_seconds
+        pause = self._limits.pause_seconds
+        for attempt in range(1, self._limits.attempts + 1):
+            try:
+                return self._try_once(url, query, deadline - self._clock())
+            except PaymentVendorUnavailableError as error:
+                varied_pause = pause * (0.5 + secrets.SystemRandom().random())
+                too_late = self._clock() + varied_pause >= deadline
+                if attempt == self._limits.attempts or too_late or isinstance(error, _BusyError):
+                    raise
+            time.sleep(varied_pause)
+            pause *= 2
+        raise AssertionError("at least one attempt is made")
+
+    def _try_once(self, url: str, query: Mapping[str, str], seconds: float) -> dict[str, Any]:
+        connect_seconds = min(self._limits.connect_seconds, seconds / 2)
+        answer_seconds = min(self._limits.answer_seconds, seconds - connect_seconds)
+        try:
+            with self._session.get(
+                url,
+                params=dict(query),
+                timeout=(connect_seconds, answer_seconds),
+                allow_redirects=False,
+                stream=True,
+            ) as response:
+                self._check_status(response.status_code)
+                body = self._read_body(response)
+        except (requests.RequestException, HTTPError, http.client.HTTPException, OSError) as error:
+            raise self._explain(error) from error
+        return self._parse(body)
+
+    def _check_status(self, status: int) -> None:
+        if status == 200:
+            return
+        if status in _UNKNOWN_INSTRUCTION:
+            raise PaymentInstructionRejectedError(
+                "The payment vendor does not know this payment instruction."
+            )
+        if status in _REFUSED_INSTRUCTION:
+            raise PaymentInstructionRejectedError("The payment vendor refuses this payment instruction.")
+        if status == 429:
+            # Asking again at once is what the vendor has just asked us not to do.
+            raise self._unavailable("it is asked too often (status 429)", _BusyError)
+        if status in _WORTH_RETRYING_LATER or status >= 500:
+            raise self._unavailable(f"it answered with status {status}")
+        if status in _REFUSED_CREDENTIALS:
+            raise self._unreachable(f"it refuses the credentials of this service (status {status})")
+        if 300 <= status < 400:
+            raise self._unreachable(f"it answered with a redirect (status {status})")
+        raise self.nonsense(f"status {status}")
+
+    def _read_body(self, response: requests.Response) -> bytes:
+        body = b""
+        for piece in response.iter_content(8192):
+            body += piece
+            if len(body) > self._limits.max_body_bytes:
+                raise self.nonsense(f"more than {self._limits.max_body_bytes} bytes")
+        return body
+
+    def _parse(self, body: bytes) -> dict[str, Any]:
+        try:
+            answer = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise self.nonsense("not JSON") from error
+        if not isinstance(answer, dict):
+            raise self.nonsense("not a JSON object")
+        return answer
+
+    def _explain(self, error: Exception) -> PaymentVendorUnreachableError | PaymentVendorUnavailableError:
+        """Which of the two it is, by what was at the bottom of it."""
+        for cause in _causes(error):
+            for kinds, lasting, reason in _FAILURES:
+                if isinstance(cause, kinds):
+                    return self._unreachable(reason) if lasting else self._unavailable(reason)
+        return self._unavailable(f"the call failed ({type(error).__name__})")
+
+    def _unavailable(
+        self, reason: str, error_class: type[PaymentVendorUnavailableError] = PaymentVendorUnavailableError
+    ) -> PaymentVendorUnavailableError:
+        logger.warning("Payment vendor %s is unavailable: %s.", self._name, reason)
+        return error_class(
+            f"The payment vendor cannot be asked right now: {reason}. Send the same request again later."
+        )
+
+    def _unreachable(self, reason: str) -> PaymentVendorUnreachableError:
+        logger.error("Payment vendor %s is unreachable: %s.", self._name, reason)
+        return PaymentVendorUnreachableError(
+            f"The payment vendor cannot be reached: {reason}. Retrying will not help until this is mended."
+        )
+
+
+class _BusyError(PaymentVendorUnavailableError):
+    """Not to be asked again within this call."""
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    """The error and what caused it, the first cause first."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        silent = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
+        chain.insert(0, _NameServerSilentError() if silent else error)
+        error = error.__cause__ or error.__context__
+    return chain

@@ -1,0 +1,45 @@
+"""From what is stored about a payment vendor to something that can be asked."""
+
+import functools
+import logging
+
+from migration_service.config import SettingsError, read_secret
+from migration_service.errors import PaymentVendorUnreachableError
+from migration_service.payment_vendors.connection import CallLimits, VendorConnection
+from migration_service.payment_vendors.http import HttpPaymentVendor
+from migration_service.payment_vendors.protocol import PaymentVendor, VendorKind
+from migration_service.payment_vendors.stripe import API_VERSION, StripePaymentVendor
+
+logger = logging.getLogger(__name__)
+
+
+def make_vendor(
+    kind: str, url: str, secret: str | None = None, *, name: str = "", limits: CallLimits | None = None
+) -> PaymentVendor:
+    """A vendor with connections and a circuit breaker of its own: make one and keep it.
+
+    `name` is what the log calls it. Raises ValueError if the kind or the URL cannot be.
+    """
+    if VendorKind(kind) is VendorKind.STRIPE:
+        headers = {"Stripe-Version": API_VERSION}
+        return StripePaymentVendor(
+            VendorConnection(name=name or kind, url=url, secret=secret, limits=limits, headers=headers)
+        )
+    return HttpPaymentVendor(VendorConnection(name=name or kind, url=url, secret=secret, limits=limits))
+
+
+@functools.lru_cache(maxsize=256)
+def get_vendor(name: str, kind: str, url: str, secret_env: str | None) -> PaymentVendor:
+    """The vendor as an operator has set it up, the same object for each call in this process.
+
+    The secret is read from the environment variable `secret_env`: nothing but its name is stored or logged.
+    Raises PaymentVendorUnreachableError if the variable or the URL is of no use on this server.
+    """
+    try:
+        return make_vendor(kind, url, read_secret(secret_env) if secret_env else None, name=name)
+    except (SettingsError, ValueError) as error:
+        logger.error("Payment vendor %s is not set up rightly on this server: %s", name, error)
+        raise PaymentVendorUnreachableError(
+            "The payment vendor is not set up rightly on this server. An operator must mend this; "
+            "the log says what is wrong."
+        ) from error

@@ -1,0 +1,39 @@
+"""What every payment vendor's adapter promises."""
+
+import enum
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class VendorKind(enum.StrEnum):
+    """The interface that a vendor speaks (`vendors create --kind`)."""
+
+    #: The plain JSON interface of docs/payment-vendors.md, which any gateway can offer.
+    HTTP = "http"
+    #: Stripe's public HTTP interface.
+    STRIPE = "stripe"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentInstructionDetails:
+    """What the vendor told about an instruction that it confirmed.
+
+    `details` is ready for JSON and holds only what may be shown and kept: no card number, no secret.
+    """
+
+    reference: str
+    type: str
+    status: str
+    details: dict[str, str | int | bool] = field(default_factory=dict)
+
+
+class PaymentVendor(Protocol):
+    """A vendor that can be asked about the payment instructions it keeps."""
+
+    def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
+        """Ask the vendor whether the instruction exists and is of this type (section 4.11).
+
+        Raises PaymentInstructionRejectedError (the vendor says no), PaymentVendorUnreachableError (it cannot
+        be asked until somebody changes something) or PaymentVendorUnavailableError (worth sending again).
+        """
+        ...

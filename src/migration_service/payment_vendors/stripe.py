@@ -1,0 +1,70 @@
+"""The adapter for Stripe's public HTTP interface: an instruction is a payment method there (`pm_...`)."""
+
+import re
+from typing import Any
+
+from migration_service.errors import PaymentInstructionRejectedError
+from migration_service.payment_vendors.addresses import check_reference
+from migration_service.payment_vendors.connection import VendorConnection
+from migration_service.payment_vendors.protocol import PaymentInstructionDetails
+
+#: Stripe's shapes as this adapter knows them, whatever version the account has as its default.
+API_VERSION = "2023-10-16"
+
+#: Our instruction types that Stripe names differently; every other one is its own name in lower case.
+_STRIPE_TYPES = {"DIRECT_DEBIT": "sepa_debit", "SEPA": "sepa_debit"}
+
+_PAYMENT_METHOD_ID = re.compile(r"pm_[A-Za-z0-9_]+")
+
+#: Field of Stripe's object -> our detail, of each kind of payment method that has more than its name.
+_DETAILS = {
+    "card": {
+        "brand": "brand",
+        "last4": "last_four_digits",
+        "exp_month": "expiry_month",
+        "exp_year": "expiry_year",
+        "country": "country",
+    },
+    "sepa_debit": {"last4": "last_four_digits", "country": "country", "bank_code": "bank_code"},
+}
+
+
+class StripePaymentVendor:
+    """Stripe; the secret is a (restricted) API key that may read payment methods."""
+
+    def __init__(self, connection: VendorConnection) -> None:
+        self._connection = connection
+
+    def __repr__(self) -> str:
+        return f"StripePaymentVendor({self._connection!r})"
+
+    def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
+        """The payment method as Stripe tells it; see PaymentVendor for the errors.
+
+        A reference that is not a payment method's id is refused without asking Stripe.
+        """
+        check_reference(reference)
+        if not _PAYMENT_METHOD_ID.fullmatch(reference):
+            raise PaymentInstructionRejectedError("The reference is not the id of a payment method (pm_...).")
+        answer = self._connection.get("v1", "payment_methods", reference)
+        stripe_type = answer.get("type")
+        if answer.get("object") != "payment_method" or not isinstance(stripe_type, str):
+            raise self._connection.nonsense("it is not a payment method")
+        if stripe_type != _STRIPE_TYPES.get(type, type.lower()):
+            raise PaymentInstructionRejectedError(
+                f"The payment method is of Stripe's type {stripe_type}, which does not fit {type}."
+            )
+        return PaymentInstructionDetails(
+            reference=reference, type=type, status="ACTIVE", details=_details(answer, stripe_type)
+        )
+
+
+def _details(answer: dict[str, Any], stripe_type: str) -> dict[str, str | int | bool]:
+    # An unattached payment method cannot be charged again: an operator will want to see that.
+    details: dict[str, str | int | bool] = {"attached_to_customer": answer.get("customer") is not None}
+    kind = answer.get(stripe_type)
+    if isinstance(kind, dict):
+        for field, name in _DETAILS.get(stripe_type, {}).items():
+            if isinstance(kind.get(field), str | int):
+                details[name] = kind[field]
+    return details

@@ -1,0 +1,49 @@
+"""Numbers with a check digit: EANs of meter points and capacity tariff codes."""
+
+from typing import Final
+
+#: Meter points that an account can have at most; account i owns the serial numbers 8 i to 8 i + 7.
+METER_POINTS_AN_ACCOUNT: Final = 8
+
+_SERIALS: Final = 10**11
+# Odd and no multiple of 5, so that multiplying modulo 10^11 only shuffles the serial numbers.
+_SHUFFLE: Final = 38_196_601_127
+# The golden ratio spreads the seeds' ranges of serial numbers evenly.
+_SEED_STEP: Final = 61_803_398_875
+
+
+def check_digit(body: str) -> str:
+    """The GS1 check digit of `body`: weights 3, 1, 3, ... from the right."""
+    total = 3 * sum(map(int, body[-1::-2])) + sum(map(int, body[-2::-2]))
+    return str(-total % 10)
+
+
+def make_ean(prefix: str, seed: int, serial: int) -> str:
+    """An 18-digit EAN. `prefix` has six digits; different serials below 10^11 never give the same EAN."""
+    shuffled = ((serial + seed * _SEED_STEP) * _SHUFFLE) % _SERIALS
+    body = f"{prefix}{shuffled:011d}"
+    return body + check_digit(body)
+
+
+def _cap_tar_code(body: str) -> str:
+    return body + check_digit(body)
+
+
+#: Connections for electricity: physical capacity in kW and cap_tar_code; 1x35 A, 3x25 A, 3x35 A.
+ELECTRICITY_CONNECTIONS: Final = (
+    (8.05, _cap_tar_code("874201010110")),
+    (17.25, _cap_tar_code("874201010211")),
+    (24.15, _cap_tar_code("874201010312")),
+)
+#: The same for a small business: 3x50, 3x63, 3x80 A.
+BUSINESS_CONNECTIONS: Final = (
+    (34.5, _cap_tar_code("874201010413")),
+    (43.5, _cap_tar_code("874201010514")),
+    (55.2, _cap_tar_code("874201010615")),
+)
+#: Gas meters: capacity in cubic metres an hour and cap_tar_code; G4, G6, G16.
+GAS_CONNECTIONS: Final = (
+    (6.0, _cap_tar_code("874209020211")),
+    (10.0, _cap_tar_code("874209020211")),
+    (25.0, _cap_tar_code("874209020312")),
+)

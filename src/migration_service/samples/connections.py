@@ -1,0 +1,107 @@
+"""Connections: the meter points as their supplier knows them, with prices and meter readings."""
+
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+
+
+def _log_normal(median: int, spread: float) -> tuple[int, ...]:
+    """500 equally likely values of the log-normal distribution, so that one uniform number draws from it."""
+    normal = NormalDist()
+    return tuple(int(median * math.exp(spread * normal.inv_cdf((step + 0.5) / 500))) for step in range(500))
+
+
+# What homes use in a year.
+_KWH = _log_normal(2_440, 0.5)
+_CUBIC_METRES = _log_normal(1_100, 0.42)
+
+
+class Register:
+    """One register of a meter: its price (euro / 100,000 a unit) and what it has counted so far."""
+
+    __slots__ = ("price", "reading", "register_id", "share", "time_of_use")
+
+    def __init__(
+        self, register_id: str, time_of_use: str | None, share: float, price: int, reading: int
+    ) -> None:
+        self.register_id = register_id
+        self.time_of_use = time_of_use
+        self.share = share
+        self.price = price
+        self.reading = reading
+
+
+class Connection:
+    """A meter point as its supplier knows it.
+
+    `annual` and `annual_production` are kWh or cubic metres a year; `fixed` and `grid` are euro / 100,000
+    a day; `advance` is what is paid in advance a month, in cents with VAT.
+    """
+
+    __slots__ = (
+        "advance",
+        "annual",
+        "annual_production",
+        "business",
+        "ean",
+        "fixed",
+        "grid",
+        "product_code",
+        "production",
+        "registers",
+        "smart",
+        "supply_type",
+    )
+
+    advance: int
+    annual: int
+    fixed: int
+    grid: int
+    product_code: str
+    smart: bool
+
+    def __init__(self, ean: str, supply_type: str, *, business: bool) -> None:
+        self.ean = ean
+        self.supply_type = supply_type
+        self.business = business
+        self.registers: list[Register] = []
+        self.production: list[Register] = []
+        self.annual_production = 0
+
+
+def make_electricity(r: Callable[[], float], ean: str, *, business: bool, solar: bool) -> Connection:
+    """A connection for electricity: one register or two (night tariff), and two more with solar panels."""
+    connection = Connection(ean, "ELECTRICITY", business=business)
+    connection.smart = solar or r() < 0.88
+    connection.annual = _KWH[int(r() * 500)] * (4 if business else 1)
+    price = 9_000 + int(r() * 8_000)
+    if r() < 0.55:
+        day = 0.45 + 0.2 * r()
+        connection.registers = [
+            Register("1.8.1", "OFF_PEAK", 1 - day, price - 900, int(r() * 30_000)),
+            Register("1.8.2", "PEAK", day, price + 700, int(r() * 30_000)),
+        ]
+    else:
+        connection.registers = [Register("1.8.0", None, 1.0, price, int(r() * 50_000))]
+    if solar:
+        connection.annual_production = 800 + int(r() * 4_200)
+        connection.production = [
+            Register("2.8.1", "OFF_PEAK", 0.32, -price, int(r() * 9_000)),
+            Register("2.8.2", "PEAK", 0.68, -price, int(r() * 20_000)),
+        ]
+    connection.fixed = 19_726 + int(r() * 5) * 1_000
+    connection.grid = 412_055 if business else 105_204
+    connection.product_code = "NL_ELECTRICITY_SUPPLY"
+    return connection
+
+
+def make_gas(r: Callable[[], float], ean: str, *, business: bool) -> Connection:
+    """A connection for gas."""
+    connection = Connection(ean, "GAS", business=business)
+    connection.smart = r() < 0.86
+    connection.annual = _CUBIC_METRES[int(r() * 500)] * (3 if business else 1)
+    connection.registers = [Register("7.0.0", None, 1.0, 38_000 + int(r() * 20_000), int(r() * 40_000))]
+    connection.fixed = 19_726 + int(r() * 5) * 1_000
+    connection.grid = 62_318
+    connection.product_code = "NL_GAS_SUPPLY"
+    return connection

@@ -1,0 +1,65 @@
+"""The account import payload (section 2.3), used by validate, stage and batches."""
+
+from migration_service.schemas.base import Fields
+from migration_service.schemas.fields import (
+    Day,
+    EmailAddress,
+    Flag,
+    Identifier,
+    Object,
+    Objects,
+    PhoneNumber,
+    Text,
+)
+from migration_service.schemas.ledger import Ledger
+from migration_service.schemas.statement import Statement
+from migration_service.schemas.supply import SupplyAddress
+
+
+class CustomerPreferences(Fields):
+    """What a customer agreed to be sent."""
+
+    opted_into_updates = Flag()
+    opted_into_offers = Flag()
+    opted_into_sms = Flag()
+
+
+class UserDetail(Fields):
+    """A value that the supplier keeps for a customer."""
+
+    namespace = Identifier(required=True)
+    value = Text(required=True, blank=True, max_length=2_000)
+
+
+class Customer(Fields):
+    """A person of the account."""
+
+    given_name = Text(blank=True)
+    family_name = Text(blank=True)
+    email = EmailAddress()
+    mobile = PhoneNumber()
+    landline = PhoneNumber()
+    date_of_birth = Day()
+    customer_preferences = Object(CustomerPreferences)
+    user_details = Objects(UserDetail)
+
+
+class AccountImport(Fields):
+    """One account, as a supplier sends it."""
+
+    external_account_number = Identifier(required=True)
+    import_supplier = Identifier(required=True)
+    unknown_occupier = Flag(load_default=False, metadata={"example": "false"})
+    billing_address1 = Text(blank=True)
+    billing_address2 = Text(blank=True)
+    billing_address3 = Text(blank=True)
+    billing_address4 = Text(blank=True)
+    billing_postcode = Text(blank=True, max_length=32)
+    customers = Objects(Customer)
+    supply_addresses = Objects(SupplyAddress)
+    ledgers = Objects(Ledger)
+    statements = Objects(Statement)
+
+
+#: One instance for the whole process: instantiating costs more than loading.
+ACCOUNT_IMPORT = AccountImport()

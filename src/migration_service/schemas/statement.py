@@ -1,0 +1,32 @@
+"""Statements: embedded in the account payload (2.3), and added to an account later (2.7)."""
+
+from typing import Any
+
+from marshmallow import post_load
+
+from migration_service.schemas.base import Fields
+from migration_service.schemas.fields import Day, DocumentPath, FreeObject, Identifier, Number
+
+
+class HistoricalStatement(Fields):
+    """A bill of the time before the migration (section 2.7)."""
+
+    bill_period_from_date = Day(required=True)
+    bill_period_to_date = Day(required=True)
+    statement_id = Identifier(required=True)
+    issued_date = Day(required=True)
+    number = Identifier(required=True, metadata={"description": "The invoice number."})
+    gross_amount = Number(required=True, metadata={"description": "In cents."})
+    statement_path = DocumentPath()
+
+
+class Statement(HistoricalStatement):
+    """A statement in the account payload (section 2.3)."""
+
+    statement_pdf_context = FreeObject(metadata={"description": "An empty object counts as absent."})
+
+    @post_load
+    def _drop_empty_context(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
+        if not data.get("statement_pdf_context", True):
+            del data["statement_pdf_context"]
+        return data

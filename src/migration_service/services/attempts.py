@@ -1,0 +1,275 @@
+"""Attempts: one run of account creation each, from acceptance to outcome (sections 3.2 and 4.3).
+
+The database row decides what happens; messages and wake-ups only say when to look at it. An attempt that
+is not its process's current one any more does nothing, however often and late its message arrives.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import and_, func, insert, select, text, update
+from sqlalchemy.orm import Session
+
+from migration_service.errors import (
+    DryRunSucceededError,
+    ErrorItem,
+    OperationsTeamNotFoundError,
+    ServiceError,
+)
+from migration_service.models import (
+    AccountImportProcess,
+    Attempt,
+    ImportState,
+    ImportSupplier,
+    OperationsTeam,
+    Outcome,
+    ServiceLimit,
+)
+from migration_service.rules import RULES_VERSION, Profile
+from migration_service.schemas.json import parse_json
+from migration_service.services.creation import CreationJob, create_accounts
+from migration_service.services.imports import find_process, require_ongoing, require_pending
+from migration_service.services.validation import validate_account
+from migration_service.slots import LiveAttempt
+
+#: A message is published again for an attempt that nobody works on after this long.
+REDISPATCH_AFTER = "10 seconds"
+#: How many messages an attempt gets before it fails: an account that kills its worker must not loop.
+MAX_TRIES = 5
+
+_CURRENT = and_(
+    AccountImportProcess.id == Attempt.account_import_process_id,
+    AccountImportProcess.attempt_id == Attempt.id,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRequest:
+    """What the process endpoint was asked for, checked and ready to begin."""
+
+    account_import_process_id: int
+    operations_team_id: int
+    dry_run: bool
+    #: The concurrency limit in force; None: off.
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How an attempt ended, as the waiting request needs it; `outcome` None: it has not."""
+
+    outcome: Outcome | None
+    service_account_number: str | None
+    error_code: str | None
+    error_detail: str | None
+    errors: list[ErrorItem]
+
+
+def check_request(
+    session: Session,
+    supplier: ImportSupplier,
+    external_account_number: str,
+    *,
+    operations_team_name: str,
+    dry_run: bool,
+) -> AttemptRequest:
+    """Everything that can be checked before a slot is taken (section 4.3).
+
+    Raises the InvalidError that says why the account cannot be processed now.
+    """
+    require_ongoing(supplier)
+    process = require_pending(find_process(session, supplier.id, external_account_number))
+    team_id = session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == operations_team_name))
+    if team_id is None:
+        raise OperationsTeamNotFoundError
+    limit = session.scalar(select(ServiceLimit.concurrency_limit))
+    return AttemptRequest(process.id, team_id, dry_run, limit)
+
+
+def begin_attempt(
+    session: Session,
+    attempt_id: UUID,
+    request: AttemptRequest,
+    *,
+    api_key_id: int | None,
+    request_id: str | None,
+) -> bool:
+    """PENDING becomes IN_PROGRESS for this attempt; false where another was faster."""
+    begun = session.execute(
+        update(AccountImportProcess)
+        .where(
+            AccountImportProcess.id == request.account_import_process_id,
+            AccountImportProcess.state == ImportState.PENDING,
+        )
+        .values(state=ImportState.IN_PROGRESS, attempt_id=attempt_id, dispatched_at=func.now(), tries=1)
+        .returning(AccountImportProcess.id)
+    ).first()
+    if begun is None:
+        return False
+    session.execute(
+        insert(Attempt).values(
+            id=attempt_id,
+            account_import_process_id=request.account_import_process_id,
+            operations_team_id=request.operations_team_id,
+            api_key_id=api_key_id,
+            dry_run=request.dry_run,
+            request_id=request_id,
+        )
+    )
+    return True
+
+
+def run_attempt(session: Session, attempt_id: UUID) -> bool:
+    """Create the account of a current attempt; false where there is nothing to do (any more).
+
+    The row stays locked until the caller's transaction ends, so nobody else runs the attempt meanwhile.
+    A ServiceError says why there is no account, DryRunSucceededError included: the caller rolls back,
+    and records it with `fail_attempt`.
+    """
+    row = session.execute(
+        select(
+            AccountImportProcess.id,
+            AccountImportProcess.rules_version,
+            AccountImportProcess.profile,
+            ImportSupplier.profile.label("supplier_profile"),
+            Attempt.operations_team_id,
+            Attempt.dry_run,
+        )
+        .join(Attempt, _CURRENT)
+        .join(ImportSupplier, ImportSupplier.id == AccountImportProcess.import_supplier_id)
+        .where(Attempt.id == attempt_id)
+        .with_for_update(of=AccountImportProcess, skip_locked=True)
+    ).first()
+    if row is None:
+        return False
+    if row.rules_version != RULES_VERSION or row.profile != row.supplier_profile:
+        _validate_again(session, row.id, Profile(row.supplier_profile))
+    created = create_accounts(session, [CreationJob(row.id, row.operations_team_id)])
+    if row.dry_run:
+        # Deferred constraints are checked when a transaction commits, and this one never does.
+        session.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
+        raise DryRunSucceededError
+    _complete(session, attempt_id, row.id, created[0].service_account_number, created[0].created_at)
+    return True
+
+
+def _validate_again(session: Session, process_id: int, profile: Profile) -> None:
+    payload = session.scalar(
+        select(AccountImportProcess.payload.op("::")(text("text"))).where(
+            AccountImportProcess.id == process_id
+        )
+    )
+    validate_account(parse_json(payload.encode()), profile).raise_errors()
+    session.execute(
+        update(AccountImportProcess)
+        .where(AccountImportProcess.id == process_id)
+        .values(rules_version=RULES_VERSION, profile=profile)
+    )
+
+
+def _complete(session: Session, attempt_id: UUID, process_id: int, number: str, created_at: Any) -> None:
+    session.execute(
+        update(AccountImportProcess)
+        .where(AccountImportProcess.id == process_id)
+        .values(
+            state=ImportState.IMPORTED,
+            attempt_id=None,
+            service_account_number=number,
+            account_created_at=created_at,
+        )
+    )
+    session.execute(
+        update(Attempt)
+        .where(Attempt.id == attempt_id)
+        .values(outcome=Outcome.SUCCEEDED, finished_at=func.now(), service_account_number=number)
+    )
+
+
+def fail_attempt(session: Session, attempt_id: UUID, error: ServiceError) -> bool:
+    """Record why a current attempt made no account; it is PENDING again. False where it is not current."""
+    dry_run = isinstance(error, DryRunSucceededError)
+    return _end(
+        session,
+        attempt_id,
+        outcome=Outcome.DRY_RUN_SUCCEEDED if dry_run else Outcome.FAILED,
+        error_code=error.code,
+        error_detail=error.detail,
+        errors=[item.to_dict() for item in error.errors],
+    )
+
+
+def withdraw_attempt(session: Session, attempt_id: UUID) -> bool:
+    """Take back an attempt that no worker is on: it will never run. False where one is, or it ended."""
+    free = session.execute(
+        select(AccountImportProcess.id)
+        .join(Attempt, _CURRENT)
+        .where(Attempt.id == attempt_id)
+        .with_for_update(of=AccountImportProcess, skip_locked=True)
+    ).first()
+    return free is not None and _end(session, attempt_id, outcome=Outcome.WITHDRAWN)
+
+
+def _end(session: Session, attempt_id: UUID, **values: Any) -> bool:
+    process_id = session.scalar(
+        update(AccountImportProcess)
+        .where(AccountImportProcess.attempt_id == attempt_id, Attempt.id == attempt_id, _CURRENT)
+        .values(state=ImportState.PENDING, attempt_id=None)
+        .returning(AccountImportProcess.id)
+    )
+    if process_id is None:
+        return False
+    session.execute(update(Attempt).where(Attempt.id == attempt_id).values(finished_at=func.now(), **values))
+    return True
+
+
+def find_answer(session: Session, attempt_id: UUID) -> Answer:
+    """How the attempt ended, or that it has not."""
+    row = session.execute(
+        select(
+            Attempt.outcome,
+            Attempt.service_account_number,
+            Attempt.error_code,
+            Attempt.error_detail,
+            Attempt.errors,
+        ).where(Attempt.id == attempt_id)
+    ).one()
+    errors = [ErrorItem(item["code"], item["detail"], item["attr"]) for item in row.errors or ()]
+    outcome = Outcome(row.outcome) if row.outcome else None
+    return Answer(outcome, row.service_account_number, row.error_code, row.error_detail, errors)
+
+
+def redispatch_attempts(session: Session, limit: int = 500) -> tuple[list[UUID], list[UUID]]:
+    """Attempts in progress that nobody works on: (to be published again, out of tries).
+
+    A worker holds the lock of the row it works on, so SKIP LOCKED passes over exactly those.
+    """
+    stuck = (
+        select(AccountImportProcess.id)
+        .where(
+            AccountImportProcess.state == ImportState.IN_PROGRESS,
+            AccountImportProcess.dispatched_at < func.now() - text(f"interval '{REDISPATCH_AFTER}'"),
+        )
+        .order_by(AccountImportProcess.dispatched_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    rows = session.execute(
+        update(AccountImportProcess)
+        .where(AccountImportProcess.id.in_(stuck))
+        .values(dispatched_at=func.now(), tries=AccountImportProcess.tries + 1)
+        .returning(AccountImportProcess.attempt_id, AccountImportProcess.tries)
+    ).all()
+    again = [row.attempt_id for row in rows if row.tries <= MAX_TRIES]
+    return again, [row.attempt_id for row in rows if row.tries > MAX_TRIES]
+
+
+def list_live_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:
+    """The attempts in progress, as the slots know them; only those of `among` where it is given."""
+    statement = select(AccountImportProcess.attempt_id).where(
+        AccountImportProcess.state == ImportState.IN_PROGRESS
+    )
+    if among is not None:
+        statement = statement.where(AccountImportProcess.attempt_id.in_(among))
+    return [LiveAttempt(str(attempt_id)) for attempt_id in session.scalars(statement)]

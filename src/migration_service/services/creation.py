@@ -1,0 +1,179 @@
+"""Account creation: one SQL statement that turns staged payloads into rows, for one account or many.
+
+The statement is written from what the models declare (`models.part`): for each model a common table
+expression that takes its parts out of their parents' parts, and an INSERT of their values. So a new
+field is a new column, and nothing here changes. PostgreSQL does it all in one round trip, and amounts go
+from JSONB to NUMERIC without passing through anything that could round them.
+"""
+
+import secrets
+import string
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import cast
+
+from sqlalchemy import ARRAY, BigInteger, Column, Table, Text, TextClause, bindparam, text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Session
+
+from migration_service.db import Base
+from migration_service.models import Account
+from migration_service.models.part import Part, Source
+from migration_service.schemas.json import encode_json
+
+_ALPHABET = string.ascii_uppercase + string.digits
+_DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True, slots=True)
+class CreationJob:
+    """One account to create: the process that holds its payload, and the team it is linked to."""
+
+    account_import_process_id: int
+    operations_team_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedAccount:
+    """What became of a CreationJob."""
+
+    account_import_process_id: int
+    service_account_number: str
+    created_at: datetime
+
+
+def new_service_account_number() -> str:
+    """`A-` and eight upper-case letters or digits that nobody can guess."""
+    return "A-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
+
+
+def create_accounts(session: Session, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
+    """Create the account of each job with everything its staged payload has (section 4.3).
+
+    The caller holds the locks of the processes. Any failure of the database leaves nothing created: the
+    caller's transaction, or its savepoint, is to be rolled back then.
+    """
+    rows = session.execute(
+        creation_statement(),
+        {
+            "process_ids": [job.account_import_process_id for job in jobs],
+            "team_ids": [job.operations_team_id for job in jobs],
+            "numbers": [new_service_account_number() for _ in jobs],
+        },
+    )
+    return [CreatedAccount(*row) for row in rows]
+
+
+@cache
+def creation_statement() -> TextClause:
+    """The statement behind `create_accounts`; written once a process."""
+    account_columns = [column for column in _payload_columns(_table(Account)) if column.name not in _GIVEN]
+    inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
+    selected = ", ".join(["id", *_GIVEN, *(_value(column) for column in account_columns)])
+    expressions = [
+        """account_source AS MATERIALIZED (
+            SELECT nextval('account_id_seq') AS id, process.id AS account_import_process_id,
+                   process.import_supplier_id, process.external_account_number,
+                   job.operations_team_id, job.service_account_number, process.payload AS part,
+                   coalesce(nullif(supplier.document_root, '') || '/', '') AS document_root
+            FROM unnest(:process_ids, :team_ids, :numbers)
+                 AS job (process_id, operations_team_id, service_account_number)
+            JOIN account_import_process process ON process.id = job.process_id
+            JOIN import_supplier supplier ON supplier.id = process.import_supplier_id)""",
+        f"""account_rows AS (
+            INSERT INTO account ({inserted}) SELECT {selected} FROM account_source RETURNING *)""",
+    ]
+    for model in _parts_below(Account):
+        expressions += _part_expressions(model)
+    statement = ",\n".join(expressions)
+    return text(  # the text is made of names of tables and columns only
+        f"WITH {statement}\n"
+        "SELECT account_import_process_id, service_account_number, created_at FROM account_rows"
+    ).bindparams(
+        bindparam("process_ids", type_=ARRAY(BigInteger)),
+        bindparam("team_ids", type_=ARRAY(BigInteger)),
+        bindparam("numbers", type_=ARRAY(Text)),
+    )
+
+
+#: Columns of the account that the statement's own source has, not the payload.
+_GIVEN = (
+    "account_import_process_id",
+    "import_supplier_id",
+    "operations_team_id",
+    "service_account_number",
+    "external_account_number",
+)
+
+
+def _table(model: type[Base]) -> Table:
+    return cast(Table, model.__table__)
+
+
+def _parts_below(parent: type[Account] | type[Part]) -> Iterator[type[Part]]:
+    for model in Part.__subclasses__():
+        if model.sources[0].parent is parent:
+            yield model
+            yield from _parts_below(model)
+
+
+def _part_expressions(model: type[Part]) -> list[str]:
+    table = _table(model)
+    columns = list(_payload_columns(table))
+    constants = [name for name, _ in model.sources[0].constants]
+    parent = next(column.name for column in table.columns if column.info.get("parent"))
+    root = [column.name for column in table.columns if column.info.get("root")]
+    names = ["id", "position", parent, *root, *constants, *(column.name for column in columns)]
+    values = ["id", "position", "parent_id", *["account_id"] * len(root), *constants, *map(_value, columns)]
+    rows = "\nUNION ALL ".join(_rows(table, source) for source in model.sources)
+    return [
+        f"{table.name}_source AS MATERIALIZED ({rows})",
+        f"{table.name}_rows AS (INSERT INTO {table.name} ({', '.join(names)}) "
+        f"SELECT {', '.join(values)} FROM {table.name}_source)",
+    ]
+
+
+def _rows(table: Table, source: Source) -> str:
+    """The SELECT that takes the parts of one source out of their parents' parts."""
+    account_id = "parent.id" if source.parent is Account else "parent.account_id"
+    constants = "".join(f", '{value}' AS {name}" for name, value in source.constants)
+    below = f"parent.part -> '{source.key}'"
+    if source.single:
+        elements = f"(SELECT {below} AS part, 1 AS position) element"
+    else:
+        if source.default:
+            below = f"coalesce(nullif({below}, '[]'), '{encode_json(source.default).decode()}'::jsonb)"
+        elements = f"jsonb_array_elements({below}) WITH ORDINALITY AS element (part, position)"
+    return (
+        f"SELECT nextval('{table.name}_id_seq') AS id, parent.id AS parent_id, "
+        f"{account_id} AS account_id, parent.document_root, element.part, "
+        f"element.position - 1 AS position{constants} "
+        f"FROM {source.parent.__tablename__}_source parent CROSS JOIN LATERAL {elements} "
+        "WHERE element.part IS NOT NULL"
+    )
+
+
+def _payload_columns(table: Table) -> Iterator[Column[object]]:
+    """The columns that a part fills: not our own keys, nor what the database fills in."""
+    for column in table.columns:
+        ours = column.name in ("id", "position") or column.info.keys() & {"parent", "root", "constant"}
+        if not ours and column.server_default is None:
+            yield column
+
+
+def _value(column: Column[object]) -> str:
+    """The SQL expression for a column's value in `part`."""
+    if document := column.info.get("document"):
+        return f"document_root || (part #>> '{{{','.join(document)}}}')"
+    path = ",".join(column.info.get("path", (column.name,)))
+    if isinstance(column.type, ARRAY):
+        element = column.type.item_type.compile(_DIALECT)
+        items = f"jsonb_array_elements_text(part #> '{{{path}}}')"
+        return f"CASE WHEN part #> '{{{path}}}' IS NOT NULL THEN ARRAY(SELECT {items}::{element}) END"
+    if isinstance(column.type, JSONB):
+        return f"part #> '{{{path}}}'"
+    value = f"part #>> '{{{path}}}'"
+    return value if isinstance(column.type, Text) else f"({value})::{column.type.compile(_DIALECT)}"

@@ -1,0 +1,140 @@
+"""The concurrency limit (section 8): leased slots in Redis, taken and given back by atomic scripts.
+
+A slot is a member of a sorted set, named by the attempt that holds it; the score is the moment its
+lease ends, on Redis's clock. PostgreSQL knows which attempts are in progress, so the set can always be
+made again from there: a set that was lost refuses everybody until that has happened.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from redis import Redis
+
+#: How long a slot is held without anybody confirming it. `reconcile` confirms those in progress.
+LEASE_MS = 120_000
+#: How long a slot may be held before its attempt is in the database.
+GRACE_MS = 10_000
+#: How long after a loss nobody is admitted, so that requests which held a slot then reach the database.
+SETTLE_MS = 1_500
+#: How long nobody may be refused without a look into the database: a dead beat must not close the door.
+STALE_MS = 10_000
+
+_KEYS = ("migration:slots", "migration:slots:batch", "migration:slots:state")
+
+# Answers how many members hold a slot now (they are admitted in order, so those are the first ones), or
+# -1 where the set must be compared with the database first: it was lost, or nobody has done so lately
+# and the answer would be no.
+_ACQUIRE = """
+local slots, batch, state = KEYS[1], KEYS[2], KEYS[3]
+local limit, batch_cap = tonumber(ARGV[1]), tonumber(ARGV[2])
+local lease, settle, stale = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if redis.call('HGET', state, 'ready') ~= '1' then
+  redis.call('HSETNX', state, 'admit_from', now + settle)
+  return -1
+end
+redis.call('ZREMRANGEBYSCORE', slots, '-inf', '(' .. now)
+redis.call('ZREMRANGEBYSCORE', batch, '-inf', '(' .. now)
+local granted = 0
+for i = 6, #ARGV do
+  local held = redis.call('ZSCORE', slots, ARGV[i])
+  if not held then
+    if limit >= 0 and redis.call('ZCARD', slots) >= limit then break end
+    if batch_cap >= 0 and redis.call('ZCARD', batch) >= batch_cap then break end
+  end
+  redis.call('ZADD', slots, 'GT', now + lease, ARGV[i])
+  if batch_cap >= 0 then redis.call('ZADD', batch, 'GT', now + lease, ARGV[i]) end
+  granted = granted + 1
+end
+if granted == 0 and now - tonumber(redis.call('HGET', state, 'reconciled_at')) > stale then return -1 end
+return granted
+"""
+
+# Makes the set agree with the attempts that are in progress. Answers the members that were missing.
+_RECONCILE = """
+local slots, batch, state = KEYS[1], KEYS[2], KEYS[3]
+local lease, grace, settle = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('HSETNX', state, 'admit_from', now + settle)
+local live, added = {}, {}
+for i = 4, #ARGV, 2 do
+  live[ARGV[i]] = true
+  if redis.call('ZADD', slots, 'GT', now + lease, ARGV[i]) == 1 then added[#added + 1] = ARGV[i] end
+  if ARGV[i + 1] == '1' then redis.call('ZADD', batch, 'GT', now + lease, ARGV[i]) end
+end
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', slots, '-inf', now + lease - grace)) do
+  if not live[member] then
+    redis.call('ZREM', slots, member)
+    redis.call('ZREM', batch, member)
+  end
+end
+redis.call('HSET', state, 'reconciled_at', now)
+if now >= tonumber(redis.call('HGET', state, 'admit_from')) then redis.call('HSET', state, 'ready', '1') end
+return added
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveAttempt:
+    """An attempt that is in progress according to the database."""
+
+    id: str
+    batch: bool = False
+
+
+class SlotsStaleError(Exception):
+    """The set is to be compared with the database first: `reconcile`, then try again."""
+
+
+class Slots:
+    """The slots of one Redis. `redis` has short time-outs; its errors pass through."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._acquire = redis.register_script(_ACQUIRE)
+        self._reconcile = redis.register_script(_RECONCILE)
+
+    def acquire(self, attempts: Sequence[str], *, limit: int | None, batch_cap: int | None = None) -> int:
+        """Take a slot for each of `attempts` as far as there are free ones; answers for how many.
+
+        `limit` None means no limit. `batch_cap` is the most slots that batches may hold together; give it
+        for attempts of a batch and for no others. Asking twice for one attempt takes one slot.
+        Raises SlotsStaleError until the set agrees with the database.
+        """
+        granted = self._acquire(
+            keys=_KEYS,
+            args=[_number(limit), _number(batch_cap), LEASE_MS, SETTLE_MS, STALE_MS, *attempts],
+        )
+        if granted == -1:
+            raise SlotsStaleError
+        return cast(int, granted)
+
+    def release(self, attempts: Collection[str]) -> None:
+        """Give the slots of `attempts` back; nothing happens for one that holds none."""
+        if attempts:
+            with self._redis.pipeline() as pipeline:
+                pipeline.zrem(_KEYS[0], *attempts)
+                pipeline.zrem(_KEYS[1], *attempts)
+                pipeline.execute()
+
+    def reconcile(self, live: Iterable[LiveAttempt]) -> list[str]:
+        """Make the set agree with the attempts in progress; answers those that had no slot.
+
+        The caller looks once more whether those are still in progress, and releases the others: they may
+        have ended between its reading the database and this call.
+        """
+        args: list[Any] = [LEASE_MS, GRACE_MS, SETTLE_MS]
+        for attempt in live:
+            args += [attempt.id, "1" if attempt.batch else "0"]
+        return [member.decode() for member in cast(list[bytes], self._reconcile(keys=_KEYS, args=args))]
+
+    def in_use(self) -> int:
+        """How many slots are held now."""
+        return self._redis.zcard(_KEYS[0])
+
+
+def _number(limit: int | None) -> int:
+    return -1 if limit is None else limit

@@ -1,0 +1,180 @@
+"""From an accepted request to its outcome: slot, attempt, message, and the wait (section 4.3).
+
+The database is told before the broker, and asked after every wake-up and every second: so a lost message
+or a lost bell costs time, never an account. Nothing here holds a database connection while it waits.
+"""
+
+import logging
+import os
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+from kombu.exceptions import OperationalError
+from redis import Redis, RedisError
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.errors import (
+    AccountCreationFailedError,
+    AccountImportInProgressError,
+    ConcurrencyLimitReachedError,
+    ServiceUnavailableError,
+)
+from migration_service.log import request_id
+from migration_service.models import Outcome
+from migration_service.services.attempts import (
+    AttemptRequest,
+    begin_attempt,
+    check_request,
+    find_answer,
+    withdraw_attempt,
+)
+from migration_service.services.import_suppliers import require_import_supplier
+from migration_service.services.slot_upkeep import reconcile_slots
+from migration_service.services.tokens import Caller
+from migration_service.slots import Slots, SlotsStaleError
+from migration_service.tasks.accounts import CREATE_ACCOUNT, bell
+from migration_service.tasks.app import MigrationCelery
+
+logger = logging.getLogger(__name__)
+
+#: How long one wait for the bell lasts; then the database is asked.
+WAIT_SLICE = 1.0
+#: How long a request waits for slots that were lost to be made again.
+SLOTS_PATIENCE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """What is needed to hand an attempt over and to wait for it."""
+
+    Session: sessionmaker[Session]
+    slots: Slots
+    #: A client whose commands may block for WAIT_SLICE, with a connection for each waiting request.
+    waiting_redis: Redis
+    celery: MigrationCelery
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOrder:
+    """The body of the process endpoint."""
+
+    external_account_number: str
+    import_supplier_code: str
+    operations_team_name: str
+    dry_run: bool = False
+
+
+def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: bool) -> str | None:
+    """Have a worker create a staged account; its service account number, or None: still under way.
+
+    Raises the InvalidError that says why there is no account (DryRunSucceededError among them),
+    ConcurrencyLimitReachedError where no slot is free or no worker took it in time, and
+    ServiceUnavailableError where the slots cannot be reached. Whatever it raises, nothing goes on
+    behind the client's back.
+    """
+    with d.Session.begin() as session:
+        request = _check(session, caller, order)
+    attempt_id = new_attempt_id()
+    _take_slot(d, attempt_id, request.limit)
+    try:
+        with d.Session.begin() as session:
+            begun = begin_attempt(
+                session, attempt_id, request, api_key_id=caller.api_key_id, request_id=request_id.get()
+            )
+        if not begun:
+            with d.Session.begin() as session:
+                _check(session, caller, order)  # raises what the other one made of it
+            raise AccountImportInProgressError
+    except BaseException:
+        _release_slot(d, attempt_id)
+        raise
+    publish_attempt(d.celery, attempt_id)
+    return _wait(d, attempt_id) if wait else None
+
+
+def new_attempt_id() -> UUID:
+    """A UUID of version 7: in the order of time, which keeps the index of a million attempts compact."""
+    value = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10))
+    return UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 7 << 76 | 2 << 62)
+
+
+def publish_attempt(celery: MigrationCelery, attempt_id: UUID) -> None:
+    """Tell the workers about an attempt. If that fails, the sweep does it again."""
+    try:
+        celery.send_task(
+            CREATE_ACCOUNT, args=[str(attempt_id)], retry=False, headers={"request_id": request_id.get()}
+        )
+    except (OperationalError, RedisError) as error:
+        logger.warning("The broker is away: attempt %s is published later: %s", attempt_id, error)
+
+
+def _check(session: Session, caller: Caller, order: ProcessOrder) -> AttemptRequest:
+    supplier = require_import_supplier(session, caller.organisation_id, order.import_supplier_code)
+    return check_request(
+        session,
+        supplier,
+        order.external_account_number,
+        operations_team_name=order.operations_team_name,
+        dry_run=order.dry_run,
+    )
+
+
+def _take_slot(d: Dispatch, attempt_id: UUID, limit: int | None) -> None:
+    until = time.monotonic() + SLOTS_PATIENCE
+    while True:
+        try:
+            granted = d.slots.acquire([str(attempt_id)], limit=limit)
+            break
+        except SlotsStaleError:
+            if time.monotonic() > until:
+                raise ServiceUnavailableError from None
+            time.sleep(0.05)
+            _reconcile(d)
+        except RedisError as error:
+            raise ServiceUnavailableError from error
+    if not granted:
+        raise ConcurrencyLimitReachedError
+
+
+def _reconcile(d: Dispatch) -> None:
+    try:
+        with d.Session.begin() as session:
+            reconcile_slots(session, d.slots)
+    except RedisError as error:
+        raise ServiceUnavailableError from error
+
+
+def _release_slot(d: Dispatch, attempt_id: UUID) -> None:
+    try:
+        d.slots.release([str(attempt_id)])
+    except RedisError as error:
+        logger.warning("Redis is away: the slot of attempt %s is freed later: %s", attempt_id, error)
+
+
+def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
+    until = time.monotonic() + d.wait_seconds
+    while (left := until - time.monotonic()) > 0:
+        try:
+            d.waiting_redis.blpop([bell(attempt_id)], timeout=min(WAIT_SLICE, left))
+        except RedisError:
+            time.sleep(min(0.2, left))
+        answered, number = _answer(d, attempt_id)
+        if answered:
+            return number
+    with d.Session.begin() as session:
+        withdrawn = withdraw_attempt(session, attempt_id)
+    if withdrawn:
+        _release_slot(d, attempt_id)
+        raise ConcurrencyLimitReachedError("No worker was free in time, and nothing was changed. Try again.")
+    return _answer(d, attempt_id)[1]
+
+
+def _answer(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:
+    """Whether the attempt ended, and with which number. Raises what it failed with."""
+    with d.Session.begin() as session:
+        answer = find_answer(session, attempt_id)
+    if answer.outcome in (Outcome.FAILED, Outcome.DRY_RUN_SUCCEEDED):
+        raise AccountCreationFailedError(answer.error_detail, code=answer.error_code, errors=answer.errors)
+    return answer.outcome is not None, answer.service_account_number

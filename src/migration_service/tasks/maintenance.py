@@ -1,0 +1,34 @@
+"""What runs every few seconds so that nothing that was accepted stays undone."""
+
+import logging
+
+from celery import shared_task
+
+from migration_service.errors import AccountCreationFailedError
+from migration_service.services.attempts import MAX_TRIES, fail_attempt, redispatch_attempts
+from migration_service.services.slot_upkeep import reconcile_slots
+from migration_service.tasks.accounts import ring_bell
+from migration_service.tasks.app import celery_app
+from migration_service.tasks.dispatch import publish_attempt
+
+logger = logging.getLogger(__name__)
+
+SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
+
+
+@shared_task(name=SWEEP_ATTEMPTS)
+def sweep_attempts() -> None:
+    """Publish attempts again that nobody works on, give up on hopeless ones, and check the slots."""
+    app = celery_app()
+    with app.resources.Session.begin() as session:
+        again, hopeless = redispatch_attempts(session)
+    for attempt_id in again:
+        logger.warning("Attempt %s was lost on its way and is published again", attempt_id)
+        publish_attempt(app, attempt_id)
+    for attempt_id in hopeless:
+        failure = AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: no worker survived it.")
+        with app.resources.Session.begin() as session:
+            fail_attempt(session, attempt_id, failure)
+        ring_bell(app.resources, str(attempt_id))
+    with app.resources.Session.begin() as session:
+        reconcile_slots(session, app.resources.slots)

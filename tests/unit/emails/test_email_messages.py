@@ -1,0 +1,152 @@
+"""The welcome message: what it says, and that no name or address can change what it is."""
+
+from datetime import UTC, datetime
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import SMTP
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migration_service.config import SettingsError
+from migration_service.emails.messages import compose_account_created, new_message_id
+from migration_service.emails.smtp import EmailRefusedError
+
+SENDER = "Example Energy <welcome@energy.example>"
+WRITTEN_AT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+
+
+def compose(
+    recipient: str = "jan@post.example", name: str = "Jan de Vries", sender: str = SENDER
+) -> EmailMessage:
+    return compose_account_created(
+        message_id="<1@energy.example>",
+        sender=sender,
+        recipient=recipient,
+        name=name,
+        service_account_number="A-12345678",
+        written_at=WRITTEN_AT,
+    )
+
+
+def received(message: EmailMessage) -> EmailMessage:
+    """The message as the other side reads it."""
+    parsed = message_from_bytes(message.as_bytes(), policy=SMTP)
+    assert isinstance(parsed, EmailMessage)
+    assert not parsed.defects
+    return parsed
+
+
+def text_of(message: EmailMessage, kind: str) -> str:
+    body = message.get_body((kind,))
+    assert body is not None
+    content: str = body.get_content()
+    return content
+
+
+def test_it_has_the_account_number_in_subject_text_and_html() -> None:
+    message = received(compose())
+    assert "A-12345678" in message["Subject"]
+    assert message.get_content_type() == "multipart/alternative"
+    for kind in ("plain", "html"):
+        assert "Dear Jan de Vries," in text_of(message, kind)
+        assert "A-12345678" in text_of(message, kind)
+        assert "Example Energy" in text_of(message, kind)
+
+
+def test_its_headers_are_those_it_was_given() -> None:
+    message = received(compose())
+    assert message["From"] == SENDER
+    assert message["To"] == "Jan de Vries <jan@post.example>"
+    assert message["Message-ID"] == "<1@energy.example>"
+    assert message["Date"].datetime == WRITTEN_AT
+    assert message["Auto-Submitted"] == "auto-generated"
+
+
+def test_a_customer_without_a_name_is_greeted_too() -> None:
+    message = received(compose(name=""))
+    assert message["To"] == "jan@post.example"
+    assert "Dear customer," in text_of(message, "plain")
+
+
+@pytest.mark.parametrize(
+    "name", ["Zoë Çelik", "山田太郎", "O'Brien, Seán (sr.)", 'Jan "the man" Vries', "a@b.c"]
+)
+def test_names_arrive_as_they_are(name: str) -> None:
+    message = received(compose(name=name))
+    assert message["To"].addresses[0].display_name == name
+    assert f"Dear {name}," in text_of(message, "plain")
+
+
+def test_a_name_is_text_in_the_html() -> None:
+    message = received(compose(name="<script>alert(1)</script>"))
+    assert "<script>" not in text_of(message, "html")
+    assert "&lt;script&gt;" in text_of(message, "html")
+
+
+def test_a_line_break_in_a_name_starts_no_header() -> None:
+    message = received(compose(name="Jan\r\nBcc: everybody@post.example"))
+    assert message["Bcc"] is None
+    assert message["To"].addresses[0].addr_spec == "jan@post.example"
+
+
+@given(name=st.text(max_size=300))
+def test_no_name_changes_who_gets_the_message(name: str) -> None:
+    message = received(compose(name=name))
+    assert [address.addr_spec for address in message["To"].addresses] == ["jan@post.example"]
+    assert sorted(message.keys()) == sorted(compose().keys())
+
+
+@pytest.mark.parametrize(
+    ("recipient", "written"),
+    [
+        ("jan@bücher.example", "jan@xn--bcher-kva.example"),
+        ("jan@STRASSE.example", "jan@strasse.example"),
+        ("Jan.de+energy@post.example", "Jan.de+energy@post.example"),
+    ],
+)
+def test_the_domain_is_written_as_mail_servers_need_it(recipient: str, written: str) -> None:
+    assert compose(recipient=recipient)["To"].addresses[0].addr_spec == written
+
+
+@pytest.mark.parametrize(
+    "recipient",
+    [
+        "",
+        "jan",
+        "@post.example",
+        "jan@",
+        "jan@post.example\r\nBcc: x@post.example",
+        "jan@post.example, piet@post.example",
+        "jan@post.example>",
+        "jan de vries@post.example",
+        "jan@-bücher-.example",
+        "jörg@post.example",
+    ],
+)
+def test_an_address_that_cannot_be_written_to_is_refused(recipient: str) -> None:
+    with pytest.raises(EmailRefusedError):
+        compose(recipient=recipient)
+
+
+@given(recipient=st.text(max_size=60) | st.text(alphabet='ab@.<>,;:"\\()[] \r\n', max_size=20))
+def test_any_address_gives_one_recipient_or_is_refused(recipient: str) -> None:
+    try:
+        message = compose(recipient=recipient)
+    except EmailRefusedError:
+        return
+    assert len(message["To"].addresses) == 1
+    assert message["Bcc"] is None
+
+
+@pytest.mark.parametrize("sender", ["", "Example Energy", "welcome@"])
+def test_a_sender_that_is_not_an_address_is_a_wrong_setting(sender: str) -> None:
+    with pytest.raises(SettingsError, match="MIGRATION_SERVICE_EMAIL_FROM"):
+        compose(sender=sender)
+
+
+def test_a_message_id_is_new_each_time_and_of_the_senders_domain() -> None:
+    first, second = new_message_id(SENDER), new_message_id(SENDER)
+    assert first != second
+    assert first.endswith("@energy.example>")

@@ -1,0 +1,278 @@
+"""Sending through real SMTP servers (aiosmtpd), sound ones and others."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+from migration_service.config import SettingsError
+from migration_service.emails.messages import compose_account_created
+from migration_service.emails.smtp import (
+    EmailDelayedError,
+    EmailError,
+    EmailRefusedError,
+    SmtpSettings,
+    send,
+)
+
+
+class Mailbox:
+    """A handler that keeps what it gets; `answers` replaces its answers by recipient, or to the text."""
+
+    def __init__(self) -> None:
+        self.envelopes: list[Envelope] = []
+        self.logins: list[str] = []
+        self.answers: dict[str, str] = {}
+
+    async def handle_RCPT(
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if answer := self.answers.get(address):
+            return answer
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        if answer := self.answers.get("DATA"):
+            return answer
+        self.envelopes.append(envelope)
+        return "250 taken"
+
+    def log_in(
+        self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: LoginPassword
+    ) -> AuthResult:
+        """An authenticator: who logs in rightly is added to `logins`."""
+        if data != LoginPassword(b"service@energy", b"p@ss/word"):
+            return AuthResult(success=False, handled=False)
+        self.logins.append(data.login.decode())
+        return AuthResult(success=True)
+
+
+@pytest.fixture
+def mailbox() -> Mailbox:
+    return Mailbox()
+
+
+@pytest.fixture
+def start_smtp(mailbox: Mailbox) -> Iterator[Callable[..., str]]:
+    """Start a mail server of the mailbox, with aiosmtpd's own options; returns its host and port."""
+    controllers: list[Controller] = []
+
+    def start(**options: Any) -> str:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        controller = Controller(mailbox, hostname="127.0.0.1", port=port, **options)
+        controller.start()
+        controllers.append(controller)
+        return f"127.0.0.1:{port}"
+
+    yield start
+    for controller in controllers:
+        controller.stop()
+
+
+@pytest.fixture
+def server_tls(tmp_path: Path) -> ssl.SSLContext:
+    """A server's certificate for 127.0.0.1; its authority is in tmp_path / "ca.pem"."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+@pytest.fixture
+def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+
+
+def welcome(recipient: str = "jan@post.example") -> EmailMessage:
+    return compose_account_created(
+        message_id="<1@energy.example>",
+        sender="Example Energy <welcome@energy.example>",
+        recipient=recipient,
+        name="Zoë",
+        service_account_number="A-12345678",
+        written_at=datetime(2026, 3, 1, tzinfo=UTC),
+    )
+
+
+LOGIN = "service%40energy:p%40ss%2Fword"
+
+
+def test_the_server_gets_the_message(start_smtp: Callable[..., str], mailbox: Mailbox) -> None:
+    send(welcome(), SmtpSettings.from_url(f"smtp://{start_smtp()}"))
+    [envelope] = mailbox.envelopes
+    assert envelope.mail_from == "welcome@energy.example"
+    assert envelope.rcpt_tos == ["jan@post.example"]
+    assert isinstance(envelope.content, bytes)
+    assert b"Message-ID: <1@energy.example>" in envelope.content
+
+
+@pytest.mark.parametrize(
+    ("where", "answer", "expected"),
+    [
+        ("jan@post.example", "550 5.1.1 <jan@post.example> is unknown", EmailRefusedError),
+        ("jan@post.example", "452 4.2.2 mailbox full", EmailDelayedError),
+        ("jan@post.example", "530 5.7.0 log in first", EmailDelayedError),
+        ("DATA", "554 5.7.1 looks like spam", EmailRefusedError),
+        ("DATA", "451 4.3.0 try later", EmailDelayedError),
+    ],
+)
+def test_lasting_refusals_are_told_from_passing_ones(
+    start_smtp: Callable[..., str], mailbox: Mailbox, where: str, answer: str, expected: type[EmailError]
+) -> None:
+    mailbox.answers[where] = answer
+    with pytest.raises(expected, match=answer[:3]) as caught:
+        send(welcome(), SmtpSettings.from_url(f"smtp://{start_smtp()}"))
+    assert "jan@post.example" not in str(caught.value)
+
+
+def test_starttls_and_login(
+    start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext, trusted: None
+) -> None:
+    address = start_smtp(
+        tls_context=server_tls, require_starttls=True, authenticator=mailbox.log_in, auth_required=True
+    )
+    send(welcome(), SmtpSettings.from_url(f"smtp://{LOGIN}@{address}?starttls=1"))
+    assert mailbox.logins == ["service@energy"]
+
+
+def test_implicit_tls_and_login(
+    start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext, trusted: None
+) -> None:
+    address = start_smtp(ssl_context=server_tls, authenticator=mailbox.log_in, auth_require_tls=False)
+    send(welcome(), SmtpSettings.from_url(f"smtps://{LOGIN}@{address}"))
+    assert mailbox.logins == ["service@energy"]
+
+
+def test_a_wrong_password_delays_and_is_not_shown(
+    start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext, trusted: None
+) -> None:
+    address = start_smtp(tls_context=server_tls, authenticator=mailbox.log_in, auth_required=True)
+    with pytest.raises(EmailDelayedError, match="log in") as caught:
+        send(welcome(), SmtpSettings.from_url(f"smtp://service:hush@{address}?starttls=1"))
+    assert "hush" not in str(caught.value)
+    assert mailbox.envelopes == []
+
+
+def test_a_certificate_of_an_unknown_authority_delays(
+    start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext
+) -> None:
+    with pytest.raises(EmailDelayedError, match="TLS"):
+        send(welcome(), SmtpSettings.from_url(f"smtp://{start_smtp(tls_context=server_tls)}?starttls=1"))
+    assert mailbox.envelopes == []
+
+
+def test_nothing_is_sent_where_starttls_is_wanted_and_not_offered(
+    start_smtp: Callable[..., str], mailbox: Mailbox
+) -> None:
+    with pytest.raises(EmailDelayedError, match="STARTTLS"):
+        send(welcome(), SmtpSettings.from_url(f"smtp://{start_smtp()}?starttls=1"))
+    assert mailbox.envelopes == []
+
+
+def test_a_server_that_is_away_delays() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(EmailDelayedError, match="reached"):
+        send(welcome(), SmtpSettings.from_url(f"smtp://127.0.0.1:{port}"))
+
+
+def test_a_server_that_says_nothing_delays() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(EmailDelayedError):
+        send(
+            welcome(),
+            SmtpSettings(host="127.0.0.1", port=listener.getsockname()[1], timeout_seconds=0.2),
+        )
+
+
+@pytest.mark.parametrize("greeting", [b"554 no service here\r\n", b"421 busy\r\n", b"nonsense\r\n", b""])
+def test_a_server_that_takes_nothing_delays(greeting: bytes) -> None:
+    with pytest.raises(EmailDelayedError):
+        _send_to_script([greeting])
+
+
+def test_a_message_that_was_taken_is_sent_even_if_the_goodbye_fails() -> None:
+    _send_to_script(
+        [b"220 hello\r\n", b"250 hello\r\n", b"250 ok\r\n", b"250 ok\r\n", b"354 go\r\n", b"250 taken\r\n"]
+    )
+
+
+def test_a_connection_lost_before_the_server_took_the_message_delays() -> None:
+    with pytest.raises(EmailDelayedError):
+        _send_to_script([b"220 hello\r\n", b"250 hello\r\n", b"250 ok\r\n", b"250 ok\r\n", b"354 go\r\n"])
+
+
+def _send_to_script(lines: list[bytes]) -> None:
+    """Send to a server that says these lines, one after each thing it is told, and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=_say_lines, args=(listener, lines))
+        thread.start()
+        try:
+            send(welcome(), SmtpSettings(host="127.0.0.1", port=listener.getsockname()[1], timeout_seconds=5))
+        finally:
+            thread.join()
+
+
+def _say_lines(listener: socket.socket, lines: list[bytes]) -> None:
+    connection, _ = listener.accept()
+    with connection, connection.makefile("rb") as told:
+        for line in lines[:-1]:
+            connection.sendall(line)
+            while told.readline().strip() != b"." and line.startswith(b"354"):
+                pass
+        connection.sendall(lines[-1])
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("smtp://mail.example", SmtpSettings(host="mail.example", port=25)),
+        ("smtp://mail.example?starttls=1", SmtpSettings(host="mail.example", port=587, starttls=True)),
+        ("smtps://mail.example", SmtpSettings(host="mail.example", port=465, implicit_tls=True)),
+        (
+            "smtp://a%40b:c%2Fd@mail.example:2525?starttls=1",
+            SmtpSettings(host="mail.example", port=2525, starttls=True, user="a@b", password="c/d"),
+        ),
+    ],
+)
+def test_a_url_says_how_the_server_is_reached(url: str, expected: SmtpSettings) -> None:
+    assert SmtpSettings.from_url(url) == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "mail.example",
+        "http://mail.example",
+        "smtp://:hush@",
+        "smtp://mail.example:hush",
+        "smtp://mail.example/hush",
+        "smtp://user:hush@mail.example?tls=1",
+        "smtp://hush@mail.example",
+        "smtps://mail.example?starttls=1",
+        "smtp://[hush",
+    ],
+)
+def test_a_url_that_cannot_be_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(SettingsError, match="MIGRATION_SERVICE_SMTP_URL") as caught:
+        SmtpSettings.from_url(url)
+    assert "hush" not in str(caught.value)
+
+
+def test_neither_user_nor_password_is_in_the_repr() -> None:
+    shown = repr(SmtpSettings.from_url("smtps://robert:hush@mail.example"))
+    assert "hush" not in shown
+    assert "robert" not in shown

@@ -1,0 +1,125 @@
+"""Real vendors to call: the sandbox, localstripe, and servers that say exactly what a test wants."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import pytest
+
+from migration_service.payment_vendors.connection import CallLimits
+
+Script: TypeAlias = Callable[[socket.socket, bytes], None]
+
+
+@pytest.fixture(scope="session")
+def limits() -> CallLimits:
+    """Short enough for tests, long enough for a busy machine to answer a sound request."""
+    return CallLimits(connect_seconds=2, answer_seconds=2, total_seconds=6, pause_seconds=0.001)
+
+
+@pytest.fixture(scope="session")
+def impatient_limits() -> CallLimits:
+    """For servers that never answer in time."""
+    return CallLimits(connect_seconds=0.2, answer_seconds=0.2, total_seconds=0.6, pause_seconds=0.001)
+
+
+@pytest.fixture(scope="session")
+def sandbox_secret() -> str:
+    return "the-sandbox-secret"
+
+
+@pytest.fixture(scope="session")
+def sandbox_url(sandbox_secret: str) -> Iterator[str]:
+    """The sandbox vendor as its own process."""
+    command = [sys.executable, "-m", "migration_service.payment_vendors.sandbox"]
+    process = subprocess.Popen(
+        [*command, "--port", "0", "--secret", sandbox_secret], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.terminate()
+
+
+@pytest.fixture(scope="session")
+def localstripe_url() -> Iterator[str]:
+    """localstripe, a Stripe server double, as its own process."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with subprocess.Popen(
+        [sys.executable, "-m", "localstripe", "--port", str(port), "--from-scratch"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        _wait_until_listening(port)
+        yield f"http://127.0.0.1:{port}"
+        process.terminate()
+
+
+@pytest.fixture
+def start_server() -> Iterator[Callable[[Script], "RawServer"]]:
+    """Start a server that hands each connection to a script, with the request's head already read."""
+    with contextlib.ExitStack() as stack:
+
+        def start(script: Script) -> RawServer:
+            server = RawServer(script)
+            stack.callback(server.close)
+            return server
+
+        yield start
+
+
+class RawServer:
+    """A TCP server on a free port of this machine; `heads` are the request heads that it has received."""
+
+    def __init__(self, script: Script) -> None:
+        self.heads: list[bytes] = []
+        self._script = script
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+
+    def _converse(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.settimeout(30)
+            while head := _read_head(connection):
+                self.heads.append(head)
+                self._script(connection, head)
+
+
+def _read_head(connection: socket.socket) -> bytes:
+    head = b""
+    while b"\r\n\r\n" not in head:
+        piece = connection.recv(65536)
+        if not piece:
+            return b""
+        head += piece
+    return head
+
+
+def _wait_until_listening(port: int) -> None:
+    for _ in range(600):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise TimeoutError(f"nothing listens on port {port}")

@@ -1,0 +1,77 @@
+"""A vendor as an operator has set it up; and its secret, which is seen nowhere."""
+
+import logging
+import socket
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from migration_service.config import SettingsError, read_secret
+from migration_service.errors import PaymentVendorUnreachableError, ServiceError
+from migration_service.payment_vendors.connection import CallLimits
+from migration_service.payment_vendors.factory import get_vendor, make_vendor
+
+SECRET = "s3cret-of-the-vendor"
+
+
+def test_the_secret_comes_from_the_named_variable(
+    sandbox_url: str, sandbox_secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_VENDORS_SECRET", sandbox_secret)
+    vendor = get_vendor("sandbox", "http", sandbox_url, "A_VENDORS_SECRET")
+    assert vendor.retrieve_instruction(reference="card-ok-1", type="CARD").status == "ACTIVE"
+
+
+def test_calls_in_one_process_share_a_vendor_and_so_its_circuit_breaker() -> None:
+    assert get_vendor("a", "http", "https://a.example", None) is get_vendor(
+        "a", "http", "https://a.example", None
+    )
+    assert get_vendor("a", "http", "https://a.example", None) is not get_vendor(
+        "b", "http", "https://a.example", None
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "secret_env"),
+    [
+        ("http", "https://a.example", "A_VARIABLE_THAT_IS_NOT_SET"),
+        ("pigeon", "https://a.example", None),
+        ("http", "not a url", None),
+    ],
+)
+def test_a_vendor_that_is_not_set_up_rightly_is_unreachable(
+    kind: str, url: str, secret_env: str | None
+) -> None:
+    with pytest.raises(PaymentVendorUnreachableError, match="operator"):
+        get_vendor("wrong", kind, url, secret_env)
+
+
+@pytest.mark.parametrize("value", ["", "two words", "line\n", "é"])
+def test_a_secret_that_cannot_be_sent_is_refused_without_showing_it(value: str) -> None:
+    with pytest.raises(SettingsError, match="A_SECRET") as caught:
+        read_secret("A_SECRET", {"A_SECRET": value})
+    assert not value or value not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [200, 302, 401, 404, 500])
+@pytest.mark.parametrize("kind", ["http", "stripe"])
+def test_the_secret_is_sent_and_is_in_no_log_error_or_repr(
+    start_server: Callable[..., Any],
+    limits: CallLimits,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    status: int,
+) -> None:
+    def echo(connection: socket.socket, head: bytes) -> None:
+        echoed = b'{"authorization": "%b"}' % SECRET.encode()
+        connection.sendall(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%b" % (status, len(echoed), echoed))
+
+    server = start_server(echo)
+    vendor = make_vendor(kind, server.url, SECRET, limits=limits)
+    with caplog.at_level(logging.DEBUG), pytest.raises(ServiceError) as caught:
+        vendor.retrieve_instruction(reference="pm_1", type="CARD")
+    assert f"Authorization: Bearer {SECRET}".encode() in server.heads[0]
+    seen = [caplog.text, repr(vendor), caught.value.detail, *traceback.format_exception(caught.value)]
+    assert SECRET not in "".join(seen)

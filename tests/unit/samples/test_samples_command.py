@@ -1,0 +1,87 @@
+"""`migration-service samples`, in the process and as a program of its own."""
+
+import gzip
+import os
+import pty
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from migration_service.cli import main
+from migration_service.samples import generate_lines
+
+PROGRAM = [sys.executable, "-c", "from migration_service.cli import main; main()", "samples"]
+BOOK = ["--supplier", "NORTHSTAR", "--today", "2026-03-15"]
+
+
+def _expected(count: int, **options: Any) -> bytes:
+    return b"".join(generate_lines(count, supplier="NORTHSTAR", today=date(2026, 3, 15), **options))
+
+
+def test_it_writes_the_book_to_standard_output_and_nothing_else() -> None:
+    done = subprocess.run([*PROGRAM, "25", *BOOK], capture_output=True, check=True)
+    assert done.stdout == _expected(25)
+    assert done.stderr == b""
+
+
+def test_options_reach_the_book() -> None:
+    result = CliRunner().invoke(main, ["samples", "40", *BOOK, "--seed", "9", "--broken-share", "0.5"])
+    assert result.stdout_bytes == _expected(40, seed=9, broken_share=0.5)
+
+
+def test_a_larger_book_is_made_by_several_processes(tmp_path: Path) -> None:
+    path = tmp_path / "book.ndjson"
+    subprocess.run([*PROGRAM, "1200", *BOOK, "--workers", "2", "--output", path], check=True)
+    assert path.read_bytes() == _expected(1200)
+
+
+def test_a_name_in_gz_is_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "book.ndjson.gz"
+    result = CliRunner().invoke(main, ["samples", "30", *BOOK, "--output", str(path)])
+    assert result.exit_code == 0
+    assert gzip.decompress(path.read_bytes()) == _expected(30)
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    writer = subprocess.Popen(
+        [*PROGRAM, "5000", *BOOK, "--workers", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert writer.stdout is not None
+    assert writer.stderr is not None
+    with writer:
+        assert writer.stdout.readline() == _expected(1)
+        writer.stdout.close()
+        assert writer.stderr.read() == b""
+    assert writer.returncode == 0
+
+
+def test_a_terminal_sees_a_progress_bar() -> None:
+    parent, child = pty.openpty()
+    done = subprocess.run([*PROGRAM, "600", *BOOK], stdout=subprocess.PIPE, stderr=child, check=True)
+    os.close(child)
+    shown = os.read(parent, 100_000)
+    os.close(parent)
+    assert b"Accounts" in shown
+    assert b"600/600" in shown
+    assert done.stdout.count(b"\n") == 600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["-1", *BOOK], "No such option"),
+        (["5"], "Missing option '--supplier'"),
+        (["5", *BOOK, "--broken-share", "2"], "2.0 is not in the range"),
+        (["5", "--supplier", "NORTHSTAR", "--today", "1990-01-01"], "choose a day from 2000 to 2199"),
+        (["5", *BOOK, "--output", "/no/such/folder/book.ndjson"], "The accounts could not be written"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(arguments: list[str], says: str) -> None:
+    result = CliRunner().invoke(main, ["samples", *arguments])
+    assert result.exit_code != 0
+    assert says in result.output
