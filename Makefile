@@ -1,6 +1,54 @@
 # The whole interface for a newcomer: make run, make test. The rest is for those who work on it.
-PYTHON ?= python3
-VENV   := .venv
-BIN    := $(VENV)/bin
+#
+#   make run ARGS="--sample 1000 --port 8080"    what `migration-service up --help` lists
+#   make PYTHON=/path/to/python3 run             with another Python (3.11 or newer)
 
-.PHONY: run test check format lock clean
+VENV := .venv
+BIN  := $(VENV)/bin
+UV   ?= uv
+
+# The first Python that is new enough. `python3` may be an old one, or a shim that finds none here.
+ifndef PYTHON
+PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3; do \
+    if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+    then echo $$python; break; fi; done)
+endif
+ifeq ($(strip $(PYTHON)),)
+$(error Python 3.11 or newer is needed, and none was found: name one with make PYTHON=/path/to/python3)
+endif
+
+.PHONY: run test check format lock clean environment environment-dev
+.DEFAULT_GOAL := run
+
+run: environment
+	$(BIN)/migration-service up $(ARGS)
+
+test: check
+	$(BIN)/pytest $(ARGS)
+
+check: environment-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: environment-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+environment:
+	@$(PYTHON) tools/environment.py requirements.lock
+
+# A superset of requirements.lock in the same versions: it can be added while the service runs.
+environment-dev:
+	@$(PYTHON) tools/environment.py requirements-dev.lock
+
+lock:
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	    --extra build setup.cfg -o requirements.lock
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	    --extra build --extra dev -c requirements.lock setup.cfg -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) .make build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,7 @@
 import click
 
 from migration_service.cli.samples import samples
+from migration_service.cli.up import up
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -11,3 +12,4 @@ def main() -> None:
 
 
 main.add_command(samples)
+main.add_command(up)

@@ -1,0 +1,90 @@
+"""What `up` shows: the log lines of every program behind its name, and its own words."""
+
+import re
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from rich.console import Console, RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_green")
+_NAME_WIDTH = 11
+_LAST_LINES = 15
+_ROUTINE = re.compile(r"\b(INFO|DEBUG)\b")
+
+
+class Terminal(Console):
+    """A console that nobody has to read (`up | head`): rich would end the process then."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing any more; the programs run on, and are stopped in order."""
+        self.quiet = True
+
+
+class Output:
+    """The terminal, shared by all programs; coloured if it is one. Safe to use from any thread."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Terminal(highlight=False, soft_wrap=True)
+        self._hushed = False
+        self._colours: dict[str, str] = {}
+
+    def line(self, name: str, text: str) -> None:
+        """One log line of the program `name`."""
+        if self._hushed and _ROUTINE.search(text):
+            return
+        colour = self._colours.setdefault(name, _COLOURS[len(self._colours) % len(_COLOURS)])
+        self.console.print(Text.assemble((f"{name:<{_NAME_WIDTH}} | ", colour), Text.from_ansi(text)))
+
+    @contextmanager
+    def hush(self) -> Iterator[None]:
+        """Hide routine lines on a terminal meanwhile, so that a progress bar can be seen."""
+        self._hushed = self.console.is_terminal
+        try:
+            yield
+        finally:
+            self._hushed = False
+
+    def say(self, text: str) -> None:
+        """A line of our own."""
+        self.line("up", text)
+
+    def alarm(self, title: str, lines: Iterable[str]) -> None:
+        """Something that must not scroll by unseen."""
+        self.console.print(
+            Panel(Text("\n".join(lines)), title=title, border_style="bold red", title_align="left")
+        )
+
+    def show(self, content: RenderableType) -> None:
+        """A table or a text of ours."""
+        self.console.print(content)
+
+
+class LogPump:
+    """Copies the lines that one program writes to the terminal, and remembers the last ones.
+
+    A thread of its own, so that a program never waits for another one's reader.
+    """
+
+    def __init__(self, name: str, stream: IO[bytes], output: Output) -> None:
+        self.last_lines: deque[str] = deque(maxlen=_LAST_LINES)
+        self._name = name
+        self._stream = stream
+        self._output = output
+        self._thread = threading.Thread(target=self._copy, name=f"log of {name}", daemon=True)
+        self._thread.start()
+
+    def finish(self, seconds: float = 2) -> None:
+        """Wait until everything that the program wrote is shown."""
+        self._thread.join(seconds)
+
+    def _copy(self) -> None:
+        with self._stream:
+            for raw in self._stream:
+                text = raw.decode(errors="replace").rstrip()
+                self.last_lines.append(text)
+                self._output.line(self._name, text)

@@ -1,0 +1,126 @@
+"""The sample migration: a made-up supplier moves a made-up book through the REST interface.
+
+It is done once for a home folder; `demo.json` in it remembers how far it got, and the supplier's key.
+"""
+
+import threading
+import time
+from itertools import islice
+
+import requests
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from sqlalchemy import select
+
+from migration_service.db import make_engine, make_sessionmaker
+from migration_service.embedded.console import Output
+from migration_service.embedded.demo_client import MigrationError, Outcome, SupplierClient, migrate_book
+from migration_service.embedded.demo_report import show_addresses, show_summary
+from migration_service.embedded.home import Home
+from migration_service.models import ImportSupplier, OperationsTeam, Organisation
+from migration_service.samples import generate_accounts
+from migration_service.services.api_keys import issue_api_key
+from migration_service.services.import_suppliers import create_import_supplier
+from migration_service.services.operations_teams import create_operations_team
+from migration_service.services.organisations import create_organisation
+
+ORGANISATION = "Sample Energy"
+SUPPLIER = "SAMPLE_ENERGY"
+TEAM = "Sample team"
+
+_STATE_FILE = "demo.json"
+_SEED = 1
+_CLIENTS = 8
+
+
+class SampleMigration:
+    """The sample book's way into the service of a home folder, which has to be running.
+
+    `over` is set when the service is stopped: then everything here returns early.
+    """
+
+    def __init__(self, home: Home, output: Output, over: threading.Event) -> None:
+        self._home = home
+        self._output = output
+        self._over = over
+        self._settings = home.read("settings.json")
+
+    def run(self, count: int) -> None:
+        """Migrate what is missing of `count` accounts, then print what happened and where to look.
+
+        A failure is shown, and the service goes on serving.
+        """
+        try:
+            self._run(count)
+        except (MigrationError, requests.RequestException) as error:
+            if not self._over.is_set():
+                self._output.alarm("The sample migration failed; the service goes on", [str(error)])
+
+    def _run(self, count: int) -> None:
+        if count:
+            state = self._log_in()
+            done = int(state["migrated"])
+            if done < count:
+                self._migrate(state, done, count)
+        if not self._over.is_set():
+            show_addresses(self._output, self._settings, SUPPLIER, self._home.read(_STATE_FILE))
+
+    def _log_in(self) -> dict[str, str]:
+        """Log in with the key of an earlier start, or make what the sample needs, and a new key."""
+        state = self._home.read(_STATE_FILE)
+        client = self._client(Outcome())
+        if state:
+            try:
+                client.log_in(state["api_key"])
+            except MigrationError:
+                self._output.say("the sample supplier's key is not known here any more: a new one is made")
+            else:
+                return state
+        state = {"api_key": make_sample_supplier(self._settings["DATABASE_URL"]), "migrated": "0"}
+        self._home.write(_STATE_FILE, state)
+        client.log_in(state["api_key"])
+        return state
+
+    def _migrate(self, state: dict[str, str], done: int, count: int) -> None:
+        outcome = Outcome()
+        started = time.monotonic()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with self._output.hush(), Progress(*columns, console=self._output.console) as progress:
+            bar = progress.add_task("migrating the sample book", total=count - done)
+            migrate_book(
+                islice(generate_accounts(count, supplier=SUPPLIER, seed=_SEED), done, None),
+                lambda: self._client(outcome),
+                api_key=state["api_key"],
+                team=TEAM,
+                clients=_CLIENTS,
+                on_each=lambda: progress.advance(bar),
+            )
+        if self._over.is_set():
+            return
+        show_summary(self._output, outcome, count - done, time.monotonic() - started)
+        if not outcome.failures:
+            finished = state | {"migrated": str(count), "account": outcome.last_account}
+            self._home.write(_STATE_FILE, finished)
+
+    def _client(self, outcome: Outcome) -> SupplierClient:
+        return SupplierClient(self._settings["MIGRATION_SERVICE_WEB_URL"], outcome, self._over)
+
+
+def make_sample_supplier(database_url: str) -> str:
+    """Make the organisation, the import supplier and the team where they are missing; returns a new key."""
+    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
+    with make_sessionmaker(engine).begin() as session:
+        if not session.scalar(select(Organisation.id).where(Organisation.name == ORGANISATION)):
+            create_organisation(session, ORGANISATION)
+        if not session.scalar(select(ImportSupplier.id).where(ImportSupplier.code == SUPPLIER)):
+            create_import_supplier(
+                session,
+                code=SUPPLIER,
+                organisation_name=ORGANISATION,
+                document_bucket="s3://sample-energy",
+                document_root="migration",
+            )
+        if not session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == TEAM)):
+            create_operations_team(session, TEAM)
+        api_key = issue_api_key(session, organisation_name=ORGANISATION)
+    engine.dispose()
+    return api_key

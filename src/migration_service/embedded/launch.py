@@ -1,0 +1,38 @@
+"""Becomes another program that dies with its parent.
+
+Run as a script, with the standard library only, because nothing of this can be done safely between fork
+and exec in a process that has threads:
+
+    python -I -S launch.py PARENT DEATH_SIGNAL USER GROUP PROGRAM ARGUMENT...
+
+`PARENT` is the process id of the caller; `USER` and `GROUP` are numbers, or -1 to stay who we are.
+"""
+
+import ctypes
+import os
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> None:
+    """Change the user, tie this process to its parent and become the program."""
+    parent, death_signal, user, group = (int(argument) for argument in arguments[:4])
+    program = arguments[4:]
+    if user >= 0:
+        os.setgroups([])
+        os.setgid(group)
+        os.setuid(user)
+    # After setuid, which clears it. macOS has no such thing: there the next start stops what was left.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit("the parent is gone")
+    try:
+        os.execv(program[0], program)
+    except OSError as error:
+        sys.exit(f"cannot run {program[0]}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,170 @@
+"""Real servers and the real service, for tests to use, to kill and to start again."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from migration_service.embedded.home import Home
+from migration_service.embedded.postgres import Postgres
+from migration_service.embedded.process import Child, Program, stop_children, wait_until_ready
+from migration_service.embedded.valkey import Valkey
+
+COMMAND = Path(sys.executable).with_name("migration-service")
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
+    """Return as soon as `condition` is true; fail with `what` if it is not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+def temporary_folder() -> Path:
+    """A new folder that other users can pass through, as the servers of root do (pytest's own are closed)."""
+    folder = Path(tempfile.mkdtemp(prefix="migration-service-"))
+    folder.chmod(0o711)
+    return folder
+
+
+class EmbeddedServers:
+    """PostgreSQL and Valkey in a folder of their own, on free ports. Use it in a `with` statement.
+
+    `durable=False` saves the writing to disk, which only tests of crashes need. `kill` and `start` take
+    "postgres" or "valkey".
+    """
+
+    def __init__(self, folder: Path | None = None, *, durable: bool = False) -> None:
+        self.folder = folder or temporary_folder()
+        self._keep = folder is not None
+        self.home = Home(self.folder / "home")
+        self.postgres = Postgres(self.home, durable=durable)
+        self.valkey = Valkey(self.home)
+        self.log = self.folder / "servers.log"
+        self.children: dict[str, Child] = {}
+
+    @property
+    def database_url(self) -> str:
+        return self.postgres.url
+
+    @property
+    def redis_url(self) -> str:
+        return self.valkey.url
+
+    def __enter__(self) -> "EmbeddedServers":
+        self.start("postgres")
+        self.postgres.make_database()
+        self.start("valkey")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stop_children(list(self.children.values()))
+        self.home.close()
+        if not self._keep:
+            shutil.rmtree(self.folder)
+
+    def start(self, name: str) -> None:
+        """Start this server, and wait until it is ready."""
+        server: Postgres | Valkey = self.postgres if name == "postgres" else self.valkey
+        child = self._spawn(server.program())
+        self.children[name] = child
+        wait_until_ready(child, server.is_ready)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL to this server and all its processes."""
+        child = self.children.pop(name)
+        child.kill()
+        child.process.wait()
+
+    def send(self, name: str, number: signal.Signals) -> None:
+        """A signal to this server alone, as SIGSTOP and SIGCONT."""
+        self.children[name].process.send_signal(number)
+
+    def _spawn(self, program: Program) -> Child:
+        with self.log.open("ab") as log:
+            return Child(program, log)
+
+
+class RunningService:
+    """A running `migration-service up`: its output, its processes, its end. Use it in a `with` statement."""
+
+    def __init__(
+        self, home: Path, *arguments: str, prefix: tuple[str, ...] = (), environment: Mapping[str, str] = {}
+    ) -> None:
+        self.home = home
+        self._log = home.parent / f"up-{time.monotonic_ns()}.log"
+        inherited = {name: value for name, value in os.environ.items() if name not in _OTHER_SERVERS}
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*prefix, str(COMMAND), "up", "--home", str(home), *arguments],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                env=inherited | environment,
+            )
+
+    @property
+    def output(self) -> str:
+        """Everything that it has printed so far."""
+        return self._log.read_text()
+
+    def __enter__(self) -> "RunningService":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            sys.stdout.write(self.output)
+        self.stop()
+
+    def wait_for(self, text: str, seconds: float = 60) -> None:
+        """Wait until it printed `text`."""
+        wait_until(
+            lambda: text in self.output or self.process.poll() is not None, f"{text!r} printed", seconds
+        )
+        assert text in self.output, f"it ended with {self.process.returncode}:\n{self.output}"
+
+    def wait_until_serving(self) -> None:
+        """Wait until everything runs and the addresses are printed."""
+        self.wait_for("serving; Ctrl-C stops everything")
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and wait for the end; returns the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(90)
+
+    def find(self, name: str) -> psutil.Process | None:
+        """The process of this program (`web`, `interactive`, `valkey` ...) that `up` started, if any."""
+        folder = {"postgres": "postgres/data", "valkey": "valkey"}.get(name, f"programs/{name}")
+        working = processes_in(self.home / folder)
+        others = {process.pid for process in working}
+        return next((process for process in working if process.ppid() not in others), None)
+
+
+_OTHER_SERVERS = {"DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SECRET_KEY", "MIGRATION_SERVICE_HOME"}
+
+
+def processes_in(folder: Path) -> list[psutil.Process]:
+    """Every live process that works in `folder` or below."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            works_there = Path(process.cwd()).is_relative_to(folder.resolve())
+            if works_there and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found

@@ -1,0 +1,88 @@
+"""Makes `.venv` what a lock file says: `python3 tools/environment.py requirements.lock`.
+
+Runs before anything is installed, so it has the standard library only. What is installed already is known
+by stamps in the environment that are named after the content of the files: nothing changed, nothing done.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+OLDEST = (3, 11)
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+
+
+def main(lock_file: Path) -> None:
+    """Make the environment, or exit with a sentence that says why that is not possible."""
+    if sys.version_info < OLDEST:
+        needed, found = (".".join(map(str, version[:2])) for version in (OLDEST, sys.version_info))
+        sys.exit(f"Python {needed} or newer is needed, not {found}: name another one with make PYTHON=...")
+    (ROOT / ".make").mkdir(exist_ok=True)
+    # `make run` and `make test` may be started at the same moment.
+    with (ROOT / ".make" / "environment.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not works():
+            create()
+        once(lock_file, lambda: pip("--require-hashes", "--requirement", str(lock_file)))
+        once(ROOT / "setup.cfg", lambda: pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT)))
+
+
+def once(file: Path, install: Callable[[], None]) -> None:
+    """Call `install` unless it was done already for this content of `file`."""
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    stamp = VENV / f"installed-{file.stem}-{digest}"
+    if not stamp.exists():
+        install()
+        stamp.touch()
+
+
+def works() -> bool:
+    """Whether the environment's Python starts and is new enough: one that was moved away leaves a ruin."""
+    check = f"import sys; sys.exit(sys.version_info < {OLDEST})"
+    return PYTHON.exists() and subprocess.run([PYTHON, "-c", check], check=False).returncode == 0
+
+
+def create() -> None:
+    """Make an empty virtual environment."""
+    if importlib.util.find_spec("ensurepip") is None:
+        sys.exit(
+            f"{sys.executable} cannot make a virtual environment: install what it lacks for that "
+            "(python3-venv on Debian and Ubuntu), or name another one: make PYTHON=/path/to/python3"
+        )
+    shutil.rmtree(VENV, ignore_errors=True)
+    say(f"making a virtual environment with {sys.executable}")
+    run(sys.executable, "-m", "venv", str(VENV))
+
+
+def pip(*arguments: str) -> None:
+    """Install into the environment."""
+    say(f"installing {Path(arguments[-1]).name} (the first time takes about half a minute)")
+    run(str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments)
+
+
+def run(*command: str) -> None:
+    """Run a command, or end as it ended."""
+    status = subprocess.run(command, check=False).returncode
+    if status:
+        sys.exit(status)
+
+
+def say(text: str) -> None:
+    """A line for the person who waits."""
+    sys.stderr.write(f"{text} ...\n")
+
+
+if __name__ == "__main__":
+    try:
+        main(ROOT / sys.argv[1])
+    except OSError as error:
+        sys.exit(f"The environment cannot be made: {error}")
