@@ -1,8 +1,9 @@
 """tmp"""
 
 from sqlalchemy import select
-from migration_service.models import ImportSupplier
+
 from migration_service.errors import *
+from migration_service.models import ImportSupplier
 
 
 def find_import_supplier(session, organisation_id, code):
