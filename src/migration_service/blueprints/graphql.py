@@ -1,3 +1,0 @@
-from flask import Blueprint
-
-blueprint = Blueprint("graphql", __name__)
