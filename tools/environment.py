@@ -32,16 +32,16 @@ def main(lock_file: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not works():
             create()
-        once(lock_file, lambda: pip("--require-hashes", "--requirement", str(lock_file)))
-        once(ROOT / "setup.cfg", lambda: pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT)))
+        once(lock_file, install_packages)
+        once(ROOT / "setup.cfg", install_project)
 
 
-def once(file: Path, install: Callable[[], None]) -> None:
-    """Call `install` unless it was done already for this content of `file`."""
+def once(file: Path, install: Callable[[Path], None]) -> None:
+    """Call `install` with `file` unless that was done already for its present content."""
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
     stamp = VENV / f"installed-{file.stem}-{digest}"
     if not stamp.exists():
-        install()
+        install(file)
         stamp.touch()
 
 
@@ -63,9 +63,19 @@ def create() -> None:
     run(sys.executable, "-m", "venv", str(VENV))
 
 
+def install_packages(lock_file: Path) -> None:
+    """Install what a lock file lists, and nothing that has another hash."""
+    say(f"installing what {lock_file.name} lists (half a minute the first time)")
+    pip("--require-hashes", "--requirement", str(lock_file))
+
+
+def install_project(metadata: Path) -> None:
+    """Install this project itself, in place, so that its commands are there."""
+    pip("--no-deps", "--no-build-isolation", "--editable", str(metadata.parent))
+
+
 def pip(*arguments: str) -> None:
-    """Install into the environment."""
-    say(f"installing {Path(arguments[-1]).name} (the first time takes about half a minute)")
+    """Run `pip install` in the environment."""
     run(str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments)
 
 
