@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import cast
 
-from flask import current_app
+from flask import Flask, current_app
 from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
+from migration_service.tasks.dispatch import Dispatch
 
 _EXTENSION = "migration_service"
 
@@ -21,6 +22,13 @@ class Resources:
     Session: sessionmaker[Session]
     #: For short commands; its time-outs are about a second, so that a frozen Redis cannot hold a view.
     redis: Redis
+    #: What the process endpoint hands attempts over with.
+    dispatch: Dispatch
+
+
+def attach_resources(app: Flask, shared: Resources) -> None:
+    """Keep `shared` on the application for its views."""
+    app.extensions[_EXTENSION] = shared
 
 
 def resources() -> Resources:

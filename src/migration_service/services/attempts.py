@@ -27,7 +27,8 @@ from migration_service.models import (
     Outcome,
     ServiceLimit,
 )
-from migration_service.rules import RULES_VERSION, Profile
+from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.rules.rule import Profile
 from migration_service.schemas.json import parse_json
 from migration_service.services.creation import CreationJob, create_accounts
 from migration_service.services.imports import find_process, require_ongoing, require_pending

@@ -126,9 +126,11 @@ def _part_expressions(model: type[Part]) -> list[str]:
     constants = [name for name, _ in model.sources[0].constants]
     parent = next(column.name for column in table.columns if column.info.get("parent"))
     root = [column.name for column in table.columns if column.info.get("root")]
-    names = ["id", "position", parent, *root, *constants, *(column.name for column in columns)]
-    values = ["id", "position", "parent_id", *["account_id"] * len(root), *constants, *map(_value, columns)]
-    rows = "\nUNION ALL ".join(_rows(table, source) for source in model.sources)
+    names = ["position", parent, *root, *constants, *(column.name for column in columns)]
+    values = ["position", "parent_id", *["account_id"] * len(root), *constants, *map(_value, columns)]
+    if any(_parts_below(model)):  # parts of this part need its key
+        names, values = ["id", *names], ["id", *values]
+    rows = "\nUNION ALL ".join(_rows(model, source) for source in model.sources)
     return [
         f"{table.name}_source AS MATERIALIZED ({rows})",
         f"{table.name}_rows AS (INSERT INTO {table.name} ({', '.join(names)}) "
@@ -136,7 +138,7 @@ def _part_expressions(model: type[Part]) -> list[str]:
     ]
 
 
-def _rows(table: Table, source: Source) -> str:
+def _rows(model: type[Part], source: Source) -> str:
     """The SELECT that takes the parts of one source out of their parents' parts."""
     account_id = "parent.id" if source.parent is Account else "parent.account_id"
     constants = "".join(f", '{value}' AS {name}" for name, value in source.constants)
@@ -145,10 +147,12 @@ def _rows(table: Table, source: Source) -> str:
         elements = f"(SELECT {below} AS part, 1 AS position) element"
     else:
         if source.default:
-            below = f"coalesce(nullif({below}, '[]'), '{encode_json(source.default).decode()}'::jsonb)"
+            default = encode_json(source.default).decode().replace(":", r"\:")  # not a parameter
+            below = f"coalesce(nullif({below}, '[]'), '{default}'::jsonb)"
         elements = f"jsonb_array_elements({below}) WITH ORDINALITY AS element (part, position)"
+    key = f"nextval('{model.__tablename__}_id_seq') AS id, " if any(_parts_below(model)) else ""
     return (
-        f"SELECT nextval('{table.name}_id_seq') AS id, parent.id AS parent_id, "
+        f"SELECT {key}parent.id AS parent_id, "
         f"{account_id} AS account_id, parent.document_root, element.part, "
         f"element.position - 1 AS position{constants} "
         f"FROM {source.parent.__tablename__}_source parent CROSS JOIN LATERAL {elements} "
@@ -167,13 +171,22 @@ def _payload_columns(table: Table) -> Iterator[Column[object]]:
 def _value(column: Column[object]) -> str:
     """The SQL expression for a column's value in `part`."""
     if document := column.info.get("document"):
-        return f"document_root || (part #>> '{{{','.join(document)}}}')"
-    path = ",".join(column.info.get("path", (column.name,)))
+        return f"document_root || {_text_at(document)}"
+    path = column.info.get("path", (column.name,))
     if isinstance(column.type, ARRAY):
         element = column.type.item_type.compile(_DIALECT)
-        items = f"jsonb_array_elements_text(part #> '{{{path}}}')"
-        return f"CASE WHEN part #> '{{{path}}}' IS NOT NULL THEN ARRAY(SELECT {items}::{element}) END"
+        items = f"jsonb_array_elements_text({_json_at(path)})"
+        return f"CASE WHEN {_json_at(path)} IS NOT NULL THEN ARRAY(SELECT {items}::{element}) END"
     if isinstance(column.type, JSONB):
-        return f"part #> '{{{path}}}'"
-    value = f"part #>> '{{{path}}}'"
-    return value if isinstance(column.type, Text) else f"({value})::{column.type.compile(_DIALECT)}"
+        return _json_at(path)
+    text_value = _text_at(path)
+    return text_value if isinstance(column.type, Text) else f"({text_value})::{column.type.compile(_DIALECT)}"
+
+
+def _json_at(path: tuple[str, ...]) -> str:
+    return "part" + "".join(f" -> '{key}'" for key in path)
+
+
+def _text_at(path: tuple[str, ...]) -> str:
+    *above, last = path
+    return f"({_json_at(tuple(above))} ->> '{last}')"

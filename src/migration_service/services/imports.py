@@ -26,7 +26,7 @@ from migration_service.errors import (
     ImportSupplierPausedError,
 )
 from migration_service.models import AccountImportProcess, ImportState, ImportSupplier, SupplierStatus
-from migration_service.rules import RULES_VERSION
+from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.validation import ValidatedAccount
 
 

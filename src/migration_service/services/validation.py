@@ -6,11 +6,17 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from migration_service.errors import AccountFailedValidationError, ErrorItem
-from migration_service.rules import Finding, Profile, Severity, check_account
+from sqlalchemy.orm import Session
+
+from migration_service.errors import AccountFailedValidationError, ErrorItem, ImportSupplierUnknownError
+from migration_service.models import ImportSupplier
+from migration_service.rules.catalogue import check_account
+from migration_service.rules.rule import Profile, Severity
 from migration_service.schemas.account import ACCOUNT_IMPORT
 from migration_service.schemas.base import find_unknown_fields, load
 from migration_service.schemas.json import encode_json
+from migration_service.services.import_suppliers import find_import_supplier
+from migration_service.services.tokens import Caller
 
 
 @dataclass
@@ -42,17 +48,35 @@ def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
     """Check a parsed payload in full under `profile`; never raises for what is wrong with it."""
     data, errors = load(ACCOUNT_IMPORT, payload)
     account = ValidatedAccount(data, errors)
-    findings = check_account(data, profile=profile, today=datetime.now(UTC).date())
-    # Where a value failed its own check, what a rule says of its absence would be noise.
-    faulty = {error.attr for error in errors}
-    for finding in findings:
-        item = _error_item(finding)
-        if item.attr not in faulty:
-            (account.errors if finding.severity is Severity.ERROR else account.warnings).append(item)
+    faulty = [error.attr for error in errors if error.attr]
+    for finding in check_account(data, profile=profile, today=datetime.now(UTC).date(), faulty=faulty):
+        found = account.errors if finding.severity is Severity.ERROR else account.warnings
+        found.append(ErrorItem(finding.code, finding.detail, finding.attr))
     if profile is Profile.STRICT:
         account.errors += find_unknown_fields(ACCOUNT_IMPORT, payload)
     return account
 
 
-def _error_item(finding: Finding) -> ErrorItem:
-    return ErrorItem(finding.code, finding.detail, finding.attr)
+def validate_payload(
+    session: Session, caller: Caller, payload: Any, profile: Profile | None = None
+) -> tuple[ImportSupplier, ValidatedAccount]:
+    """The caller's supplier that a payload names, and the payload's data, which has no errors.
+
+    The supplier's own profile is used unless `profile` is given. Raises AccountFailedValidationError with
+    every error, and ImportSupplierUnknownError where an unknown supplier is the only one.
+    """
+    code = payload.get("import_supplier") if isinstance(payload, dict) else None
+    supplier = None
+    if isinstance(code, str):
+        supplier = find_import_supplier(session, caller.organisation_id, code)
+    own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
+    account = validate_account(payload, profile or own_profile)
+    if supplier is None:
+        unknown = ImportSupplierUnknownError()
+        if not account.errors:
+            raise unknown
+        if "import_supplier" in account.data:
+            account.errors += unknown.errors
+    account.raise_errors()
+    assert supplier is not None
+    return supplier, account

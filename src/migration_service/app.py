@@ -1,0 +1,75 @@
+"""The web application: where its parts are put together."""
+
+import re
+import uuid
+
+from flask import Flask, Response, g, request
+from werkzeug.routing import PathConverter
+
+from migration_service.blueprints import account_imports, graphql, health, progress
+from migration_service.blueprints.errors import register_error_handlers
+from migration_service.blueprints.openapi import configure_openapi
+from migration_service.blueprints.resources import Resources, attach_resources
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
+from migration_service.connections import make_redis
+from migration_service.db import make_engine, make_sessionmaker
+from migration_service.log import request_id
+from migration_service.slots import Slots
+from migration_service.tasks.dispatch import WAIT_SLICE, Dispatch
+
+#: Requests that may wait for an outcome at once in one process; each needs a connection to Redis.
+_MOST_WAITING = 512
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
+
+
+class NumberConverter(PathConverter):
+    """An external account number in a path: any text, slashes included."""
+
+    regex = ".+?"
+
+
+def create_app(settings: Settings) -> Flask:
+    """The Flask application over `settings`. Connects when the first request needs it."""
+    app = Flask("migration_service", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    # Two slashes in a row may be part of an external account number.
+    app.url_map.merge_slashes = False
+    app.url_map.converters["number"] = NumberConverter
+    attach_resources(app, _connect(settings))
+    register_error_handlers(app)
+    app.before_request(_take_request_id)
+    app.after_request(_give_request_id)
+    api = configure_openapi(app)
+    app.register_blueprint(health.blueprint)
+    app.register_blueprint(graphql.blueprint)
+    for module in (account_imports, progress):
+        api.register_blueprint(module.blueprint)
+    return app
+
+
+def _connect(settings: Settings) -> Resources:
+    engine = make_engine(
+        settings.database_url,
+        pool_size=settings.database_pool_size,
+        max_overflow=settings.database_pool_size,
+        application_name="migration-web",
+    )
+    sessions = make_sessionmaker(engine)
+    redis = make_redis(settings.redis_url, max_connections=_MOST_WAITING)
+    slots = Slots(redis)
+    waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
+    dispatch = Dispatch(sessions, slots, waiting, create_celery(settings), settings.process_wait_seconds)
+    return Resources(settings, sessions, redis, dispatch)
+
+
+def _take_request_id() -> None:
+    given = request.headers.get("X-Request-ID", "")
+    g.request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    request_id.set(g.request_id)
+
+
+def _give_request_id(response: Response) -> Response:
+    response.headers["X-Request-ID"] = g.get("request_id", "")
+    return response

@@ -1,0 +1,97 @@
+"""Every error as the body of section 7.2, whatever raised it; the one table from error to status."""
+
+import logging
+import random
+from http import HTTPStatus
+from typing import Any
+
+from flask import Flask, Response, jsonify
+from sqlalchemy.exc import OperationalError, TimeoutError as PoolTimeoutError
+from werkzeug.exceptions import HTTPException
+
+from migration_service import errors
+
+logger = logging.getLogger(__name__)
+
+#: The status of each class of error; the first class of an error's ancestry that is here counts.
+STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
+    errors.InvalidError: HTTPStatus.BAD_REQUEST,
+    errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
+    errors.NotFoundError: HTTPStatus.NOT_FOUND,
+    errors.ConcurrencyLimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.PaymentVendorUnavailableError: HTTPStatus.INTERNAL_SERVER_ERROR,
+    errors.ServiceUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+#: The code of errors that Flask itself raises.
+HTTP_CODES = {
+    400: "parse_error",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "request_too_large",
+    415: "unsupported_media_type",
+}
+
+_RETRY_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def status_of(error: type[errors.ServiceError]) -> HTTPStatus:
+    """The HTTP status of a class of error."""
+    return next(STATUS[ancestor] for ancestor in error.__mro__ if ancestor in STATUS)
+
+
+def error_body(error: errors.ServiceError) -> dict[str, Any]:
+    """The body of an error: detail, code, errors, and what the error has beside them."""
+    items = [item.to_dict() for item in error.errors]
+    return {"detail": error.detail, "code": error.code, "errors": items, **error.extra_fields()}
+
+
+def register_error_handlers(app: Flask) -> None:
+    """Answer every error of `app` with the body of section 7.2."""
+    app.register_error_handler(errors.ServiceError, _service_error)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(OperationalError, _database_away)
+    app.register_error_handler(PoolTimeoutError, _database_away)
+    app.register_error_handler(Exception, _unexpected_error)
+
+
+def _service_error(error: errors.ServiceError) -> Response:
+    response = jsonify(error_body(error))
+    response.status_code = status = status_of(type(error))
+    if status == HTTPStatus.UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = "Token"
+    if status in _RETRY_LATER:
+        # Spread, so that those who were refused together do not come back together.
+        response.headers["Retry-After"] = str(random.randint(1, 3))  # noqa: S311
+    return response
+
+
+def _http_error(error: HTTPException) -> Response:
+    status = error.code or 500
+    response = error.get_response()
+    if status < 400:  # a redirect to the path with its slash
+        return Response(response.get_data(), status, headers=dict(response.headers))
+    code = HTTP_CODES.get(status, "error")
+    body = _plain_body(error.description or HTTPStatus(status).phrase, code)
+    answer = jsonify(body)
+    answer.status_code = status
+    if "Allow" in response.headers:
+        answer.headers["Allow"] = response.headers["Allow"]
+    return answer
+
+
+def _database_away(error: Exception) -> Response:
+    logger.error("The database did not answer: %s", type(error).__name__)
+    return _service_error(errors.ServiceUnavailableError())
+
+
+def _unexpected_error(_error: Exception) -> Response:
+    logger.exception("An error that nobody expected")
+    answer = jsonify(_plain_body("An error that was not expected. Nothing was changed.", "error"))
+    answer.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
+    return answer
+
+
+def _plain_body(detail: str, code: str) -> dict[str, Any]:
+    return {"detail": detail, "code": code, "errors": [{"detail": detail, "code": code, "attr": None}]}

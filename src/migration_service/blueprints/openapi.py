@@ -1,0 +1,102 @@
+"""The interface description: OpenAPI 3.1, its errors per operation, and a page that shows it."""
+
+import inspect
+from collections.abc import Callable
+from http import HTTPStatus
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import flask_swagger_ui
+from flask import Blueprint as PlainBlueprint
+from flask import Flask, Response, send_from_directory
+from flask_smorest import Api, Blueprint
+
+from migration_service.blueprints.errors import error_body, status_of
+from migration_service.errors import (
+    AccountAlreadyImportedError,
+    NotAuthenticatedError,
+    ServiceError,
+    ServiceUnavailableError,
+    UnauthenticatedError,
+)
+from migration_service.schemas.requests import ErrorBody
+
+View = Callable[..., Any]
+
+#: Errors that every operation with a token can answer with.
+_EVERYWHERE: tuple[type[ServiceError], ...] = (
+    NotAuthenticatedError,
+    UnauthenticatedError,
+    ServiceUnavailableError,
+)
+
+# The page loads nothing from elsewhere, and the browser sees to it.
+_PAGE_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; img-src 'self' data:"
+
+
+def answers_errors(
+    blueprint: Blueprint, *classes: type[ServiceError], everywhere: bool = True
+) -> Callable[[View], View]:
+    """Describe the errors of an operation: for each status its codes, each with an example."""
+
+    def decorate(view: View) -> View:
+        listed = sorted((*classes, *(_EVERYWHERE if everywhere else ())), key=status_of)
+        for status, group in groupby(listed, key=status_of):
+            members = list(group)
+            lines = [f"* `{error.code}`: {inspect.getdoc(error)}" for error in members]
+            view = blueprint.alt_response(
+                status.value,
+                schema=ErrorBody,
+                description=f"{HTTPStatus(status).phrase}\n\n" + "\n".join(lines),
+                examples={error.code: {"value": error_body(_example(error))} for error in members},
+                success=False,
+            )(view)
+        return view
+
+    return decorate
+
+
+def _example(error: type[ServiceError]) -> ServiceError:
+    if error is AccountAlreadyImportedError:
+        return AccountAlreadyImportedError("10000001", "A-7KX2M9QD")
+    return error()
+
+
+def configure_openapi(app: Flask) -> Api:
+    """Give `app` its description at /v1/openapi.json, and the page that shows it at /v1/docs/."""
+    app.config.update(
+        API_TITLE="Account Migration Import Service",
+        API_VERSION="v1",
+        OPENAPI_VERSION="3.1.0",
+        OPENAPI_URL_PREFIX="/v1",
+        OPENAPI_JSON_PATH="openapi.json",
+        OPENAPI_SWAGGER_UI_PATH="/docs/",
+        OPENAPI_SWAGGER_UI_URL="/v1/docs/assets/",
+    )
+    api = Api(app)
+    api.spec.components.security_scheme(
+        "Token",
+        {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`Token <token>`, with a token from the mutation `obtainServiceToken` at "
+            "`/v1/graphql/`.",
+        },
+    )
+    assets = Path(flask_swagger_ui.__file__).parent / "dist"
+    pages = PlainBlueprint("docs_assets", __name__)
+
+    @pages.get("/v1/docs/assets/<path:name>")
+    def asset(name: str) -> Response:
+        return send_from_directory(assets, name)
+
+    @app.after_request
+    def keep_to_this_host(response: Response) -> Response:
+        if response.mimetype == "text/html":
+            response.headers["Content-Security-Policy"] = _PAGE_POLICY
+        return response
+
+    app.register_blueprint(pages)
+    return api

@@ -1,0 +1,121 @@
+"""How far imports are: the status of an account and the three lists (sections 4.4 to 4.7)."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from flask import Response, stream_with_context, url_for
+from flask_smorest import Blueprint
+
+from migration_service.blueprints.auth import caller, require_token
+from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.resources import resources
+from migration_service.errors import (
+    AccountNotFoundError,
+    ErrorItem,
+    ImportSupplierNotFoundError,
+    RequestFailedValidationError,
+)
+from migration_service.schemas.json import encode_json
+from migration_service.schemas.requests import AccountStatus, ListArguments, ListedImport
+from migration_service.services.import_suppliers import get_import_supplier
+from migration_service.services.status import ListKind, get_status, list_imports
+
+#: How many entries one piece of a streamed list has.
+_PIECE = 1_000
+_LARGEST_PAGE = 100_000
+
+blueprint = Blueprint(
+    "progress",
+    __name__,
+    url_prefix="/v1/data-import",
+    description="How far the migration of an account and of a supplier's book is.",
+)
+blueprint.before_request(require_token)
+
+_EXAMPLE = [
+    {
+        "external_account_number": "10000001",
+        "service_account_number": "A-7KX2M9QD",
+        "account_created_at": "2026-03-01T10:15:00Z",
+    },
+    {"external_account_number": "10000002", "service_account_number": None, "account_created_at": None},
+]
+
+
+@blueprint.get("/account-transfer-status/<import_supplier_code>/<number:external_account_number>/")
+@blueprint.response(
+    200, AccountStatus, example={"status": "COMPLETED", "service_account_number": "A-7KX2M9QD"}
+)
+@answers_errors(blueprint, ImportSupplierNotFoundError, AccountNotFoundError)
+def get_account_status(import_supplier_code: str, external_account_number: str) -> dict[str, str]:
+    """Where the import of one account is
+
+    `UNKNOWN` until a migration process creates the account, `IN_PROGRESS` while it does, `COMPLETED` once
+    there is one.
+    """
+    with resources().Session.begin() as session:
+        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        status, service_account_number = get_status(session, supplier, external_account_number)
+    return {"status": status, "service_account_number": service_account_number}
+
+
+def _list_view(kind: ListKind, summary: str) -> None:
+    endpoint = f"list_{kind}_imports"
+
+    @blueprint.get(f"/{kind}-account-import-processes/<import_supplier_code>/", endpoint=endpoint)
+    @blueprint.response(200, ListedImport(many=True), example=_EXAMPLE)
+    @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+    @query_arguments(blueprint, ListArguments())
+    def view(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+        limit = arguments.get("limit")
+        if limit is not None and not 1 <= limit <= _LARGEST_PAGE:
+            detail = f"A page has 1 to {_LARGEST_PAGE} entries."
+            raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
+        if limit is None:
+            return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
+        return _page(kind, import_supplier_code, arguments.get("cursor", ""), limit)
+
+    view.__doc__ = f"""{summary}
+
+    The whole array, streamed; with `limit` one page of it, and a Link header (rel="next") to the next.
+    """
+
+
+def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
+    with resources().Session.begin() as session:
+        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+
+    def pieces() -> Iterator[bytes]:
+        with resources().Session.begin() as session:
+            entries = list_imports(session, supplier, kind, after=after)
+            separator = b"["
+            while piece := list(islice(entries, _PIECE)):
+                yield separator + encode_json(piece)[1:-1]
+                separator = b","
+            yield b"[]" if separator == b"[" else b"]"
+
+    return Response(stream_with_context(pieces()), mimetype="application/json")
+
+
+def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:
+    with resources().Session.begin() as session:
+        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        entries = list(list_imports(session, supplier, kind, after=after, limit=limit + 1))
+    response = Response(encode_json(entries[:limit]), mimetype="application/json")
+    if len(entries) > limit:
+        last = entries[limit - 1].external_account_number
+        url = url_for(
+            f"progress.list_{kind}_imports",
+            import_supplier_code=import_supplier_code,
+            limit=limit,
+            cursor=last,
+        )
+        response.headers["Link"] = f'<{url}>; rel="next"'
+    return response
+
+
+_list_view(ListKind.ALL, "Every account import of a supplier")
+_list_view(ListKind.PENDING, "The account imports that are staged and not created")
+_list_view(ListKind.IMPORTED, "The account imports whose account has been created")

@@ -1,0 +1,108 @@
+"""The Celery application: where queues, schedule and reliability settings are put together.
+
+PostgreSQL is the queue of record. A message only says when to look at a row, so a lost one costs some
+seconds until the sweep publishes it again, and a doubled one finds nothing to do.
+"""
+
+from typing import Any
+
+from celery.signals import setup_logging, task_postrun, task_prerun
+from kombu import Queue
+
+from migration_service.config import Settings
+from migration_service.log import request_id
+from migration_service.tasks.app import MigrationCelery
+from migration_service.tasks.maintenance import SWEEP_ATTEMPTS
+
+#: Seconds between two sweeps.
+SWEEP_INTERVAL = 5.0
+#: Publishing connections a web process may open at once; fewer would make requests queue behind
+#: a broker that does not answer.
+_BROKER_POOL = 200
+
+
+def create_celery(settings: Settings) -> MigrationCelery:
+    """The Celery application over `settings`, for workers, beat, Flower and publishers."""
+    celery = MigrationCelery(settings, broker=settings.redis_url, set_as_current=True)
+    celery.conf.update(
+        imports=["migration_service.tasks.accounts", "migration_service.tasks.maintenance"],
+        task_queues=[Queue("interactive"), Queue("batch"), Queue("maintenance")],
+        task_default_queue="interactive",
+        task_create_missing_queues=False,
+        task_routes={
+            "accounts.*": {"queue": "interactive"},
+            "batches.*": {"queue": "batch"},
+            "maintenance.*": {"queue": "maintenance"},
+        },
+        beat_schedule={
+            "sweep": {
+                "task": SWEEP_ATTEMPTS,
+                "schedule": SWEEP_INTERVAL,
+                "options": {"expires": SWEEP_INTERVAL},
+            }
+        },
+        **_RELIABILITY,
+        broker_transport_options=_transport_options(settings),
+    )
+    return celery
+
+
+_RELIABILITY: dict[str, Any] = {
+    # A message is acknowledged when its work is done; a killed child gives it back at once.
+    "task_acks_late": True,
+    "task_reject_on_worker_lost": True,
+    # No result backend: the database has the outcome.
+    "task_ignore_result": True,
+    "task_time_limit": 60,
+    "task_soft_time_limit": 45,
+    "worker_prefetch_multiplier": 1,
+    # A short loss of Redis must not kill a healthy transaction.
+    "worker_cancel_long_running_tasks_on_connection_loss": False,
+    "worker_max_tasks_per_child": 10_000,
+    "worker_max_memory_per_child": 400_000,
+    "worker_soft_shutdown_timeout": 25.0,
+    "worker_enable_soft_shutdown_on_idle": True,
+    # Flower shows sent, started and finished tasks.
+    "worker_send_task_events": True,
+    "task_send_sent_event": True,
+    "broker_connection_retry": True,
+    "broker_connection_retry_on_startup": True,
+    "broker_connection_max_retries": None,
+    "broker_pool_limit": _BROKER_POOL,
+    # A request does not try twice: the sweep is the second try.
+    "task_publish_retry": False,
+    "accept_content": ["json"],
+    "enable_utc": True,
+    "worker_hijack_root_logger": False,
+    "beat_max_loop_interval": 5,
+}
+
+
+def _transport_options(settings: Settings) -> dict[str, Any]:
+    return {
+        "visibility_timeout": settings.broker_visibility_timeout,
+        # Without these a message that nobody acknowledged comes back up to 100 seconds late.
+        "unacked_restore_interval": 5,
+        "unacked_restore_throttle": 1,
+        "socket_timeout": 2,
+        "socket_connect_timeout": 1,
+        "socket_keepalive": True,
+        "health_check_interval": 5,
+        "max_connections": _BROKER_POOL + 50,
+        "global_keyprefix": "migration:",
+    }
+
+
+@setup_logging.connect
+def _set_up_logging(**_kwargs: Any) -> None:
+    """Keep Celery from configuring logging: the composition root has done it."""
+
+
+@task_prerun.connect
+def _take_request_id(task: Any, **_kwargs: Any) -> None:
+    request_id.set(getattr(task.request, "request_id", None))
+
+
+@task_postrun.connect
+def _forget_request_id(**_kwargs: Any) -> None:
+    request_id.set(None)

@@ -1,0 +1,9 @@
+"""The web application for any WSGI server: `gunicorn wsgi:app`."""
+
+from migration_service.app import create_app
+from migration_service.config import Settings
+from migration_service.log import configure_logging
+
+settings = Settings.from_env()
+configure_logging(settings.log_level, settings.log_format)
+app = create_app(settings)
