@@ -3,15 +3,16 @@
 import json
 import os
 import shutil
-import signal
 import socket
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 import requests
@@ -135,30 +136,25 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_after_kill_9_of_everything_the_next_start_goes_on_with_the_data(
-    home: Path, ports: tuple[str, ...]
+@pytest.mark.parametrize("everything", [True, False], ids=["everything", "only up itself"])
+def test_after_kill_9_nothing_is_left_running_and_the_next_start_goes_on_with_the_data(
+    home: Path, ports: tuple[str, ...], everything: bool
 ) -> None:
     with RunningService(home, "--sample", "3", *ports) as service:
         service.wait_until_serving()
+        victims = processes_in(home) if everything else []
         service.process.kill()
-        for process in processes_in(home):
-            process.kill()
+        for victim in victims:
+            with suppress(psutil.NoSuchProcess):
+                victim.kill()
         service.process.wait()
+        if sys.platform == "linux":
+            wait_until(lambda: processes_in(home) == [], "everything gone")
     with RunningService(home, "--sample", "3", *ports) as service:
         service.wait_until_serving()
         assert count_accounts(home) == 3
         assert "Sample migration" not in service.output
         assert all(service.find(name) for name in NAMES)
-
-
-def test_nothing_outlives_a_killed_up_for_long(home: Path, ports: tuple[str, ...]) -> None:
-    with RunningService(home, "--sample", "0", *ports) as service:
-        service.wait_until_serving()
-        service.stop(signal.SIGKILL)
-        if sys.platform == "linux":
-            wait_until(lambda: processes_in(home) == [], "everything gone")
-    with RunningService(home, "--sample", "0", *ports) as service:
-        service.wait_until_serving()
 
 
 def test_a_second_copy_on_the_same_folder_is_refused(running: RunningService) -> None:

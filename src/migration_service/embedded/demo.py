@@ -61,7 +61,8 @@ class SampleMigration:
             if done < count:
                 self._migrate(state, done, count)
         if not self._over.is_set():
-            show_addresses(self._output, self._settings, SUPPLIER, self._home.read(_STATE_FILE))
+            state = self._home.read(_STATE_FILE)
+            show_addresses(self._output, self._home.path, self._settings, SUPPLIER, state)
 
     def _find_or_make_supplier(self) -> dict[str, str]:
         """The key of an earlier start, or make what the sample needs, and a new key."""
