@@ -4,8 +4,6 @@ Runs before anything is installed, so it has the standard library only. What is 
 by stamps in the environment that are named after the content of the files: nothing changed, nothing done.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import importlib.util
@@ -23,9 +21,6 @@ PYTHON = VENV / "bin" / "python"
 
 def main(lock_file: Path) -> None:
     """Make the environment, or exit with a sentence that says why that is not possible."""
-    if sys.version_info < OLDEST:
-        needed, found = (".".join(map(str, version[:2])) for version in (OLDEST, sys.version_info))
-        sys.exit(f"Python {needed} or newer is needed, not {found}: name another one with make PYTHON=...")
     (ROOT / ".make").mkdir(exist_ok=True)
     # `make run` and `make test` may be started at the same moment.
     with (ROOT / ".make" / "environment.lock").open("w") as lock:
