@@ -27,6 +27,7 @@ class NumberConverter(PathConverter):
     """An external account number in a path: any text, slashes included."""
 
     regex = ".+?"
+    part_isolating = False
 
 
 def create_app(settings: Settings) -> Flask:
@@ -38,10 +39,10 @@ def create_app(settings: Settings) -> Flask:
     app.url_map.merge_slashes = False
     app.url_map.converters["number"] = NumberConverter
     attach_resources(app, _connect(settings))
-    register_error_handlers(app)
     app.before_request(_take_request_id)
     app.after_request(_give_request_id)
     api = configure_openapi(app)
+    register_error_handlers(app)  # after flask-smorest, which brings handlers of its own
     app.register_blueprint(health.blueprint)
     app.register_blueprint(graphql.blueprint)
     for module in (account_imports, progress):

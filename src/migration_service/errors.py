@@ -101,6 +101,7 @@ class ImportSupplierUnknownError(InvalidError):
 
     code = "import_supplier_not_found"
     default_detail = "There is no such import supplier."
+    default_attr = "import_supplier"
 
 
 class ImportSupplierPausedError(InvalidError):
@@ -176,6 +177,7 @@ class OperationsTeamNotFoundError(InvalidError):
 
     code = "operations_team_not_found"
     default_detail = "There is no operations team of this name."
+    default_attr = "operations_team_name"
 
 
 class PaymentVendorNotFoundError(InvalidError):

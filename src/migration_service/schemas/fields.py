@@ -31,6 +31,9 @@ class Message(str):
         message.code = code
         return message
 
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.code  # fields are copied together with their messages
+
 
 #: The texts of a field's errors by key; the key is the code too, unless the text is a Message.
 Messages = dict[str, Any]

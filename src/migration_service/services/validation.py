@@ -71,12 +71,11 @@ def validate_payload(
         supplier = find_import_supplier(session, caller.organisation_id, code)
     own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
     account = validate_account(payload, profile or own_profile)
-    if supplier is None:
+    if supplier is None and "import_supplier" in account.data:
         unknown = ImportSupplierUnknownError()
         if not account.errors:
             raise unknown
-        if "import_supplier" in account.data:
-            account.errors += unknown.errors
-    account.raise_errors()
-    assert supplier is not None
+        account.errors += unknown.errors
+    if supplier is None or account.errors:
+        raise AccountFailedValidationError(errors=account.errors)
     return supplier, account

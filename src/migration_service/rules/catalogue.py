@@ -1,0 +1,94 @@
+"""All rules, and the one function that runs them."""
+
+import hashlib
+from collections.abc import Collection
+from datetime import date
+from decimal import Context, localcontext
+from pathlib import Path as FilePath
+from typing import Any
+
+from migration_service.rules import (
+    addresses,
+    agreements,
+    billing,
+    customers,
+    ledgers,
+    line_items,
+    meters,
+    periods,
+    statements,
+    transactions,
+)
+from migration_service.rules.account import Account, Path
+from migration_service.rules.rule import Finding, Profile, Rule, Severity
+
+#: Every rule, in the order of the modules and of their text.
+RULES: tuple[Rule, ...] = tuple(
+    value
+    for module in (
+        billing,
+        customers,
+        addresses,
+        agreements,
+        meters,
+        periods,
+        ledgers,
+        transactions,
+        line_items,
+        statements,
+    )
+    for value in vars(module).values()
+    if isinstance(value, Rule)
+)
+
+# Exact for products and sums of any amounts that the database can hold, and never an exception.
+_EXACT = Context(prec=80, traps=[])
+
+
+def digest_sources(folder: FilePath) -> str:
+    """The first 16 hex digits of a SHA-256 over the names and texts of the Python files in a folder."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.py")):
+        digest.update(f"{file.name}\n".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+#: Changes with every change to the rules. Staging keeps it with the payload, and processing validates again
+#: where it differs. A hash of the source cannot be forgotten as a number to raise can be; the price of a
+#: change that changes nothing is one validation more for each staged account.
+RULES_VERSION: str = digest_sources(FilePath(__file__).parent)
+
+
+def check_account(
+    data: dict[str, Any],
+    *,
+    profile: Profile,
+    today: date,
+    faulty: Collection[str] = (),
+) -> list[Finding]:
+    """Everything that the rules find in an account, sorted by path, then code.
+
+    `data` is account data as the schema makes it (section 2.3), also of a payload that it refused: any key
+    may be missing, and a rule whose parts are missing stays silent. `faulty` has the paths (dot-delimited)
+    at which the schema reported an error already: nothing more is said there, nor about anything below.
+    Under the strict profile every finding is an error.
+    """
+    account = Account(data, today)
+    strict = profile is Profile.STRICT
+    findings: list[Finding] = []
+    with localcontext(_EXACT):
+        for rule in RULES:
+            for path, detail in rule.check(account):
+                severity = Severity.ERROR if strict else rule.severity
+                findings.append(Finding(path, rule.code, detail, severity))
+    if faulty and findings:
+        reported = frozenset(faulty)
+        findings = [finding for finding in findings if not _is_reported(finding.path, reported)]
+    if len(findings) > 1:
+        findings.sort(key=lambda finding: (finding.path, finding.code))
+    return findings
+
+
+def _is_reported(path: Path, reported: frozenset[str]) -> bool:
+    return any(".".join(map(str, path[:length])) in reported for length in range(1, len(path) + 1))

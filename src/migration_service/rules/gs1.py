@@ -1,0 +1,20 @@
+"""Check digits as GS1 defines them: for the EAN of a meter point, a grid operator, a capacity tariff."""
+
+
+def check_digit(body: str) -> str:
+    """The digit that completes `body` (ASCII digits): weights 3, 1, 3, ... from the right."""
+    codes = body.encode("ascii")
+    threes, ones = codes[-1::-2], codes[-2::-2]
+    # A digit's ASCII code is the digit plus 48.
+    total = 3 * (sum(threes) - 48 * len(threes)) + sum(ones) - 48 * len(ones)
+    return str(-total % 10)
+
+
+def is_gs1_number(number: str, length: int) -> bool:
+    """Whether `number` has exactly `length` digits, the last of them the right check digit."""
+    return (
+        len(number) == length
+        and number.isascii()
+        and number.isdigit()
+        and number[-1] == check_digit(number[:-1])
+    )

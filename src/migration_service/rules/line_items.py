@@ -1,0 +1,114 @@
+"""Rules for line items and tax items: what a supply charge is made of, to the cent."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from migration_service.rules.account import Account, Item
+from migration_service.rules.balances import HALF_A_CENT, ZERO, differ
+from migration_service.rules.rule import Fault, Severity, rule, shown
+
+
+@rule(Severity.WARNING, remedy="Correct net_amount, price_per_unit or number_of_units.")
+def incorrect_line_item_net_amount(account: Account) -> Iterator[Fault]:
+    """A line item's price times its units is not its net amount, within half a cent."""
+    for path, _, line_items in account.itemised:
+        for i, item in enumerate(line_items):
+            price, units = item.get("price_per_unit"), item.get("number_of_units")
+            net = item.get("net_amount")
+            if price is None or units is None or net is None:
+                continue
+            if abs(price * units - net) > HALF_A_CENT:
+                yield (
+                    (*path, "line_items", i, "net_amount"),
+                    f"{price:f} for each of {units:f} units makes {price * units:f}, not {net:f}.",
+                )
+
+
+@rule(Severity.WARNING, remedy="Correct the amount: the net amounts of the line items and the tax, added up.")
+def supply_charge_amount_mismatch(account: Account) -> Iterator[Fault]:
+    """The line items' net amounts and the tax items do not add up to the amount, within half a cent."""
+    for path, transaction in account.supply_charges:
+        amount, line_items = transaction.get("amount"), transaction.get("line_items")
+        if amount is None or not line_items:
+            continue
+        net = _sum(line_items, "net_amount")
+        tax = _sum(transaction.get("tax_items", []), "amount")
+        if net is not None and tax is not None and differ(net + tax, amount):
+            yield (
+                (*path, "amount"),
+                f"The line items, {net:f}, and the tax, {tax:f}, make {net + tax:f}, not {amount:f}.",
+            )
+
+
+def _sum(items: list[Item], field: str) -> Decimal | None:
+    """The sum of a field over all items; None where one lacks it."""
+    try:
+        return sum([item[field] for item in items], ZERO)
+    except KeyError:
+        return None
+
+
+@rule(Severity.WARNING, remedy="Correct the tax item's amount, rate or value_taxed.")
+def incorrect_tax_item_amount(account: Account) -> Iterator[Fault]:
+    """A proportional tax item's rate times the value taxed is not its amount, within half a cent."""
+    for path, transaction, _ in account.itemised:
+        for i, item in enumerate(transaction.get("tax_items", ())):
+            rate, value = item.get("rate"), item.get("value_taxed")
+            amount = item.get("amount")
+            if rate is None or value is None or amount is None or item.get("unit_type") != "PROPORTION":
+                continue
+            if abs(rate * value - amount) > HALF_A_CENT:
+                yield (
+                    (*path, "tax_items", i, "amount"),
+                    f"The rate {rate:f} on {value:f} makes {rate * value:f}, not {amount:f}.",
+                )
+
+
+@rule(Severity.WARNING, remedy="Send the two meter readings, at the start and the end, or leave units out.")
+def line_item_units_must_be_two_values(account: Account) -> Iterator[Fault]:
+    """A line item's units are not two values: the readings at the start and the end of the period."""
+    for path, _, line_items in account.itemised:
+        for i, item in enumerate(line_items):
+            if "units" in item and len(item["units"]) != 2:
+                count = len(item["units"])
+                yield (
+                    (*path, "line_items", i, "units"),
+                    f"There {'is 1 value' if count == 1 else f'are {count} values'}: send the two meter "
+                    "readings, at the start and the end of the period, or leave units out.",
+                )
+
+
+@rule(Severity.ERROR, remedy="Set vat_on to the ref of a line item of the same transaction.")
+def unknown_vat_reference(account: Account) -> Iterator[Fault]:
+    """A tax item's vat_on is not the ref of a line item of the same transaction."""
+    for path, transaction in account.transactions:
+        tax_items = transaction.get("tax_items")
+        if not tax_items:
+            continue
+        refs: set[str] | None = None
+        for i, item in enumerate(tax_items):
+            if not (params := item.get("params")) or not (vat_on := params.get("vat_on")):
+                continue
+            if refs is None:
+                lines = transaction.get("line_items", ())
+                refs = {line["params"].get("ref") for line in lines if "params" in line}
+            if vat_on not in refs:
+                yield (
+                    (*path, "tax_items", i, "params", "vat_on"),
+                    f"{shown(vat_on)} is not the ref of a line item of this transaction.",
+                )
+
+
+@rule(Severity.ERROR, remedy="Give each line item of a transaction its own ref.")
+def duplicate_line_item_refs(account: Account) -> Iterator[Fault]:
+    """Two line items of a transaction have the same ref."""
+    for path, _, line_items in account.itemised:
+        first: dict[str, int] = {}
+        for i, item in enumerate(line_items):
+            if not (params := item.get("params")) or not (ref := params.get("ref")):
+                continue
+            if first.setdefault(ref, i) != i:
+                yield (
+                    (*path, "line_items", i, "params", "ref"),
+                    f"{shown(ref)} is the ref of line_items.{first[ref]} already: give each its own.",
+                )

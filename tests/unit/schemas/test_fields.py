@@ -1,0 +1,129 @@
+"""Each kind of value: what it takes, what it makes of it, and the code it refuses with."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from marshmallow import Schema
+
+from migration_service.schemas import fields
+from migration_service.schemas.base import Fields, load
+from migration_service.schemas.vocabulary import SupplyType
+
+
+def _load(field: Any, value: Any) -> tuple[Any, list[str]]:
+    data, errors = load(Schema.from_dict({"value": field})(), {"value": value})
+    return data.get("value"), [error.code for error in errors]
+
+
+ACCEPTED = [
+    (fields.Text(), "x", "x"),
+    (fields.Text(blank=True), "", ""),
+    (fields.Text(max_length=3), "äöü", "äöü"),
+    (fields.Identifier(), "A/1 ü%", "A/1 ü%"),
+    (fields.Choice(SupplyType), "GAS", "GAS"),
+    (fields.Code(), "NOT_SEEN_2", "NOT_SEEN_2"),
+    (fields.Flag(), "false", False),
+    (fields.Flag(), True, True),
+    (fields.Day(), "2024-02-29", date(2024, 2, 29)),
+    (fields.UtcMoment(), "2024-01-01T12:00:00Z", datetime(2024, 1, 1, 12, tzinfo=UTC)),
+    (fields.UtcMoment(), "2024-01-01T12:00:00+02:00", datetime(2024, 1, 1, 10, tzinfo=UTC)),
+    (fields.LocalMoment(), "2024-01-01T00:00:00", datetime(2024, 1, 1)),  # noqa: DTZ001
+    (fields.Number(), 5, Decimal(5)),
+    (fields.Number(), Decimal("12.30"), Decimal("12.30")),
+    (fields.Number(), "-12.30", Decimal("-12.30")),
+    (fields.Number(), Decimal("1E+3"), Decimal(1000)),
+    (fields.NumberText(), "12.30", "12.30"),
+    (fields.NumberText(), Decimal("12.30"), "12.30"),
+    (fields.WholeNumber(), 7, 7),
+    (fields.PhoneNumber(), "", ""),
+    (fields.PhoneNumber(), "+31612345678", "+31612345678"),
+    (fields.PhoneNumber(), "020 624 1111", "020 624 1111"),
+    (fields.PhoneNumber(), "+49 30 901820", "+49 30 901820"),
+    (fields.EmailAddress(), "a.b+c@mail.example", "a.b+c@mail.example"),
+    (fields.Ean(), "871685920001232914", "871685920001232914"),
+    (fields.DocumentPath(), "contracts/2026/a b.pdf", "contracts/2026/a b.pdf"),
+    (fields.FreeObject(), {"any": ["thing"]}, {"any": ["thing"]}),
+    (fields.Values(fields.Ean()), ["1", "2"], ["1", "2"]),
+]
+
+REFUSED = [
+    (fields.Text(), None, "null"),
+    (fields.Text(), 5, "invalid"),
+    (fields.Text(), True, "invalid"),
+    (fields.Text(), "", "blank"),
+    (fields.Text(), "a\0b", "invalid_characters"),
+    (fields.Text(max_length=3), "abcd", "max_length"),
+    (fields.Identifier(), "   ", "blank"),
+    (fields.Identifier(), "a\nb", "invalid_characters"),
+    (fields.Identifier(), "x" * 129, "max_length"),
+    (fields.Choice(SupplyType), "WATER", "invalid_choice"),
+    (fields.Choice(SupplyType), 1, "invalid"),
+    (fields.Choice(SupplyType), [], "invalid"),
+    (fields.Code(), "smart", "invalid_choice"),
+    (fields.Flag(), "yes", "invalid"),
+    (fields.Flag(), 1, "invalid"),
+    (fields.Day(), "2023-02-29", "invalid_date"),
+    (fields.Day(), "2024-1-1", "invalid_date"),
+    (fields.Day(), "20240101", "invalid_date"),
+    (fields.Day(), "2024-01-01T00:00:00Z", "invalid_date"),
+    (fields.Day(), "２０２４-01-01", "invalid_date"),  # noqa: RUF001
+    (fields.Day(), 20240101, "invalid_date"),
+    (fields.UtcMoment(), "2024-01-01T12:00:00", "invalid_datetime"),
+    (fields.UtcMoment(), "0001-01-01T00:00:00+14:00", "invalid_datetime"),
+    (fields.LocalMoment(), "2024-01-01T00:00:00Z", "invalid_datetime"),
+    (fields.LocalMoment(), "2024-01-01T25:00:00", "invalid_datetime"),
+    (fields.Number(), True, "invalid"),
+    (fields.Number(), "", "invalid"),
+    (fields.Number(), "1e3", "invalid"),
+    (fields.Number(), "NaN", "invalid"),
+    (fields.Number(), "1,50", "invalid"),
+    (fields.Number(), Decimal("1E+400"), "out_of_range"),
+    (fields.Number(), 10**12, "out_of_range"),
+    (fields.Number(), Decimal("0.00000000001"), "out_of_range"),
+    (fields.NumberText(), "twelve", "invalid"),
+    (fields.WholeNumber(), Decimal("1.5"), "invalid"),
+    (fields.WholeNumber(), False, "invalid"),
+    (fields.WholeNumber(), 2**31, "out_of_range"),
+    (fields.PhoneNumber(), "12345", "invalid_phone_number"),
+    (fields.PhoneNumber(), "+31 6 1234", "invalid_phone_number"),
+    (fields.PhoneNumber(), "not a number", "invalid_phone_number"),
+    (fields.EmailAddress(), "nobody", "invalid_email_address"),
+    (fields.EmailAddress(), "a@b", "invalid_email_address"),
+    (fields.EmailAddress(), "a b@mail.example", "invalid_email_address"),
+    (fields.Ean(), "87A", "invalid_ean"),
+    (fields.Ean(), "8716859200012329140", "invalid_ean"),
+    (fields.DocumentPath(), "/etc/passwd", "invalid_document_path"),
+    (fields.DocumentPath(), "a/../b.pdf", "invalid_document_path"),
+    (fields.DocumentPath(), "a//b.pdf", "invalid_document_path"),
+    (fields.DocumentPath(), "a\\b.pdf", "invalid_document_path"),
+    (fields.DocumentPath(), "https://elsewhere.example/a", "invalid_document_path"),
+    (fields.DocumentPath(), "a\nb.pdf", "invalid_document_path"),
+    (fields.DocumentPath(), "x" * 1025, "max_length"),
+    (fields.FreeObject(), [], "not_a_dict"),
+    (fields.FreeObject(), {"a": ["\0"]}, "invalid_characters"),
+    (fields.Values(fields.Ean()), "1", "not_a_list"),
+    (fields.Objects(Schema), {}, "not_a_list"),
+    (fields.Objects(Schema), None, "null"),
+    (fields.Objects(Schema, empty=False), [], "empty"),
+    (fields.Object(Fields), [], "not_a_dict"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "loaded"), ACCEPTED, ids=lambda it: str(it)[:40])
+def test_a_good_value_is_taken(field: Any, value: Any, loaded: Any) -> None:
+    result, codes = _load(field, value)
+    assert codes == []
+    assert result == loaded
+    assert type(result) is type(loaded)
+
+
+@pytest.mark.parametrize(("field", "value", "code"), REFUSED, ids=lambda it: str(it)[:40])
+def test_a_bad_value_is_refused_with_its_code(field: Any, value: Any, code: str) -> None:
+    assert _load(field, value)[1] == [code]
+
+
+def test_a_required_field_that_is_missing_is_an_error_of_its_own() -> None:
+    _, errors = load(Schema.from_dict({"value": fields.Text(required=True)})(), {})
+    assert [(error.code, error.attr) for error in errors] == [("required", "value")]
