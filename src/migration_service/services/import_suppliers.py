@@ -29,3 +29,4 @@ def require_import_supplier(session, organisation_id, code):
     if s is None:
         raise ImportSupplierUnknownError
     return s
+def create_import_supplier(*a, **k): pass
