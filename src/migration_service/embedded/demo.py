@@ -118,8 +118,7 @@ def make_sample_supplier(database_url: str) -> str:
                 session,
                 code=SUPPLIER,
                 organisation_name=ORGANISATION,
-                document_bucket="s3://sample-energy",
-                document_root="migration",
+                document_root="s3://sample-energy/migration",
             )
         if not session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == TEAM)):
             create_operations_team(session, TEAM)
