@@ -56,29 +56,30 @@ def _read(kind: Any, value: Any) -> Any:
 
 def _type_of(field: Any) -> Any:
     """The msgspec type of a field."""
-    kind = type(field)
-    if kind in _PATTERNS:
-        length = field.validators[0].max
-        pattern = _PATTERNS[kind]
-        return Annotated[
-            str, msgspec.Meta(min_length=0 if field.blank else 1, max_length=length, pattern=pattern)
-        ]
-    if kind is fields.Choice:
-        return Literal[tuple(field.validators[0].choices)]
-    if kind is fields.Day:
-        return date
-    if kind is fields.WholeNumber:
-        return Annotated[int, msgspec.Meta(gt=-(2**31), lt=2**31)]
-    if kind is fields.Values:
-        return list[_type_of(field.inner)]  # type: ignore[misc]
-    if kind is fields.Object:
-        return _object_type(field.schema)
-    if kind is fields.Objects and field.empty:
-        return list[_object_type(field.schema)]  # type: ignore[misc]
-    # `deserialize` also runs validators and looks for null; a field with neither is read at half the price.
-    plain = not field.validators and not field.allow_none
-    read = partial(field._deserialize, attr=None, data=None) if plain else field.deserialize
-    return _Anything(kind.__name__, (), {"read": staticmethod(read)})
+    match field:
+        case fields.Text() if type(field) in _PATTERNS:
+            length = field.validators[0].max
+            pattern = _PATTERNS[type(field)]
+            form = msgspec.Meta(min_length=0 if field.blank else 1, max_length=length, pattern=pattern)
+            result: Any = Annotated[str, form]
+        case fields.Choice():
+            result = Literal[tuple(field.validators[0].choices)]
+        case fields.Day():
+            result = date
+        case fields.WholeNumber():
+            result = Annotated[int, msgspec.Meta(gt=-(2**31), lt=2**31)]
+        case fields.Values():
+            result = list[_type_of(field.inner)]  # type: ignore[misc]
+        case fields.Object():
+            result = _object_type(field.schema)
+        case fields.Objects() if field.empty:
+            result = list[_object_type(field.schema)]  # type: ignore[misc]
+        case _:
+            # `deserialize` also runs validators and looks for null; without them half of it is enough.
+            plain = not field.validators and not field.allow_none
+            read = partial(field._deserialize, attr=None, data=None) if plain else field.deserialize
+            result = _Anything(type(field).__name__, (), {"read": staticmethod(read)})
+    return result
 
 
 def _object_type(schema: Schema) -> Any:
