@@ -35,19 +35,21 @@ def home() -> Iterator[Path]:
 def running() -> Iterator[RunningService]:
     """One service for all tests that do not end it."""
     folder = temporary_folder()
-    with RunningService(folder / "home", "--sample", "0", *free_ports()) as service:
+    with RunningService(folder / "home", "--sample", "0", *small_service()) as service:
         service.wait_until_serving()
         yield service
     shutil.rmtree(folder)
 
 
 @pytest.fixture
-def ports() -> tuple[str, ...]:
-    return free_ports()
+def options() -> tuple[str, ...]:
+    return small_service()
 
 
-def free_ports() -> tuple[str, ...]:
-    return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
+def small_service() -> tuple[str, ...]:
+    """Options for a small service beside whatever else runs here."""
+    small = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
+    return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()), *small)
 
 
 def count_accounts(home: Path) -> int:
@@ -62,9 +64,9 @@ def pasted_commands(output: str) -> str:
 
 
 def test_a_first_start_migrates_the_sample_book_and_a_second_one_goes_on_with_it(
-    home: Path, ports: tuple[str, ...]
+    home: Path, options: tuple[str, ...]
 ) -> None:
-    with RunningService(home, "--sample", "5", *ports) as service:
+    with RunningService(home, "--sample", "5", *options) as service:
         service.wait_until_serving()
         assert "Sample migration: 5 accounts" in service.output
         assert count_accounts(home) == 5
@@ -75,7 +77,7 @@ def test_a_first_start_migrates_the_sample_book_and_a_second_one_goes_on_with_it
         key = json.loads((home / "demo.json").read_text())["api_key"]
         assert service.stop() == 0
 
-    with RunningService(home, "--sample", "5", *ports) as service:
+    with RunningService(home, "--sample", "5", *options) as service:
         service.wait_until_serving()
         assert "Sample migration" not in service.output
         assert key in service.output
@@ -83,9 +85,9 @@ def test_a_first_start_migrates_the_sample_book_and_a_second_one_goes_on_with_it
 
 
 def test_sigterm_stops_everything_in_order_and_leaves_nothing_behind(
-    home: Path, ports: tuple[str, ...]
+    home: Path, options: tuple[str, ...]
 ) -> None:
-    with RunningService(home, "--sample", "0", *ports) as service:
+    with RunningService(home, "--sample", "0", *options) as service:
         service.wait_until_serving()
         assert all(service.find(name) for name in NAMES)
         assert service.stop() == 0
@@ -138,9 +140,9 @@ def answers(url: str) -> bool:
 
 @pytest.mark.parametrize("everything", [True, False], ids=["everything", "only up itself"])
 def test_after_kill_9_nothing_is_left_running_and_the_next_start_goes_on_with_the_data(
-    home: Path, ports: tuple[str, ...], everything: bool
+    home: Path, options: tuple[str, ...], everything: bool
 ) -> None:
-    with RunningService(home, "--sample", "3", *ports) as service:
+    with RunningService(home, "--sample", "3", *options) as service:
         service.wait_until_serving()
         victims = processes_in(home) if everything else []
         service.process.kill()
@@ -150,7 +152,7 @@ def test_after_kill_9_nothing_is_left_running_and_the_next_start_goes_on_with_th
         service.process.wait()
         if sys.platform == "linux":
             wait_until(lambda: processes_in(home) == [], "everything gone")
-    with RunningService(home, "--sample", "3", *ports) as service:
+    with RunningService(home, "--sample", "3", *options) as service:
         service.wait_until_serving()
         assert count_accounts(home) == 3
         assert "Sample migration" not in service.output
@@ -223,10 +225,10 @@ def test_settings_are_for_its_user_only_and_passwords_are_on_no_command_line(run
 
 
 def test_servers_of_ones_own_replace_the_embedded_ones(
-    home: Path, ports: tuple[str, ...], database_url: str, redis_url: str
+    home: Path, options: tuple[str, ...], database_url: str, redis_url: str
 ) -> None:
     own = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-    with RunningService(home, "--sample", "0", *ports, environment=own) as service:
+    with RunningService(home, "--sample", "0", *options, environment=own) as service:
         service.wait_until_serving()
         settings = load_saved_settings(home)
         assert {name: settings[name] for name in own} == own
@@ -234,9 +236,9 @@ def test_servers_of_ones_own_replace_the_embedded_ones(
         assert service.find("valkey") is None
 
 
-def test_it_runs_as_an_ordinary_user(home: Path, ports: tuple[str, ...]) -> None:
+def test_it_runs_as_an_ordinary_user(home: Path, options: tuple[str, ...]) -> None:
     home.parent.chmod(0o777)
-    with RunningService(home, "--sample", "2", *ports, prefix=ordinary_user()) as service:
+    with RunningService(home, "--sample", "2", *options, prefix=ordinary_user()) as service:
         service.wait_until_serving()
         assert home.stat().st_uid == home.joinpath("postgres").stat().st_uid != 0
         assert stat.S_IMODE(home.stat().st_mode) == 0o700
