@@ -15,6 +15,7 @@ from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db import make_engine, make_sessionmaker
 from migration_service.log import request_id
+from migration_service.services.throttle import Throttle
 from migration_service.slots import Slots
 from migration_service.tasks.dispatch import WAIT_SLICE, Dispatch
 
@@ -27,6 +28,7 @@ class NumberConverter(PathConverter):
     """An external account number in a path: any text, slashes included."""
 
     regex = ".+?"
+    part_isolating = False
 
 
 def create_app(settings: Settings) -> Flask:
@@ -38,10 +40,10 @@ def create_app(settings: Settings) -> Flask:
     app.url_map.merge_slashes = False
     app.url_map.converters["number"] = NumberConverter
     attach_resources(app, _connect(settings))
-    register_error_handlers(app)
     app.before_request(_take_request_id)
     app.after_request(_give_request_id)
     api = configure_openapi(app)
+    register_error_handlers(app)  # after flask-smorest, which brings handlers of its own
     app.register_blueprint(health.blueprint)
     app.register_blueprint(graphql.blueprint)
     for module in (account_imports, progress):
@@ -61,7 +63,7 @@ def _connect(settings: Settings) -> Resources:
     slots = Slots(redis)
     waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
     dispatch = Dispatch(sessions, slots, waiting, create_celery(settings), settings.process_wait_seconds)
-    return Resources(settings, sessions, redis, dispatch)
+    return Resources(settings, sessions, redis, dispatch, Throttle(redis))
 
 
 def _take_request_id() -> None:

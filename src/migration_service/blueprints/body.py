@@ -46,7 +46,7 @@ def json_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Call
 
 def document_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Callable[[View], View]:
     """Describe the request's body in OpenAPI without reading it."""
-    media: dict[str, Any] = {"schema": schema}
+    media: dict[str, Any] = {"schema": type(schema)}
     if example is not None:
         media["example"] = example
     body = {"required": True, "content": {"application/json": media}}

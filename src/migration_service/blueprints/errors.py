@@ -6,7 +6,8 @@ from http import HTTPStatus
 from typing import Any
 
 from flask import Flask, Response, jsonify
-from sqlalchemy.exc import OperationalError, TimeoutError as PoolTimeoutError
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
 from migration_service import errors

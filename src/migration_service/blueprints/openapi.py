@@ -32,7 +32,10 @@ _EVERYWHERE: tuple[type[ServiceError], ...] = (
 )
 
 # The page loads nothing from elsewhere, and the browser sees to it.
-_PAGE_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; img-src 'self' data:"
+_PAGE_POLICY = (
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:"
+)
 
 
 def answers_errors(

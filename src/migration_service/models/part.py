@@ -5,10 +5,11 @@ specification name things alike; where the value lies deeper or is made from oth
 `document_location` say so. `services.creation` writes its SQL from nothing but these declarations.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import ForeignKey, Identity
+from sqlalchemy import Column, ForeignKey, Identity, Table
 from sqlalchemy.orm import Mapped, MappedColumn, mapped_column
 
 from migration_service.db import Base
@@ -57,3 +58,32 @@ def value_at(*path: str) -> MappedColumn[Any]:
 def document_location(*path: str) -> MappedColumn[Any]:
     """A column with the resolved location of the document path at `path` (section 2.1)."""
     return mapped_column(info={"document": path})
+
+
+def table_of(model: type[Base]) -> Table:
+    """The table of a model."""
+    return cast(Table, model.__table__)
+
+
+def parts_of(parent: type[Base]) -> Iterator[type[Part]]:
+    """The models whose rows are parts of `parent`'s part of the payload."""
+    return (model for model in Part.__subclasses__() if model.sources[0].parent is parent)
+
+
+def parent_column(model: type[Part]) -> Column[Any]:
+    """The column with the key of a part's parent."""
+    return next(column for column in table_of(model).columns if column.info.get("parent"))
+
+
+def payload_columns(model: type[Base]) -> Iterator[Column[Any]]:
+    """The columns that the payload fills: not our own keys, nor what the database fills in."""
+    for column in table_of(model).columns:
+        ours = column.name in ("id", "position") or column.info.keys() & {"parent", "root", "constant"}
+        if not ours and column.server_default is None:
+            yield column
+
+
+def path_of(column: Column[Any]) -> tuple[str, ...]:
+    """Where in its part a column's value lies."""
+    path: tuple[str, ...] = column.info.get("path", (column.name,))
+    return path

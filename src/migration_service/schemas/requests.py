@@ -85,7 +85,7 @@ class ListedImport(Fields):
     account_created_at = fields.DateTime(allow_none=True, metadata={"description": "In UTC."})
 
 
-class Error(Fields):
+class ErrorObject(Fields):
     """One error of a list (section 7.2)."""
 
     detail = fields.String(metadata={"description": "For people; may change."})
@@ -98,4 +98,4 @@ class ErrorBody(Fields):
 
     detail = fields.String(metadata={"description": "For people; may change."})
     code = fields.String(metadata={"description": "Stable."})
-    errors = fields.List(fields.Nested(Error))
+    errors = fields.List(fields.Nested(ErrorObject))

@@ -8,20 +8,26 @@ from JSONB to NUMERIC without passing through anything that could round them.
 
 import secrets
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import cast
 
-from sqlalchemy import ARRAY, BigInteger, Column, Table, Text, TextClause, bindparam, text
+from sqlalchemy import ARRAY, BigInteger, Column, Text, TextClause, bindparam, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
-from migration_service.db import Base
 from migration_service.models import Account
-from migration_service.models.part import Part, Source
+from migration_service.models.part import (
+    Part,
+    Source,
+    parent_column,
+    parts_of,
+    path_of,
+    payload_columns,
+    table_of,
+)
 from migration_service.schemas.json import encode_json
 
 _ALPHABET = string.ascii_uppercase + string.digits
@@ -70,7 +76,7 @@ def create_accounts(session: Session, jobs: Sequence[CreationJob]) -> list[Creat
 @cache
 def creation_statement() -> TextClause:
     """The statement behind `create_accounts`; written once a process."""
-    account_columns = [column for column in _payload_columns(_table(Account)) if column.name not in _GIVEN]
+    account_columns = [column for column in payload_columns(Account) if column.name not in _GIVEN]
     inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
     selected = ", ".join(["id", *_GIVEN, *(_value(column) for column in account_columns)])
     expressions = [
@@ -86,7 +92,7 @@ def creation_statement() -> TextClause:
         f"""account_rows AS (
             INSERT INTO account ({inserted}) SELECT {selected} FROM account_source RETURNING *)""",
     ]
-    for model in _parts_below(Account):
+    for model in parts_of(Account):
         expressions += _part_expressions(model)
     statement = ",\n".join(expressions)
     return text(  # the text is made of names of tables and columns only
@@ -109,33 +115,25 @@ _GIVEN = (
 )
 
 
-def _table(model: type[Base]) -> Table:
-    return cast(Table, model.__table__)
-
-
-def _parts_below(parent: type[Account] | type[Part]) -> Iterator[type[Part]]:
-    for model in Part.__subclasses__():
-        if model.sources[0].parent is parent:
-            yield model
-            yield from _parts_below(model)
-
-
 def _part_expressions(model: type[Part]) -> list[str]:
-    table = _table(model)
-    columns = list(_payload_columns(table))
+    table = table_of(model)
+    columns = list(payload_columns(model))
     constants = [name for name, _ in model.sources[0].constants]
-    parent = next(column.name for column in table.columns if column.info.get("parent"))
+    parent = parent_column(model).name
     root = [column.name for column in table.columns if column.info.get("root")]
     names = ["position", parent, *root, *constants, *(column.name for column in columns)]
     values = ["position", "parent_id", *["account_id"] * len(root), *constants, *map(_value, columns)]
-    if any(_parts_below(model)):  # parts of this part need its key
+    if any(parts_of(model)):  # parts of this part need its key
         names, values = ["id", *names], ["id", *values]
     rows = "\nUNION ALL ".join(_rows(model, source) for source in model.sources)
-    return [
+    expressions = [
         f"{table.name}_source AS MATERIALIZED ({rows})",
         f"{table.name}_rows AS (INSERT INTO {table.name} ({', '.join(names)}) "
         f"SELECT {', '.join(values)} FROM {table.name}_source)",
     ]
+    for below in parts_of(model):
+        expressions += _part_expressions(below)
+    return expressions
 
 
 def _rows(model: type[Part], source: Source) -> str:
@@ -150,7 +148,7 @@ def _rows(model: type[Part], source: Source) -> str:
             default = encode_json(source.default).decode().replace(":", r"\:")  # not a parameter
             below = f"coalesce(nullif({below}, '[]'), '{default}'::jsonb)"
         elements = f"jsonb_array_elements({below}) WITH ORDINALITY AS element (part, position)"
-    key = f"nextval('{model.__tablename__}_id_seq') AS id, " if any(_parts_below(model)) else ""
+    key = f"nextval('{model.__tablename__}_id_seq') AS id, " if any(parts_of(model)) else ""
     return (
         f"SELECT {key}parent.id AS parent_id, "
         f"{account_id} AS account_id, parent.document_root, element.part, "
@@ -160,19 +158,11 @@ def _rows(model: type[Part], source: Source) -> str:
     )
 
 
-def _payload_columns(table: Table) -> Iterator[Column[object]]:
-    """The columns that a part fills: not our own keys, nor what the database fills in."""
-    for column in table.columns:
-        ours = column.name in ("id", "position") or column.info.keys() & {"parent", "root", "constant"}
-        if not ours and column.server_default is None:
-            yield column
-
-
 def _value(column: Column[object]) -> str:
     """The SQL expression for a column's value in `part`."""
     if document := column.info.get("document"):
         return f"document_root || {_text_at(document)}"
-    path = column.info.get("path", (column.name,))
+    path = path_of(column)
     if isinstance(column.type, ARRAY):
         element = column.type.item_type.compile(_DIALECT)
         items = f"jsonb_array_elements_text({_json_at(path)})"
