@@ -7,10 +7,14 @@ from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.app import create_app
-from migration_service.blueprints.resources import Resources
+from migration_service.blueprints.resources import resources
+from migration_service.celery_app import create_celery
 from migration_service.config import Settings
+from migration_service.db import make_engine, make_sessionmaker
 from migration_service.revisions import upgrade
+from migration_service.tasks.app import WorkerResources
 from servers import EmbeddedServers
+from supplier_client import SupplierClient
 
 
 @pytest.fixture(scope="session")
@@ -44,25 +48,44 @@ def settings(embedded_servers: EmbeddedServers) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def service_settings(settings: Settings) -> Settings:
-    """The settings of a service whose database has all tables."""
+def migrated(settings: Settings) -> Settings:
+    """The settings of a service whose database has its tables."""
     upgrade(settings.database_url)
     return settings
 
 
 @pytest.fixture(scope="session")
-def app(service_settings: Settings) -> Iterator[Flask]:
-    """The web application, for test clients."""
-    app = create_app(service_settings)
-    yield app
-    shared: Resources = app.extensions["migration_service"]
-    shared.Session.kw["bind"].dispose()
-    shared.redis.close()
-    shared.dispatch.waiting_redis.close()
+def sessions(migrated: Settings) -> Iterator[sessionmaker[Session]]:
+    """Sessions on the database that all tests share; each test makes an organisation of its own."""
+    engine = make_engine(migrated.database_url, pool_size=5, max_overflow=20, application_name="tests")
+    yield make_sessionmaker(engine)
+    engine.dispose()
+
+
+@pytest.fixture(scope="session", name="Session")
+def _sessions_by_their_name_in_the_service(sessions: sessionmaker[Session]) -> sessionmaker[Session]:
+    """The same."""
+    return sessions
 
 
 @pytest.fixture(scope="session")
-def sessions(app: Flask) -> sessionmaker[Session]:
-    """Transactions on the application's database."""
-    shared: Resources = app.extensions["migration_service"]
-    return shared.Session
+def app(migrated: Settings) -> Iterator[Flask]:
+    """The web application, as `wsgi.py` makes it."""
+    app = create_app(migrated)
+    yield app
+    with app.app_context():
+        resources().Session.kw["bind"].dispose()
+
+
+@pytest.fixture(scope="session")
+def worker_resources(migrated: Settings) -> Iterator[WorkerResources]:
+    """The connections of a worker: with them tasks are called as plain functions."""
+    resources = create_celery(migrated).resources
+    yield resources
+    resources.Session.kw["bind"].dispose()
+
+
+@pytest.fixture
+def supplier(app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
+    """A new organisation's supplier, with a token and a team."""
+    return SupplierClient.create(app, sessions)

@@ -31,16 +31,19 @@ class Customer:
 
 
 def make_customer(sessions: sessionmaker[Session], **supplier: str) -> Customer:
-    """An organisation with one API key, one import supplier (with these options) and a team."""
+    """An organisation with one API key, one import supplier (with these options) and a team.
+
+    The supplier's documents lie below s3://bucket/<code>.
+    """
     name = secrets.token_hex(4)
+    code = f"S_{name}"
+    options = {"document_root": f"s3://bucket/{code}"} | supplier
     with sessions.begin() as session:
         organisation = create_organisation(session, f"Organisation {name}")
-        create_import_supplier(
-            session, code=f"SUPPLIER_{name}", organisation_name=organisation.name, **supplier
-        )
+        create_import_supplier(session, code=code, organisation_name=organisation.name, **options)
         create_operations_team(session, f"Team {name}")
         api_key = issue_api_key(session, organisation_name=organisation.name)
-    return Customer(organisation.name, organisation.id, api_key, f"SUPPLIER_{name}", f"Team {name}")
+    return Customer(organisation.name, organisation.id, api_key, code, f"Team {name}")
 
 
 OBTAIN = """

@@ -68,14 +68,14 @@ def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
     client: FlaskClient,
     customer: Customer,
     sessions: sessionmaker[Session],
-    service_settings: Settings,
+    migrated: Settings,
 ) -> None:
     gone = make_customer(sessions)
     with sessions.begin() as session:
-        valid = obtain_tokens(session, service_settings, customer.api_key)
-        over = replace(service_settings, token_lifetime_seconds=0)
+        valid = obtain_tokens(session, migrated, customer.api_key)
+        over = replace(migrated, token_lifetime_seconds=0)
         expired = obtain_tokens(session, over, customer.api_key)
-        revoked = obtain_tokens(session, service_settings, gone.api_key)
+        revoked = obtain_tokens(session, migrated, gone.api_key)
         revoke_api_key(session, gone.prefix)
     attempts = {
         None: "not_authenticated",

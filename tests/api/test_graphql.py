@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import OBTAIN, Customer, make_customer, obtain
-from migration_service.blueprints import token_schema
+from migration_service.blueprints import graphql, token_schema
 from migration_service.blueprints.graphql import MAX_BODY_BYTES
 from migration_service.connections import make_redis
 from migration_service.services.throttle import MOST_FAILURES, Throttle
@@ -251,6 +251,18 @@ def test_nesting_is_refused_at_any_depth(client: FlaskClient, depth: int) -> Non
     values = "{documentation(a:" + "[" * depth + "]" * depth + ")}"
     for query in (fields, values):
         assert _execute(client, query).status_code == 400
+
+
+def test_more_recursion_than_python_allows_is_the_clients_error(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def recurse(*_arguments: object, **_options: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(graphql, "validate", recurse)
+    response = _execute(client, "{documentation}")
+    assert response.status_code == 400
+    assert response.json["errors"][0]["message"] == "The GraphQL document nests too deep."
 
 
 @pytest.mark.parametrize(

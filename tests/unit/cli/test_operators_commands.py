@@ -21,11 +21,11 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def environment(service_settings: Settings) -> dict[str, str]:
+def environment(migrated: Settings) -> dict[str, str]:
     return {
-        "DATABASE_URL": service_settings.database_url,
-        "REDIS_URL": service_settings.redis_url,
-        "MIGRATION_SERVICE_SECRET_KEY": service_settings.secret_key,
+        "DATABASE_URL": migrated.database_url,
+        "REDIS_URL": migrated.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
         "MIGRATION_SERVICE_HOME": "/nonexistent",
     }
 
@@ -118,7 +118,7 @@ def test_a_supplier_is_made_shown_and_given_another_status(run: Run, customer: C
 
 
 def test_the_limit_is_shown_with_the_slots_in_use_and_set(
-    run: Run, sessions: sessionmaker[Session], service_settings: Settings
+    run: Run, sessions: sessionmaker[Session], migrated: Settings
 ) -> None:
     assert _json(run("limit", "set", "7", "--json")) == {"concurrency_limit": 7}
     assert _json(run("limit", "show", "--json"))["concurrency_limit"] == 7
@@ -175,8 +175,8 @@ def test_what_cannot_run_says_why_in_one_line_and_ends_with_2(
     assert result.stderr.count("\n") == 1
 
 
-def test_a_database_without_the_tables_is_said_to_be_one(run: Run, service_settings: Settings) -> None:
-    place, _, _ = service_settings.database_url.rpartition("/")
+def test_a_database_without_the_tables_is_said_to_be_one(run: Run, migrated: Settings) -> None:
+    place, _, _ = migrated.database_url.rpartition("/")
     result = run("teams", "list", DATABASE_URL=f"{place}/postgres")
     assert result.exit_code == 2
     assert "does not have the service's tables" in result.stderr

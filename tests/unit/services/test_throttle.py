@@ -29,8 +29,8 @@ class Clock:
 
 
 @pytest.fixture
-def redis(service_settings: Settings) -> Iterator[Redis]:
-    client = make_redis(service_settings.redis_url)
+def redis(migrated: Settings) -> Iterator[Redis]:
+    client = make_redis(migrated.redis_url)
     yield client
     client.close()
 

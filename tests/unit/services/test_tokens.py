@@ -47,18 +47,18 @@ def _refresh(sessions: sessionmaker[Session], settings: Settings, token: str) ->
 
 
 def test_a_token_stands_for_the_organisation_of_its_key(
-    sessions: sessionmaker[Session], service_settings: Settings, customer: Customer
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
     other = make_customer(sessions)
     for mine in (customer, other):
-        token = _obtain(sessions, service_settings, mine).token
-        assert _authenticate(sessions, service_settings, token).organisation_id == mine.organisation_id
+        token = _obtain(sessions, migrated, mine).token
+        assert _authenticate(sessions, migrated, token).organisation_id == mine.organisation_id
 
 
 def test_it_lives_an_hour_and_its_refresh_token_a_week(
-    sessions: sessionmaker[Session], service_settings: Settings, customer: Customer
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
-    tokens = _obtain(sessions, service_settings, customer)
+    tokens = _obtain(sessions, migrated, customer)
     now = time.time()
     assert tokens.payload["exp"] - now == pytest.approx(3600, abs=5)
     assert tokens.refresh_expires_at - now == pytest.approx(7 * 24 * 3600, abs=5)
@@ -66,64 +66,64 @@ def test_it_lives_an_hour_and_its_refresh_token_a_week(
 
 
 def test_refreshing_gives_a_new_token_and_does_not_lengthen_the_refresh_tokens_life(
-    sessions: sessionmaker[Session], service_settings: Settings, customer: Customer
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
-    first = _obtain(sessions, service_settings, customer)
-    again = _refresh(sessions, service_settings, first.refresh_token)
-    assert _authenticate(sessions, service_settings, again.token).organisation_id == customer.organisation_id
+    first = _obtain(sessions, migrated, customer)
+    again = _refresh(sessions, migrated, first.refresh_token)
+    assert _authenticate(sessions, migrated, again.token).organisation_id == customer.organisation_id
     assert again.token != first.token
     assert again.refresh_expires_at == first.refresh_expires_at
     assert again.refresh_token == first.refresh_token
 
 
 def test_no_token_outlives_its_refresh_token(
-    sessions: sessionmaker[Session], service_settings: Settings, customer: Customer
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
-    short = replace(service_settings, refresh_token_lifetime_seconds=60)
+    short = replace(migrated, refresh_token_lifetime_seconds=60)
     tokens = _obtain(sessions, short, customer)
     assert tokens.payload["exp"] == tokens.refresh_expires_at
 
 
 def test_revoking_the_key_ends_both_kinds_at_once(
-    sessions: sessionmaker[Session], service_settings: Settings, customer: Customer
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
-    tokens = _obtain(sessions, service_settings, customer)
+    tokens = _obtain(sessions, migrated, customer)
     with sessions.begin() as session:
         revoke_api_key(session, customer.prefix)
     with pytest.raises(UnauthenticatedError, match="revoked"):
-        _authenticate(sessions, service_settings, tokens.token)
+        _authenticate(sessions, migrated, tokens.token)
     with pytest.raises(UnauthenticatedError, match="revoked"):
-        _refresh(sessions, service_settings, tokens.refresh_token)
+        _refresh(sessions, migrated, tokens.refresh_token)
 
 
 def test_revoking_one_key_leaves_those_of_others(
-    sessions: sessionmaker[Session], service_settings: Settings, customer: Customer
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
-    token = _obtain(sessions, service_settings, customer).token
+    token = _obtain(sessions, migrated, customer).token
     with sessions.begin() as session:
         revoke_api_key(session, make_customer(sessions).prefix)
-    _authenticate(sessions, service_settings, token)
+    _authenticate(sessions, migrated, token)
 
 
 def test_an_expired_token_is_refused_and_the_reason_given(
-    sessions: sessionmaker[Session], service_settings: Settings, customer: Customer
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
-    over = replace(service_settings, token_lifetime_seconds=0)
+    over = replace(migrated, token_lifetime_seconds=0)
     with pytest.raises(UnauthenticatedError, match="expired"):
-        _authenticate(sessions, service_settings, _obtain(sessions, over, customer).token)
-    over = replace(service_settings, refresh_token_lifetime_seconds=0)
+        _authenticate(sessions, migrated, _obtain(sessions, over, customer).token)
+    over = replace(migrated, refresh_token_lifetime_seconds=0)
     with pytest.raises(UnauthenticatedError, match="expired"):
-        _refresh(sessions, service_settings, _obtain(sessions, over, customer).refresh_token)
+        _refresh(sessions, migrated, _obtain(sessions, over, customer).refresh_token)
 
 
 def test_neither_kind_is_taken_for_the_other(
-    sessions: sessionmaker[Session], service_settings: Settings, customer: Customer
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
-    tokens = _obtain(sessions, service_settings, customer)
+    tokens = _obtain(sessions, migrated, customer)
     with pytest.raises(UnauthenticatedError, match="This is a refresh token"):
-        _authenticate(sessions, service_settings, tokens.refresh_token)
+        _authenticate(sessions, migrated, tokens.refresh_token)
     with pytest.raises(UnauthenticatedError, match="This is an access token"):
-        _refresh(sessions, service_settings, tokens.token)
+        _refresh(sessions, migrated, tokens.token)
 
 
 def _part(value: Any) -> str:
@@ -155,26 +155,26 @@ def _forgeries(token: str, key: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("forgery", list(_forgeries(jwt.encode({"sub": "x"}, "k" * 40), "k" * 40)))
 def test_a_forged_token_is_refused(
-    sessions: sessionmaker[Session], service_settings: Settings, customer: Customer, forgery: str
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, forgery: str
 ) -> None:
-    token = _obtain(sessions, service_settings, customer).token
-    forged = _forgeries(token, service_settings.secret_key)[forgery]
+    token = _obtain(sessions, migrated, customer).token
+    forged = _forgeries(token, migrated.secret_key)[forgery]
     with pytest.raises(UnauthenticatedError, match="The token is not valid"):
-        _authenticate(sessions, service_settings, forged)
+        _authenticate(sessions, migrated, forged)
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: f"{_part({})}.{data.hex()}.x"))
 def test_any_text_that_is_no_token_is_refused(
-    sessions: sessionmaker[Session], service_settings: Settings, text: str
+    sessions: sessionmaker[Session], migrated: Settings, text: str
 ) -> None:
     with pytest.raises(UnauthenticatedError):
-        _authenticate(sessions, service_settings, text)
+        _authenticate(sessions, migrated, text)
 
 
 def test_it_takes_one_select_to_know_the_caller(
-    sessions: sessionmaker[Session], service_settings: Settings, customer: Customer
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
-    token = _obtain(sessions, service_settings, customer).token
+    token = _obtain(sessions, migrated, customer).token
     statements = []
     engine = sessions.kw["bind"]
 
@@ -183,7 +183,7 @@ def test_it_takes_one_select_to_know_the_caller(
 
     event.listen(engine, "before_cursor_execute", note)
     try:
-        _authenticate(sessions, service_settings, token)
+        _authenticate(sessions, migrated, token)
     finally:
         event.remove(engine, "before_cursor_execute", note)
     assert len(statements) == 1
