@@ -21,7 +21,7 @@ class Note(Base):
     account_pk: Mapped[int] = mapped_column(ForeignKey(Account.id))
     body: Mapped[str | None]
     #: Objects of document_path and its resolved document_location (section 2.1).
-    documents: Mapped[list[Any] | None]
+    documents: Mapped[list[Any]]
     #: When the note was written: as sent, or when it came here. Whole seconds where it was not sent.
     created_at: Mapped[datetime]
     #: At the top of the page, until `unpin_at` where there is one.

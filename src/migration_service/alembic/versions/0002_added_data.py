@@ -32,7 +32,7 @@ def upgrade() -> None:
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
         sa.Column("account_pk", sa.BigInteger(), nullable=False),
         sa.Column("body", sa.Text(), nullable=True),
-        sa.Column("documents", postgresql.JSONB(), nullable=True),
+        sa.Column("documents", postgresql.JSONB(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("is_pinned", sa.Boolean(), nullable=False),
         sa.Column("unpin_at", sa.DateTime(timezone=True), nullable=True),
