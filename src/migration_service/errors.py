@@ -23,6 +23,7 @@ ServiceError
 │   ├── ApiKeyNotFoundError               named in a command, and unknown
 │   ├── NameTakenError                    there is one of this name already
 │   ├── NameInvalidError                  a name that cannot be used
+│   ├── PaymentVendorInvalidError         an address that no payment vendor can have
 │   ├── PaymentVendorNotFoundError        the payment vendor is not set up here
 │   ├── PaymentInstructionRejectedError   the payment vendor says no to the instruction
 │   ├── PaymentVendorUnreachableError     the vendor cannot be asked, for a lasting reason
@@ -207,8 +208,10 @@ class TransactionImportError(InvalidError):
     def __init__(self, error: InvalidError, transaction_data: Any = None) -> None:
         self.code = error.code
         self.transaction_data = transaction_data
-        # The first reason says more than "the request has errors".
-        self.error_detail = error.errors[0].detail
+        # The first reason says more than "the request has errors"; in a list its path is part of it.
+        first = error.errors[0]
+        in_a_list = isinstance(error, RequestFailedValidationError) and first.attr
+        self.error_detail = f"{first.attr}: {first.detail}" if in_a_list else first.detail
         super().__init__(error.detail, errors=error.errors)
 
     def extra_fields(self) -> dict[str, Any]:
@@ -261,6 +264,13 @@ class NameInvalidError(InvalidError):
 
     code = "name_invalid"
     default_detail = "The name cannot be used."
+
+
+class PaymentVendorInvalidError(InvalidError):
+    """An address, or the name of a variable, that a payment vendor cannot be set up with."""
+
+    code = "payment_vendor_invalid"
+    default_detail = "A payment vendor cannot be set up like this."
 
 
 class PaymentVendorNotFoundError(InvalidError):

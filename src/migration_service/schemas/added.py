@@ -16,6 +16,7 @@ from migration_service.schemas.fields import (
     UtcMoment,
 )
 from migration_service.schemas.ledger import Transaction
+from migration_service.schemas.requests import ErrorBody
 from migration_service.schemas.statement import HistoricalStatement
 
 #: Characters of a note's body.
@@ -113,6 +114,17 @@ class TransactionResults(Fields):
     """The answer of the transactions endpoint."""
 
     results = fields.List(fields.Nested(TransactionResult))
+
+
+class TransactionErrorBody(ErrorBody):
+    """The body of a 400 of the transactions endpoint (sections 4.9 and 7.2)."""
+
+    status = fields.String(metadata={"enum": ["TRANSACTION_IMPORT_ERROR"]})
+    error_detail = fields.String(metadata={"description": "The first reason."})
+    transaction_data = fields.Raw(
+        allow_none=True,
+        metadata={"description": "The first failing transaction as sent; null where none is at fault."},
+    )
 
 
 class StatementsRequest(AddedData):

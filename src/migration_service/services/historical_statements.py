@@ -51,9 +51,7 @@ def add_historical_statements(session: Session, caller: Caller, body: dict[str, 
         _write(session, account, added)
 
 
-def _find_known(
-    session: Session, account: OpenAccount, statement_ids: set[str]
-) -> dict[str, dict[str, Any]]:
+def _find_known(session: Session, account: OpenAccount, statement_ids: set[str]) -> dict[str, dict[str, Any]]:
     found = session.execute(
         select(*(getattr(Statement, name) for name in _FIELDS)).where(
             Statement.account_pk == account.id, one_of(Statement.statement_id.expression, statement_ids)

@@ -53,9 +53,7 @@ class Ledgers:
     def __init__(self, session: Session, account_pk: int, today: date) -> None:
         self._session = session
         self._rows = session.execute(
-            select(
-                Ledger.id, Ledger.ledger_code, Ledger.identifiers, Ledger.last_settlement_closing_date
-            )
+            select(Ledger.id, Ledger.ledger_code, Ledger.identifiers, Ledger.last_settlement_closing_date)
             .where(Ledger.account_pk == account_pk)
             .order_by(Ledger.position)
         ).all()
@@ -114,4 +112,4 @@ class Ledgers:
             .where(Transaction.account_pk == account_pk, Transaction.period == TransactionPeriod.ADDED)
             .group_by(Transaction.ledger_pk)
         )
-        return Counter({ledger_pk: count for ledger_pk, count in counted})
+        return Counter({row.ledger_pk: int(row[1]) for row in counted})
