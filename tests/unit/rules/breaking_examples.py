@@ -281,9 +281,7 @@ _SUPPLY = [
         "warning",
         f"{_GAS}.agreements.0.monthly_advance_charge_template.forecast_consumption_units",
         "The meter point supplies GAS: the units are CUBIC_METRES_CONSUMPTION, not KWH_CONSUMPION.",
-        {
-            f"{_GAS}.agreements.0.monthly_advance_charge_template.forecast_consumption_units": "KWH_CONSUMPION"
-        },
+        {f"{_GAS}.agreements.0.monthly_advance_charge_template.forecast_consumption_units": "KWH_CONSUMPION"},
     ),
     BreakingExample(
         "forecast_units_do_not_match_supply_type",
