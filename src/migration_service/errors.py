@@ -202,9 +202,6 @@ class TransactionImportError(InvalidError):
     `transaction_data` is the first failing transaction as it was sent; None where none is at fault.
     """
 
-    code = "transaction_import_error"
-    default_detail = "The transactions were not added."
-
     def __init__(self, error: InvalidError, transaction_data: Any = None) -> None:
         self.code = error.code
         self.transaction_data = transaction_data
