@@ -162,7 +162,7 @@ def _put_off(session: Session, interval: str, limit: int | None) -> Sequence[int
     ).all()
 
 
-def _send(row: Row[Any], server: MailServer) -> None:
+def _send(row: Row[*tuple[Any, ...]], server: MailServer) -> None:
     message = compose_account_created(
         message_id=row.message_id,
         sender=server.sender,
