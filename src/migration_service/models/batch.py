@@ -178,9 +178,7 @@ class BatchChunk(Base):
     __table_args__ = (
         CheckConstraint(_one_of("state", ChunkState), name="state"),
         # The feeder takes the next ones from here, the sweep finds lost ones, and a batch its end.
-        Index(
-            "ix_batch_chunk_open", "batch_id", "first_line", postgresql_where=text("state <> 'DONE'")
-        ),
+        Index("ix_batch_chunk_open", "batch_id", "first_line", postgresql_where=text("state <> 'DONE'")),
         # Chunks with slots: as few as there are workers.
         Index("ix_batch_chunk_working", "batch_id", postgresql_where=text("attempts IS NOT NULL")),
     )
@@ -195,8 +193,10 @@ class BatchChunk(Base):
     attempts: Mapped[list[UUID] | None] = mapped_column(ARRAY(Uuid))
     #: How many workers took it and did not come back.
     tries: Mapped[int] = mapped_column(server_default="0")
-    #: Lines by status, and errors by code, counted from the lines whenever a worker was through.
-    counts: Mapped[dict[str, Any]]
+    #: Lines by status, and lines by code of their errors and warnings, counted from the lines whenever a worker was through.
+    counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     error_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    warning_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    #: Lines that were worked on since the chunk was last opened: what the rate is made of.
+    worked: Mapped[int] = mapped_column(server_default="0")
     finished_at: Mapped[datetime | None]
-
