@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, func, insert, select, text, update
+from sqlalchemy import Text, and_, cast, func, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
@@ -157,11 +157,9 @@ def run_attempt(session: Session, attempt_id: UUID) -> bool:
 
 
 def _validate_again(session: Session, process_id: int, profile: Profile) -> None:
-    payload = session.scalar(
-        select(AccountImportProcess.payload.op("::")(text("text"))).where(
-            AccountImportProcess.id == process_id
-        )
-    )
+    payload = session.scalars(
+        select(cast(AccountImportProcess.payload, Text)).where(AccountImportProcess.id == process_id)
+    ).one()
     validate_account(parse_json(payload.encode()), profile).raise_errors()
     session.execute(
         update(AccountImportProcess)
