@@ -193,7 +193,8 @@ class BatchChunk(Base):
     attempts: Mapped[list[UUID] | None] = mapped_column(ARRAY(Uuid))
     #: How many workers took it and did not come back.
     tries: Mapped[int] = mapped_column(server_default="0")
-    #: Lines by status, and lines by code of their errors and warnings, counted from the lines whenever a worker was through.
+    #: Lines by status, and by the codes of their errors and warnings; counted from the lines whenever a
+    #: worker was through.
     counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     error_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     warning_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")

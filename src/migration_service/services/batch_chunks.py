@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import and_, func, select, text, update
+from sqlalchemy import ColumnElement, and_, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.errors import AccountCreationFailedError
@@ -30,8 +30,9 @@ from migration_service.models import (
     SupplierStatus,
 )
 from migration_service.schemas.json import encode_json
+from migration_service.services.batch_attempts import ChunkJob
 from migration_service.services.batch_counts import recount
-from migration_service.services.batch_lines import ChunkJob, LineResult, LineToDo, work_on_lines
+from migration_service.services.batch_lines import LineResult, LineToDo, work_on_lines
 from migration_service.slots import LiveAttempt
 
 #: After this many workers that did not come back, the first line that is pending is given up.
@@ -121,7 +122,7 @@ def work_on_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> 
             .where(Batch.id == batch.id, Batch.started_at.is_(None))
             .values(started_at=func.now())
         )
-    recount(session, key.batch_id, key.first_line, worked=len(results))
+    recount(session, key.batch_id, [key.first_line], worked=len(results))
     return int(chunk.counts.get(LineStatus.PENDING, 0)) - len(results)
 
 
@@ -133,7 +134,7 @@ def release_chunk(session: Session, key: ChunkKey) -> None:
 
 
 def list_live_batch_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:
-    """The attempts of the chunks that workers have, as the slots know them; only those of `among`, if given."""
+    """The attempts of the chunks that workers have, as the slots know them; of `among`, where it is given."""
     attempt = func.unnest(BatchChunk.attempts).column_valued("attempt")
     statement = (
         select(attempt)
@@ -148,7 +149,7 @@ def list_live_batch_attempts(session: Session, among: Sequence[UUID] | None = No
     return [LiveAttempt(str(id_), batch=True) for id_ in found if wanted is None or id_ in wanted]
 
 
-def _is(key: ChunkKey) -> object:
+def _is(key: ChunkKey) -> ColumnElement[bool]:
     return and_(BatchChunk.batch_id == key.batch_id, BatchChunk.first_line == key.first_line)
 
 

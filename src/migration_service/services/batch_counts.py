@@ -3,48 +3,51 @@
 No counter is ever raised, here or in Redis: whatever is killed, the counts are right.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, DateTime, bindparam, text
+from sqlalchemy import ARRAY, BigInteger, DateTime, bindparam, text
 from sqlalchemy.orm import Session
 
 _RECOUNT = text("""
     UPDATE batch_chunk SET
         counts = counted.counts, error_counts = counted.errors, warning_counts = counted.warnings,
-        state = CASE WHEN counted.counts ? 'PENDING' THEN batch_chunk.state ELSE 'DONE' END,
-        finished_at = CASE WHEN counted.counts ? 'PENDING' THEN NULL ELSE now() END,
-        worked = batch_chunk.worked + :worked, tries = least(greatest(batch_chunk.tries - 1, 0), 1),
+        state = CASE WHEN NOT counted.counts ? 'PENDING' THEN 'DONE'
+                     WHEN batch_chunk.state = 'DONE' THEN 'PENDING' ELSE batch_chunk.state END,
+        finished_at = CASE WHEN NOT counted.counts ? 'PENDING' THEN now() END,
+        worked = CASE batch_chunk.state WHEN 'DONE' THEN 0 ELSE batch_chunk.worked + :worked END,
+        tries = least(greatest(batch_chunk.tries - 1, 0), 1),
         attempts = NULL, dispatched_at = now()
     FROM batch_chunk AS chunk, LATERAL (
-        SELECT (SELECT jsonb_object_agg(status, n) FROM (
-                    SELECT status, count(*) AS n FROM batch_line
-                    WHERE batch_id = chunk.batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line
-                    GROUP BY status) AS by_status) AS counts,
+        WITH line AS MATERIALIZED (
+            SELECT line_number, status, errors, warnings FROM batch_line
+            WHERE batch_id = chunk.batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line)
+        SELECT (SELECT coalesce(jsonb_object_agg(status, n), '{}') FROM (
+                    SELECT status, count(*) AS n FROM line GROUP BY status) AS by_status) AS counts,
                (SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
                     SELECT error ->> 'code' AS code, count(DISTINCT line_number) AS n
-                    FROM batch_line, jsonb_array_elements(errors) AS error
-                    WHERE batch_id = chunk.batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line
-                    GROUP BY 1) AS by_code) AS errors,
+                    FROM line, jsonb_array_elements(errors) AS error GROUP BY 1) AS by_code) AS errors,
                (SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
                     SELECT warning ->> 'code' AS code, count(DISTINCT line_number) AS n
-                    FROM batch_line, jsonb_array_elements(warnings) AS warning
-                    WHERE batch_id = chunk.batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line
-                    GROUP BY 1) AS by_code) AS warnings
+                    FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code) AS warnings
         ) AS counted
-    WHERE chunk.batch_id = :batch_id AND (chunk.first_line = :first_line OR :first_line IS NULL)
+    WHERE chunk.batch_id = :batch_id AND (:first_lines IS NULL OR chunk.first_line = ANY (:first_lines))
       AND batch_chunk.batch_id = chunk.batch_id AND batch_chunk.first_line = chunk.first_line
-""").bindparams(bindparam("first_line", type_=BigInteger))
+""").bindparams(bindparam("first_lines", type_=ARRAY(BigInteger)))
 
 
-def recount(session: Session, batch_id: UUID, first_line: int | None = None, *, worked: int = 0) -> None:
-    """Count the lines of one chunk again, or of all chunks of a batch; no worker has them any more.
+def recount(
+    session: Session, batch_id: UUID, first_lines: Sequence[int] | None = None, *, worked: int = 0
+) -> None:
+    """Count the lines of some chunks again, or of all chunks of a batch; no worker has them any more.
 
-    A chunk without pending lines is DONE. `worked` lines got their outcome just now.
+    A chunk without pending lines is DONE, and one that was DONE and has some is opened again. `worked` lines
+    of each got their outcome just now. The caller holds the locks of the chunks.
     """
-    session.execute(_RECOUNT, {"batch_id": batch_id, "first_line": first_line, "worked": worked})
+    values = {"batch_id": batch_id, "first_lines": first_lines, "worked": worked}
+    session.execute(_RECOUNT, values)
 
 
 #: How far back the rate looks, in seconds.
@@ -87,23 +90,18 @@ def get_progress(
     return BatchProgress(counts, found["errors"], found["warnings"], float(rate) if rate else None)
 
 
-def _sum(column: str) -> str:
-    return f"""
-        SELECT key, sum(CAST(value AS bigint)) AS n FROM batch_chunk, jsonb_each({column})
-        WHERE batch_id = :batch_id GROUP BY key"""
-
-
-_COUNTS: Any = text("""
+_COUNTS = text("""
     SELECT batch_id, key, CAST(sum(CAST(value AS bigint)) AS bigint)
     FROM batch_chunk, jsonb_each(counts) WHERE batch_id = ANY (:batch_ids) GROUP BY batch_id, key
 """)
 
-_PROGRESS = text(f"""
-    SELECT kind, key, CAST(n AS bigint) FROM (
-        SELECT 'counts' AS kind, * FROM ({_sum("counts")}) AS by_status
-        UNION ALL SELECT 'errors', * FROM ({_sum("error_counts")}) AS by_code
-        UNION ALL SELECT 'warnings', * FROM ({_sum("warning_counts")}) AS by_warning) AS counted
-    ORDER BY kind, n DESC, key
+_PROGRESS = text("""
+    SELECT kind, key, CAST(sum(CAST(value AS bigint)) AS bigint) AS n
+    FROM batch_chunk, LATERAL (
+        SELECT 'counts' AS kind, * FROM jsonb_each(counts)
+        UNION ALL SELECT 'errors', * FROM jsonb_each(error_counts)
+        UNION ALL SELECT 'warnings', * FROM jsonb_each(warning_counts)) AS counted
+    WHERE batch_id = :batch_id GROUP BY kind, key ORDER BY kind, n DESC, key
 """)
 
 _RATE = text("""

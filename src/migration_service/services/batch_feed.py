@@ -8,9 +8,6 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-#: A chunk that nobody works on this long after its message is given to another worker.
-_LOST_AFTER = "15 seconds"
-
 
 def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
     """Mark the next chunks of every running batch DISPATCHED, up to `in_flight` of each.
@@ -18,8 +15,8 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
     Answers their batch and first line, for the caller to publish after the commit: one of each batch,
     then the next of each. Also lets batches wait for their suppliers, go on, stop, and be complete.
     """
-    for change in _CHANGES:
-        session.execute(change)
+    session.execute(_COMPLETE)
+    session.execute(_FOLLOW_SUPPLIER)
     rows = session.execute(_DISPATCH, {"in_flight": in_flight}).all()
     return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: row.place)]
 
@@ -32,33 +29,24 @@ def recover_chunks(session: Session) -> int:
     return len(session.execute(_RECOVER).all())
 
 
-def _supplier_change(states: str, supplier_status: str, state: str, reason: str, more: str = "") -> str:
-    return f"""
-        UPDATE batch SET state = '{state}', reason = {reason}{more} FROM import_supplier AS supplier
-        WHERE supplier.id = batch.import_supplier_id AND batch.state IN ({states})
-          AND supplier.status = '{supplier_status}' AND batch.mode <> 'validate'"""
-
+_COMPLETE = text("""
+    UPDATE batch SET state = 'COMPLETED', reason = NULL, finished_at = now()
+    WHERE state IN ('RUNNING', 'WAITING') AND NOT EXISTS (
+        SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> 'DONE')
+""")
 
 # A batch that only validates needs no supplier that takes accounts.
-_CHANGES = [
-    text(
-        """
-        UPDATE batch SET state = 'COMPLETED', reason = NULL, finished_at = now()
-        WHERE state IN ('RUNNING', 'WAITING') AND NOT EXISTS (
-            SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> 'DONE')"""
-    ),
-    text(_supplier_change("'RUNNING'", "Paused", "WAITING", "'import_supplier_paused'")),
-    text(_supplier_change("'WAITING'", "Ongoing", "RUNNING", "NULL")),
-    text(
-        _supplier_change(
-            "'RUNNING', 'WAITING'",
-            "Complete",
-            "STOPPED",
-            "'import_supplier_complete'",
-            ", finished_at = now()",
-        )
-    ),
-]
+_FOLLOW_SUPPLIER = text("""
+    UPDATE batch SET state = follow.state, reason = follow.reason,
+        finished_at = CASE follow.state WHEN 'STOPPED' THEN now() END
+    FROM import_supplier AS supplier
+    JOIN (VALUES ('Ongoing', 'RUNNING', NULL),
+                 ('Paused', 'WAITING', 'import_supplier_paused'),
+                 ('Complete', 'STOPPED', 'import_supplier_complete')
+        ) AS follow (status, state, reason) ON follow.status = supplier.status
+    WHERE supplier.id = batch.import_supplier_id AND batch.state IN ('RUNNING', 'WAITING')
+      AND batch.state <> follow.state AND batch.mode <> 'validate'
+""")
 
 _DISPATCH = text("""
     UPDATE batch_chunk SET state = 'DISPATCHED', dispatched_at = now()
@@ -75,10 +63,11 @@ _DISPATCH = text("""
     RETURNING batch_chunk.batch_id, batch_chunk.first_line, chosen.place
 """)
 
-_RECOVER = text(f"""
+# Who waits for a slot gives the chunk back after two seconds; who works on it holds its lock.
+_RECOVER = text("""
     UPDATE batch_chunk SET state = 'PENDING', attempts = NULL
     FROM (SELECT batch_id, first_line FROM batch_chunk
-          WHERE state = 'DISPATCHED' AND dispatched_at < now() - interval '{_LOST_AFTER}'
+          WHERE state = 'DISPATCHED' AND dispatched_at < now() - interval '15 seconds'
           FOR UPDATE SKIP LOCKED) AS lost
     WHERE batch_chunk.batch_id = lost.batch_id AND batch_chunk.first_line = lost.first_line
     RETURNING batch_chunk.first_line

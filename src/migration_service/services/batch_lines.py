@@ -22,7 +22,7 @@ from migration_service.errors import (
     ParseError,
     ServiceError,
 )
-from migration_service.models import AccountImportProcess, BatchMode, ImportState, ImportSupplier, LineStatus
+from migration_service.models import AccountImportProcess, BatchMode, ImportState, LineStatus
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.rules.rule import Profile
 from migration_service.schemas.json import parse_json
@@ -83,9 +83,7 @@ def work_on_lines(
     A dry run is rolled back to where it began. The caller's transaction has the outcomes, and must commit
     them together with what was done.
     """
-    results: list[LineResult] = []
-    candidates: list[_Candidate] = []
-    _read_lines(session, job, lines, attempts, results, candidates)
+    results, candidates = _read_lines(session, job, lines, attempts)
     if job.mode is BatchMode.VALIDATE:
         for candidate in candidates:
             candidate.result.status = LineStatus.VALID
@@ -102,14 +100,11 @@ def work_on_lines(
 
 
 def _read_lines(
-    session: Session,
-    job: ChunkJob,
-    lines: Sequence[LineToDo],
-    attempts: Sequence[UUID],
-    results: list[LineResult],
-    candidates: list[_Candidate],
-) -> None:
+    session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
+) -> tuple[list[LineResult], list[_Candidate]]:
     """A result for each line, FAILED with what is wrong with it, and the candidates among them."""
+    results: list[LineResult] = []
+    candidates: list[_Candidate] = []
     staged = _lock_staged(session, job, lines)
     numbers: set[str | None] = set()
     for line, attempt_id in zip(lines, attempts, strict=False):
@@ -127,6 +122,7 @@ def _read_lines(
         elif sound:
             numbers.add(candidate.result.external_account_number)
             candidates.append(candidate)
+    return results, candidates
 
 
 def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
@@ -153,7 +149,7 @@ class _Staged:
 
 
 def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> dict[int, _Staged]:
-    """The staged processes behind lines of source `pending`, locked; not those that somebody else works on."""
+    """The processes behind lines of source `pending`, locked; not those that somebody else works on."""
     ids = [line.account_import_process_id for line in lines if line.account_import_process_id is not None]
     if not ids:
         return {}
@@ -187,7 +183,7 @@ def _take_staged(job: ChunkJob, process_id: int, staged: dict[int, _Staged], can
 
 
 def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
-    """Stage the candidates and create their accounts, as far as the mode goes; the attempts that were made."""
+    """Stage the candidates and create their accounts, as far as the mode goes; the attempts made."""
     _stage(session, job, [candidate for candidate in candidates if candidate.account])
     taken = [candidate for candidate in candidates if candidate.process and not candidate.result.errors]
     if not job.mode.creates:
@@ -201,7 +197,7 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
     def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
         return stage_accounts(session, job.supplier, [it.account for it in some if it.account])
 
-    outcomes = _each_by_itself(session, candidates, stage)
+    outcomes: list[StagedProcess | ServiceError] = _each_by_itself(session, candidates, stage)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
         if isinstance(outcome, ServiceError):
             candidate.result.refuse(outcome)
@@ -222,7 +218,8 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
 
     done = LineStatus.WOULD_IMPORT if job.mode is BatchMode.DRY_RUN else LineStatus.IMPORTED
     ended = []
-    for candidate, outcome in zip(candidates, _each_by_itself(session, candidates, create), strict=True):
+    outcomes: list[CreatedAccount | ServiceError] = _each_by_itself(session, candidates, create)
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
         if isinstance(outcome, ServiceError):
             candidate.result.refuse(outcome)
         else:
@@ -235,7 +232,7 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
 
 
 def _each_by_itself(
-    session: Session, items: Sequence[_Item], action: Callable[[Sequence[_Item]], list[_Result]]
+    session: Session, items: Sequence[_Item], action: Callable[[Sequence[_Item]], Sequence[_Result]]
 ) -> list[_Result | ServiceError]:
     """Do `action` to all items at once; where the database refuses that, to one half and then the other.
 
@@ -245,7 +242,7 @@ def _each_by_itself(
         return []
     try:
         with session.begin_nested():
-            return list(action(items))
+            return [*action(items)]
     except DBAPIError as error:
         refused = explain_refusal(error)
         if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):  # somebody else has the account

@@ -64,10 +64,8 @@ def start_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -
     if order.mode is not BatchMode.VALIDATE:
         require_ongoing(supplier)
     batch_id = _insert_batch(session, supplier, order)
-    if batch_id is None:  # the same key, at the same time
-        earlier = _find_earlier(session, supplier, order)
-        assert earlier is not None  # noqa: S101
-        return _require_same(earlier, lines)
+    if batch_id is None:  # the same key at the same time: the other one is there now
+        return start_batch(session, supplier, order)
     session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_UPLOAD}'"))
     if order.lines is None:
         _take_pending(session, batch_id, supplier.id)
@@ -208,7 +206,8 @@ _COPY = (
 
 _MARK_DUPLICATES = text("""
     UPDATE batch_line SET status = 'FAILED', errors = CAST(:errors AS jsonb)
-    FROM (SELECT line_number, row_number() OVER (PARTITION BY external_account_number ORDER BY line_number) AS n
+    FROM (SELECT line_number,
+                 row_number() OVER (PARTITION BY external_account_number ORDER BY line_number) AS n
           FROM batch_line WHERE batch_id = :batch_id AND external_account_number IS NOT NULL) AS numbered
     WHERE numbered.n > 1 AND batch_id = :batch_id AND batch_line.line_number = numbered.line_number
 """)

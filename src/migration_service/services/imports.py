@@ -66,7 +66,8 @@ _STAGE = text("""
         INSERT INTO account_import_process AS process
             (import_supplier_id, external_account_number, payload, payload_sha256, rules_version, profile,
              warnings)
-        SELECT :import_supplier_id, external_account_number, payload, sha256, :rules_version, :profile, warnings
+        SELECT :import_supplier_id, external_account_number, payload, sha256, :rules_version, :profile,
+               warnings
         FROM sent ORDER BY external_account_number
         ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
         SET payload = excluded.payload, payload_sha256 = excluded.payload_sha256,
