@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, select, text, update
+from sqlalchemy import ARRAY, ColumnElement, Uuid, and_, bindparam, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.errors import AccountCreationFailedError
@@ -135,18 +135,15 @@ def release_chunk(session: Session, key: ChunkKey) -> None:
 
 def list_live_batch_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:
     """The attempts of the chunks that workers have, as the slots know them; of `among`, where it is given."""
-    attempt = func.unnest(BatchChunk.attempts).column_valued("attempt")
-    statement = (
-        select(attempt)
-        .select_from(BatchChunk)
-        .join(Batch, Batch.id == BatchChunk.batch_id)
-        .where(BatchChunk.attempts.is_not(None), Batch.mode.in_([mode for mode in BatchMode if mode.creates]))
-    )
-    if among is not None:
-        statement = statement.where(BatchChunk.attempts.overlap(list(among)))
-    wanted = None if among is None else set(among)
-    found = session.scalars(statement)
-    return [LiveAttempt(str(id_), batch=True) for id_ in found if wanted is None or id_ in wanted]
+    found = session.scalars(_LIVE, {"among": None if among is None else list(among)})
+    return [LiveAttempt(str(attempt), batch=True) for attempt in found]
+
+
+_LIVE = text("""
+    SELECT attempt FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id, unnest(attempts) AS attempt
+    WHERE attempts IS NOT NULL AND mode IN ('import', 'dry-run')
+      AND (:among IS NULL OR attempt = ANY (:among))
+""").bindparams(bindparam("among", type_=ARRAY(Uuid)))
 
 
 def _is(key: ChunkKey) -> ColumnElement[bool]:

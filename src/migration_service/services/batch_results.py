@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import bindparam, select
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import BatchLine, LineStatus
 from migration_service.schemas.json import encode_json
@@ -36,23 +36,39 @@ class ResultFormat(StrEnum):
 
 
 def stream_results(
-    session: Session, batch_id: UUID, result_format: ResultFormat, *, status: LineStatus | None = None
+    sessions: sessionmaker[Session],
+    batch_id: UUID,
+    result_format: ResultFormat,
+    *,
+    status: LineStatus | None = None,
 ) -> Iterator[bytes]:
     """The lines of a batch in their order, only those in `status` where it is given, in pieces.
 
-    The session stays busy until the end.
+    Each piece is a transaction of its own: a slow reader holds none open.
     """
-    pieces = _read(session, batch_id, status)
+    pieces = _read(sessions, batch_id, status)
     return _ndjson(pieces) if result_format is ResultFormat.NDJSON else _csv(pieces)
 
 
-def _read(session: Session, batch_id: UUID, status: LineStatus | None) -> Iterator[list[dict[str, Any]]]:
-    statement = select(*_COLUMNS).where(BatchLine.batch_id == batch_id).order_by(BatchLine.line_number)
+def _read(
+    sessions: sessionmaker[Session], batch_id: UUID, status: LineStatus | None
+) -> Iterator[list[dict[str, Any]]]:
+    statement = (
+        select(*_COLUMNS)
+        .where(BatchLine.batch_id == batch_id, BatchLine.line_number > bindparam("after"))
+        .order_by(BatchLine.line_number)
+        .limit(_PIECE)
+    )
     if status is not None:
         statement = statement.where(BatchLine.status == status)
-    rows = session.execute(statement.execution_options(yield_per=_PIECE))
-    for piece in rows.partitions():
-        yield [dict(zip(_NAMES, row, strict=True)) for row in piece]
+    after = 0
+    while True:
+        with sessions.begin() as session:
+            rows = session.execute(statement, {"after": after}).all()
+        if not rows:
+            return
+        after = rows[-1].line_number
+        yield [dict(zip(_NAMES, row, strict=True)) for row in rows]
 
 
 def _ndjson(pieces: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import IO
 
 from migration_service.errors import BatchFileError, BatchFileTooLargeError
 
@@ -29,7 +29,7 @@ class FileLimits:
     total: int
 
 
-def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
+def read_blocks(stream: IO[bytes]) -> Iterator[bytes]:
     """What `stream` has, in blocks."""
     while block := stream.read(_READ):
         yield block

@@ -27,7 +27,8 @@ def upgrade() -> None:
         sa.Column("errors", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
         sa.Column("warnings", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
         sa.CheckConstraint(
-            "status IN ('PENDING', 'VALID', 'STAGED', 'IMPORTED', 'WOULD_IMPORT', 'ALREADY_IMPORTED', 'SKIPPED', 'FAILED')",
+            "status IN ('PENDING', 'VALID', 'STAGED', 'IMPORTED', 'WOULD_IMPORT', 'ALREADY_IMPORTED', "
+            "'SKIPPED', 'FAILED')",
             name=op.f("ck_batch_line_status"),
         ),
         sa.PrimaryKeyConstraint("batch_id", "line_number", name=op.f("pk_batch_line")),
