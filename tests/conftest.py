@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from flask import Flask
-from sqlalchemy.orm import Session as OrmSession
-from sqlalchemy.orm import sessionmaker
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.app import create_app
 from migration_service.blueprints.resources import resources
@@ -56,11 +55,17 @@ def migrated(settings: Settings) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def Session(migrated: Settings) -> Iterator[sessionmaker[OrmSession]]:  # noqa: N802
+def sessions(migrated: Settings) -> Iterator[sessionmaker[Session]]:
     """Sessions on the database that all tests share; each test makes an organisation of its own."""
     engine = make_engine(migrated.database_url, pool_size=5, max_overflow=20, application_name="tests")
     yield make_sessionmaker(engine)
     engine.dispose()
+
+
+@pytest.fixture(scope="session", name="Session")
+def _sessions_by_their_name_in_the_service(sessions: sessionmaker[Session]) -> sessionmaker[Session]:
+    """The same."""
+    return sessions
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +86,6 @@ def worker_resources(migrated: Settings) -> Iterator[WorkerResources]:
 
 
 @pytest.fixture
-def supplier(app: Flask, Session: sessionmaker[OrmSession]) -> SupplierClient:  # noqa: N803
+def supplier(app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
     """A new organisation's supplier, with a token and a team."""
-    return SupplierClient.create(app, Session)
+    return SupplierClient.create(app, sessions)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 from urllib.parse import quote
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from flask import Flask
 from sqlalchemy import select
@@ -12,12 +12,10 @@ from sqlalchemy.orm import Session as OrmSession
 from sqlalchemy.orm import sessionmaker
 from werkzeug.test import TestResponse
 
+from factories import make_customer
 from migration_service.models import AccountImportProcess, SupplierStatus
 from migration_service.samples import generate_accounts
-from migration_service.services.api_keys import issue_api_key
-from migration_service.services.import_suppliers import create_import_supplier, set_status
-from migration_service.services.operations_teams import create_operations_team
-from migration_service.services.organisations import create_organisation
+from migration_service.services.import_suppliers import set_status
 
 API = "/v1/data-import"
 _seeds = count(1_000)
@@ -41,19 +39,15 @@ class SupplierClient:
         cls, app: Flask, sessions: sessionmaker[OrmSession], *, profile: str = "lenient"
     ) -> "SupplierClient":
         """A new organisation with one supplier, whose documents lie below s3://bucket/<code>."""
-        name = uuid4().hex[:12]
-        client = cls(app, sessions, f"S_{name}", f"Organisation {name}", f"Team {name}")
-        with sessions.begin() as session:
-            create_organisation(session, client.organisation)
-            client.api_key = issue_api_key(session, organisation_name=client.organisation)
-            create_import_supplier(
-                session,
-                code=client.code,
-                organisation_name=client.organisation,
-                document_root=f"s3://bucket/{client.code}",
-                profile=profile,
-            )
-            create_operations_team(session, client.team)
+        customer = make_customer(sessions, profile=profile)
+        client = cls(
+            app,
+            sessions,
+            customer.import_supplier,
+            customer.organisation,
+            customer.operations_team,
+            api_key=customer.api_key,
+        )
         client.token = client.obtain_token()
         return client
 

@@ -23,7 +23,7 @@ FILE = ROOT / "docs/errors.md"
 
 _HEAD = """# Errors
 
-Written by `make error-docs` from the code; do not edit it by hand.
+Written by `make docs` from the code; do not edit it by hand.
 
 Every error, whatever causes it, is answered with one body: `detail` for people (it may change, do not parse
 it), `code` (stable), and `errors`, a list with everything that was found, each with its own `detail`, `code`

@@ -13,7 +13,7 @@ from migration_service.schemas.fields import Coded
 
 
 def test_the_page_of_errors_is_what_the_code_says() -> None:
-    assert FILE.read_text() == render(), "run `make error-docs`"
+    assert FILE.read_text() == render(), "run `make docs`"
 
 
 def test_each_code_has_a_meaning_and_says_what_to_do() -> None:
