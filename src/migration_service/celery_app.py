@@ -13,7 +13,7 @@ from migration_service.config import Settings
 from migration_service.log import request_id
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
-from migration_service.tasks.maintenance import SWEEP_ATTEMPTS
+from migration_service.tasks.maintenance import SWEEP_ATTEMPTS, SWEEP_BATCHES
 
 #: Seconds between two sweeps.
 SWEEP_INTERVAL = 5.0
@@ -29,6 +29,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
         imports=[
             "migration_service.tasks.accounts",
             "migration_service.tasks.emails",
+            "migration_service.tasks.batches",
             "migration_service.tasks.maintenance",
         ],
         task_queues=[Queue("interactive"), Queue("batch"), Queue("maintenance")],
@@ -48,6 +49,11 @@ def create_celery(settings: Settings) -> MigrationCelery:
             },
             "customer-emails": {
                 "task": SWEEP_CUSTOMER_EMAILS,
+                "schedule": SWEEP_INTERVAL,
+                "options": {"expires": SWEEP_INTERVAL},
+            },
+            "batches": {
+                "task": SWEEP_BATCHES,
                 "schedule": SWEEP_INTERVAL,
                 "options": {"expires": SWEEP_INTERVAL},
             },

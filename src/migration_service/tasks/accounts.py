@@ -5,10 +5,11 @@ from uuid import UUID
 
 from celery import shared_task
 from redis import RedisError
-from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.exc import DBAPIError
 
-from migration_service.errors import AccountCreationFailedError, ServiceError
+from migration_service.errors import ServiceError
 from migration_service.services.attempts import fail_attempt, run_attempt
+from migration_service.services.creation import explain_refusal
 from migration_service.tasks.app import WorkerResources, celery_app
 
 logger = logging.getLogger(__name__)
@@ -42,11 +43,11 @@ def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> bool:
             return run_attempt(session, attempt_id)
     except ServiceError as error:
         failure = error
-    except (DataError, IntegrityError) as error:
-        if "uq_account_service_account_number" in str(error.orig):
-            raise  # one chance in a million; the next try draws another number
-        logger.exception("The database refused an account; attempt %s", attempt_id)
-        failure = AccountCreationFailedError("The database refused a value of the account.")
+    except DBAPIError as error:
+        refused = explain_refusal(error)
+        if refused is None:
+            raise
+        failure = refused
     with resources.Session.begin() as session:
         return fail_attempt(session, attempt_id, failure)
 
