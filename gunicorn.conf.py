@@ -5,6 +5,15 @@ processed at once, so that the next request is answered 429 instead of queueing 
 stage requests get through meanwhile.
 """
 
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from gunicorn.arbiter import Arbiter
+from gunicorn.workers.base import Worker
+from prometheus_client.multiprocess import mark_process_dead
+
 wsgi_app = "wsgi:app"
 worker_class = "gthread"
 workers = 2
@@ -18,3 +27,27 @@ keepalive = 5
 accesslog = None
 # No second way in beside the signals.
 control_socket_disable = True
+
+# Every worker process keeps its metrics in a file of this folder; whichever is asked adds them all up.
+_OWN_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+if _OWN_METRICS_FOLDER:
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="migration-service-metrics-")
+
+
+def on_starting(_server: Arbiter) -> None:
+    """Begin at zero: files of an earlier start, whose process ids may come again, are thrown away."""
+    folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.glob("*.db"):
+        file.unlink()
+
+
+def child_exit(_server: Arbiter, worker: Worker) -> None:
+    """A worker process ended: what it counted stays counted, what it measured at the moment goes."""
+    mark_process_dead(worker.pid)
+
+
+def on_exit(_server: Arbiter) -> None:
+    """Leave nothing behind."""
+    if _OWN_METRICS_FOLDER:
+        shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"], ignore_errors=True)

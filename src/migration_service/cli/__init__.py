@@ -21,6 +21,10 @@ COMMANDS = {
     "suppliers": (f"{_HERE}.suppliers:suppliers", "Import suppliers, which accounts are migrated from."),
     "teams": (f"{_HERE}.teams:teams", "Operations teams, which created accounts are linked to."),
     "limit": (f"{_HERE}.limit:limit", "How many accounts are processed at once."),
+    "revisions": (
+        f"{_HERE}.revisions:revisions",
+        "Revisions, which bring the database's tables up to date.",
+    ),
 }
 
 
