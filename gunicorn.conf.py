@@ -14,6 +14,11 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers.base import Worker
 from prometheus_client.multiprocess import mark_process_dead
 
+from migration_service.config import Settings
+from migration_service.log import make_handler
+
+_SETTINGS = Settings.from_env()
+
 wsgi_app = "wsgi:app"
 worker_class = "gthread"
 workers = 2
@@ -25,6 +30,12 @@ graceful_timeout = 40
 keepalive = 5
 # One line a request is logged by the service itself, with the request's id.
 accesslog = None
+# gunicorn's own lines in the same form as all others.
+logconfig_dict = {
+    "handlers": {"console": {"()": make_handler, "log_format": _SETTINGS.log_format}},
+    "root": {"level": _SETTINGS.log_level.upper(), "handlers": ["console"]},
+    "loggers": {"gunicorn.error": {"handlers": [], "propagate": True}},
+}
 # No second way in beside the signals.
 control_socket_disable = True
 

@@ -26,7 +26,15 @@ _CHATTY = ("celery.worker.strategy", "celery.app.trace", "celery.beat")
 
 
 def configure_logging(level: str, log_format: str) -> None:
-    """Send every log line of this process to standard error, in `log_format` (json, text or auto).
+    """Send every log line of this process to standard error, in `log_format` (json, text or auto)."""
+    logging.basicConfig(level=level.upper(), handlers=[make_handler(log_format)], force=True)
+    if level.upper() != "DEBUG":
+        for name in _CHATTY:
+            logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def make_handler(log_format: str) -> logging.Handler:
+    """What writes to standard error in `log_format`.
 
     auto is text where a person reads it, on a terminal, and json elsewhere.
     """
@@ -43,7 +51,4 @@ def configure_logging(level: str, log_format: str) -> None:
         )
     else:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    if level.upper() != "DEBUG":
-        for name in _CHATTY:
-            logging.getLogger(name).setLevel(logging.WARNING)
+    return handler
