@@ -65,6 +65,8 @@ def describe_graphql_error(error: GraphQLError) -> Problem:
     """
     place = {name: value for name, value in error.formatted.items() if name in ("locations", "path")}
     original = error.original_error
+    while isinstance(original, GraphQLError):  # a faulty variable, within the error of its operation
+        original = original.original_error
     if isinstance(original, OperationalError | PoolTimeoutError):
         logger.error("The database did not answer: %s", type(original).__name__)
         original = ServiceUnavailableError()
