@@ -13,6 +13,7 @@ from kombu import Queue
 
 from migration_service.config import Settings
 from migration_service.tasks.app import KEY_PREFIX, QUEUES, MigrationCelery
+from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.figures import COUNT_ACCOUNTS, COUNT_INTERVAL
 from migration_service.tasks.heartbeat import show_heartbeat
 from migration_service.tasks.maintenance import SWEEP_ATTEMPTS
@@ -23,11 +24,6 @@ SWEEP_INTERVAL = 5.0
 #: a broker that does not answer.
 _BROKER_POOL = 200
 
-# Those of tasks, and what tells about every task that ran.
-_TASK_MODULES = [
-    f"migration_service.tasks.{name}" for name in ("accounts", "figures", "maintenance", "run_log")
-]
-
 
 def create_celery(settings: Settings) -> MigrationCelery:
     """The Celery application over `settings`, for workers, beat, Flower and publishers."""
@@ -35,13 +31,20 @@ def create_celery(settings: Settings) -> MigrationCelery:
     if settings.heartbeat_file:
         show_heartbeat(Path(settings.heartbeat_file))
     celery.conf.update(
-        imports=_TASK_MODULES,
+        imports=[
+            "migration_service.tasks.accounts",
+            "migration_service.tasks.emails",
+            "migration_service.tasks.figures",
+            "migration_service.tasks.maintenance",
+            "migration_service.tasks.run_log",
+        ],
         task_queues=[Queue(name) for name in QUEUES],
         task_default_queue="interactive",
         task_create_missing_queues=False,
         task_routes={
             "accounts.*": {"queue": "interactive"},
             "batches.*": {"queue": "batch"},
+            "emails.*": {"queue": "maintenance"},
             "maintenance.*": {"queue": "maintenance"},
         },
         beat_schedule={
@@ -54,6 +57,11 @@ def create_celery(settings: Settings) -> MigrationCelery:
                 "task": COUNT_ACCOUNTS,
                 "schedule": COUNT_INTERVAL,
                 "options": {"expires": COUNT_INTERVAL},
+            },
+            "customer-emails": {
+                "task": SWEEP_CUSTOMER_EMAILS,
+                "schedule": SWEEP_INTERVAL,
+                "options": {"expires": SWEEP_INTERVAL},
             },
         },
         **_RELIABILITY,
