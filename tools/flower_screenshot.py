@@ -22,7 +22,7 @@ import requests
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/images/flower.png"
 ACCOUNTS = 60
-WINDOW = (1600, 860)
+WINDOW = (1600, 900)
 SECONDS = 120
 
 # Everything that would ask the outside world for something is off.

@@ -21,21 +21,24 @@ def _begin(task: Any, **_kwargs: Any) -> None:
 
 
 @task_postrun.connect
-def _end(task: Any, task_id: str, state: str | None = None, **_kwargs: Any) -> None:
+def _end(task: Any, task_id: str, state: str | None, retval: object, **_kwargs: Any) -> None:
     seconds = time.monotonic() - task.request.began_at
     milliseconds = round(seconds * 1000, 1)
     # The upkeep runs every few seconds: its success is no news.
     quiet = state == "SUCCESS" and task.name.startswith("maintenance.")
+    # What went wrong is in a line of its own; the result of a task is a word, or nothing.
+    outcome = retval if state == "SUCCESS" and isinstance(retval, str) else state
     logger.log(
         logging.DEBUG if quiet else logging.INFO,
         "%s %s in %.0f ms",
         task.name,
-        state,
+        outcome,
         milliseconds,
         extra={
             "task": task.name,
             "task_id": task_id,
             "state": state,
+            "outcome": outcome,
             "duration_ms": milliseconds,
         },
     )
