@@ -24,6 +24,7 @@ OPEN = {
     "graphql.show_hint",
     "health.live",
     "health.ready",
+    "metrics.metrics",
 }
 
 

@@ -8,6 +8,7 @@ from redis import RedisError
 from sqlalchemy.exc import DBAPIError
 
 from migration_service.errors import ServiceError
+from migration_service.models import Outcome
 from migration_service.services.attempts import fail_attempt, run_attempt
 from migration_service.services.creation import explain_refusal
 from migration_service.tasks.app import WorkerResources, celery_app
@@ -25,22 +26,28 @@ def bell(attempt_id: UUID | str) -> str:
 
 
 @shared_task(name=CREATE_ACCOUNT, soft_time_limit=25, time_limit=30)
-def create_account(attempt_id: str) -> None:
-    """Create the account of an attempt, tell whoever waits, and free its slot."""
+def create_account(attempt_id: str) -> str:
+    """Create the account of an attempt, tell whoever waits, and free its slot.
+
+    Nobody fetches the result: it is what Flower and the log show of the task.
+    """
     resources = celery_app().resources
-    if perform_attempt(resources, UUID(attempt_id)):
-        ring_bell(resources, attempt_id)
+    outcome = perform_attempt(resources, UUID(attempt_id))
+    if outcome is None:
+        return "nothing to do"
+    ring_bell(resources, attempt_id)
+    return outcome
 
 
-def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> bool:
-    """Run an attempt to its outcome; false where there was nothing to do.
+def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> str | None:
+    """Run an attempt to its end: `SUCCEEDED`, the code of its failure, or None: there was nothing to do.
 
     What is wrong with the account ends the attempt. What is wrong with the world (the database went away)
     is raised and leaves it in progress: the sweep publishes it again.
     """
     try:
         with resources.Session.begin() as session:
-            return run_attempt(session, attempt_id)
+            return Outcome.SUCCEEDED if run_attempt(session, attempt_id) else None
     except ServiceError as error:
         failure = error
     except DBAPIError as error:
@@ -49,7 +56,8 @@ def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> bool:
             raise
         failure = refused
     with resources.Session.begin() as session:
-        return fail_attempt(session, attempt_id, failure)
+        failed = fail_attempt(session, attempt_id, failure)
+    return failure.code if failed else None
 
 
 def ring_bell(resources: WorkerResources, attempt_id: str) -> None:
