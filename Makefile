@@ -8,16 +8,15 @@ BIN  := $(VENV)/bin
 UV   ?= uv
 
 # The first Python that is new enough. `python3` may be an old one, or a shim that finds none here.
-ifndef PYTHON
-PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3; do \
+CANDIDATES := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3)
+override PYTHON := $(shell for python in $(CANDIDATES); do \
     if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
     then echo $$python; break; fi; done)
-endif
-ifeq ($(strip $(PYTHON)),)
-$(error Python 3.11 or newer is needed, and none was found: name one with make PYTHON=/path/to/python3)
+ifeq ($(PYTHON),)
+$(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test check format lock clean environment environment-dev
+.PHONY: run test check format lock docs clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -48,6 +47,11 @@ lock:
 	    --extra build setup.cfg -o requirements.lock
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	    --extra build --extra dev -c requirements.lock setup.cfg -o requirements-dev.lock
+
+# The pages that are written from the code.
+docs: environment-dev
+	$(BIN)/python tools/error_docs.py
+	$(BIN)/python tools/settings_docs.py
 
 clean:
 	rm -rf $(VENV) .make build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -4,8 +4,6 @@ Runs before anything is installed, so it has the standard library only. What is 
 by stamps in the environment that are named after the content of the files: nothing changed, nothing done.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import importlib.util
@@ -23,25 +21,22 @@ PYTHON = VENV / "bin" / "python"
 
 def main(lock_file: Path) -> None:
     """Make the environment, or exit with a sentence that says why that is not possible."""
-    if sys.version_info < OLDEST:
-        needed, found = (".".join(map(str, version[:2])) for version in (OLDEST, sys.version_info))
-        sys.exit(f"Python {needed} or newer is needed, not {found}: name another one with make PYTHON=...")
     (ROOT / ".make").mkdir(exist_ok=True)
     # `make run` and `make test` may be started at the same moment.
     with (ROOT / ".make" / "environment.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not works():
             create()
-        once(lock_file, lambda: pip("--require-hashes", "--requirement", str(lock_file)))
-        once(ROOT / "setup.cfg", lambda: pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT)))
+        once(lock_file, install_packages)
+        once(ROOT / "setup.cfg", install_project)
 
 
-def once(file: Path, install: Callable[[], None]) -> None:
-    """Call `install` unless it was done already for this content of `file`."""
+def once(file: Path, install: Callable[[Path], None]) -> None:
+    """Call `install` with `file` unless that was done already for its present content."""
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
     stamp = VENV / f"installed-{file.stem}-{digest}"
     if not stamp.exists():
-        install()
+        install(file)
         stamp.touch()
 
 
@@ -63,9 +58,19 @@ def create() -> None:
     run(sys.executable, "-m", "venv", str(VENV))
 
 
+def install_packages(lock_file: Path) -> None:
+    """Install what a lock file lists, and nothing that has another hash."""
+    say(f"installing what {lock_file.name} lists (half a minute the first time)")
+    pip("--require-hashes", "--requirement", str(lock_file))
+
+
+def install_project(metadata: Path) -> None:
+    """Install this project itself, in place, so that its commands are there."""
+    pip("--no-deps", "--no-build-isolation", "--editable", str(metadata.parent))
+
+
 def pip(*arguments: str) -> None:
-    """Install into the environment."""
-    say(f"installing {Path(arguments[-1]).name} (the first time takes about half a minute)")
+    """Run `pip install` in the environment."""
     run(str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments)
 
 

@@ -15,6 +15,7 @@ from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db import make_engine, make_sessionmaker
 from migration_service.log import request_id
+from migration_service.services.throttle import Throttle
 from migration_service.slots import Slots
 from migration_service.tasks.dispatch import WAIT_SLICE, Dispatch
 
@@ -62,7 +63,7 @@ def _connect(settings: Settings) -> Resources:
     slots = Slots(redis)
     waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
     dispatch = Dispatch(sessions, slots, waiting, create_celery(settings), settings.process_wait_seconds)
-    return Resources(settings, sessions, redis, dispatch)
+    return Resources(settings, sessions, redis, dispatch, Throttle(redis))
 
 
 def _take_request_id() -> None:

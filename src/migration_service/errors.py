@@ -15,12 +15,17 @@ ServiceError
 │   ├── AccountNotStagedError             process before stage
 │   ├── AccountMissingError               data for an account that was not imported
 │   ├── OperationsTeamNotFoundError
+│   ├── OrganisationNotFoundError         named in a command, and unknown
+│   ├── ApiKeyNotFoundError               named in a command, and unknown
+│   ├── NameTakenError                    there is one of this name already
+│   ├── NameInvalidError                  a name that cannot be used
 │   ├── PaymentVendorNotFoundError        the payment vendor is not set up here
 │   ├── PaymentInstructionRejectedError   the payment vendor says no to the instruction
 │   ├── PaymentVendorUnreachableError     the vendor cannot be asked, for a lasting reason
 │   ├── AccountCreationFailedError        the worker could not create it
 │   └── DryRunSucceededError              everything went well, and was rolled back
-├── UnauthenticatedError              no token, or one that does not hold (401)
+├── UnauthenticatedError              a token, or a key, that does not hold (401)
+│   └── NotAuthenticatedError             no token
 ├── NotFoundError                     named in a path (404)
 │   ├── ImportSupplierNotFoundError
 │   └── AccountNotFoundError
@@ -180,6 +185,34 @@ class OperationsTeamNotFoundError(InvalidError):
     default_attr = "operations_team_name"
 
 
+class OrganisationNotFoundError(InvalidError):
+    """A command names an organisation that does not exist."""
+
+    code = "organisation_not_found"
+    default_detail = "There is no organisation of this name."
+
+
+class ApiKeyNotFoundError(InvalidError):
+    """A command names an API key that does not exist."""
+
+    code = "api_key_not_found"
+    default_detail = "There is no API key with this prefix."
+
+
+class NameTakenError(InvalidError):
+    """Something of this kind has the name already."""
+
+    code = "name_taken"
+    default_detail = "There is one of this name already."
+
+
+class NameInvalidError(InvalidError):
+    """A name that an operator gave cannot be used: too long, or with characters that do not print."""
+
+    code = "name_invalid"
+    default_detail = "The name cannot be used."
+
+
 class PaymentVendorNotFoundError(InvalidError):
     """A body names a payment vendor that no operator has set up (section 2.8)."""
 
@@ -276,10 +309,14 @@ class ConcurrencyLimitReachedError(ServiceError):
 
 
 class ThrottledError(ServiceError):
-    """Too many failed attempts to obtain a token."""
+    """Too many failed attempts to obtain a token; `retry_after` is the time to wait in seconds."""
 
     code = "throttled"
     default_detail = "Too many failed attempts. Try again later."
+
+    def __init__(self, retry_after: int = 60) -> None:
+        self.retry_after = retry_after
+        super().__init__(f"Too many failed attempts. Try again in {retry_after} seconds.")
 
 
 class PaymentVendorUnavailableError(ServiceError):

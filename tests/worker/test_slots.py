@@ -80,7 +80,7 @@ def test_reconciling_frees_what_is_not_in_progress_but_not_what_was_just_taken(
     _pass_time(redis, slots_module.GRACE_MS + 1)
     slots.acquire(["new"], limit=9)
     assert slots.reconcile([LiveAttempt("live")]) == []
-    assert {member for member in redis.zrange("migration:slots", 0, -1)} == {b"live", b"new"}
+    assert set(redis.zrange("migration:slots", 0, -1)) == {b"live", b"new"}
 
 
 def test_reconciling_confirms_the_leases_of_what_is_in_progress(slots: Slots, redis: Redis) -> None:

@@ -1,9 +1,46 @@
-from migration_service.services.tokens import Caller
+"""Who sends a request: the token in its Authorization header (section 5)."""
+
+import re
+from typing import cast
+
+from flask import g, request
+
+from migration_service.blueprints.resources import resources
+from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
+from migration_service.services.tokens import Caller, authenticate_token
+
+_SCHEMES = ("token", "bearer", "jwt")
+_BLANKS = re.compile(r"[ \t]+")
 
 
-def require_token():
-    pass
+def require_token() -> None:
+    """For `Blueprint.before_request`: let only requests with a valid access token through.
+
+    Raises NotAuthenticatedError and UnauthenticatedError (401).
+    """
+    shared = resources()
+    token = read_token(request.headers.get("Authorization", ""))
+    with shared.Session() as session:
+        # One SELECT before each request: without BEGIN and COMMIT it takes two thirds of the time.
+        session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
+        g.caller = authenticate_token(session, shared.settings, token)
 
 
-def caller():
-    return Caller(1, None)
+def caller() -> Caller:
+    """Who sends the current request. Only for views behind `require_token`."""
+    return cast(Caller, g.caller)
+
+
+def read_token(header: str) -> str:
+    """The token in an Authorization header: bare, or after the word Token, Bearer or JWT.
+
+    Raises NotAuthenticatedError where there is none, UnauthenticatedError for any other form.
+    """
+    words = [word for word in _BLANKS.split(header) if word]
+    if words and words[0].lower() in _SCHEMES:
+        words = words[1:]
+    if not words:
+        raise NotAuthenticatedError
+    if len(words) > 1:
+        raise UnauthenticatedError("The Authorization header must be: Token <token>.")
+    return words[0]

@@ -1,3 +1,123 @@
-from flask import Blueprint
+"""`/v1/graphql/`, where tokens are obtained (section 5): GraphQL over HTTP, with bounds on everything.
 
-blueprint = Blueprint("graphql", __name__)
+Neither bodies nor variables are ever logged: they hold API keys.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+from flask import Blueprint, Response, request
+from graphql import ExecutionResult, GraphQLError, execute_sync, parse, specified_rules, validate
+from graphql.validation import recommended_rules
+from werkzeug.exceptions import HTTPException
+
+from migration_service.blueprints.body import read_json
+from migration_service.blueprints.graphql_errors import (
+    ErrorType,
+    Problem,
+    describe_graphql_error,
+    describe_http_error,
+    describe_service_error,
+)
+from migration_service.blueprints.resources import resources
+from migration_service.blueprints.token_schema import SCHEMA, Attempt
+from migration_service.errors import InvalidError, ServiceError
+from migration_service.schemas.json import encode_json
+
+#: A mutation with an API key has about 200 bytes; what tools ask to read the schema has 2,000.
+MAX_BODY_BYTES = 64 * 1024
+_MAX_TOKENS = 1_000
+_MAX_COMMENTS = 100
+# The recommended rules keep questions about the schema from nesting without end.
+_RULES = tuple(dict.fromkeys((*specified_rules, *recommended_rules)))
+
+_JSON = "application/json"
+_GRAPHQL_JSON = "application/graphql-response+json"
+_HINT = (
+    'Send a POST with {"query": "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) '
+    '{ token } }", "variables": {"key": "<API_KEY>"}}.'
+)
+
+blueprint = Blueprint("graphql", __name__, url_prefix="/v1/graphql")
+
+
+@blueprint.get("/", strict_slashes=False)
+def show_hint() -> Response:
+    """How to use the endpoint. Nothing is done on GET: an API key does not belong in an address."""
+    if "query" not in request.args:
+        return _answer({"detail": _HINT}, HTTPStatus.OK)
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+    response = _answer_problem(Problem(ErrorType.VALIDATION, "method_not_allowed", _HINT, status))
+    response.headers["Allow"] = "POST"
+    return response
+
+
+@blueprint.post("/", strict_slashes=False)
+def obtain_token() -> Response:
+    """Carry out a GraphQL document; every failure is answered in GraphQL's shape."""
+    try:
+        return _answer_result(_execute(*_read_request()))
+    except ServiceError as error:
+        return _answer_problem(describe_service_error(error))
+    except HTTPException as error:
+        return _answer_problem(describe_http_error(error))
+
+
+def _read_request() -> tuple[str, dict[str, Any], str | None]:
+    """The document, the variables, and the name of the operation. Raises InvalidError."""
+    request.max_content_length = MAX_BODY_BYTES
+    body = read_json()
+    if not isinstance(body, dict):
+        raise InvalidError("The body must be a JSON object with a query.")
+    query, variables, operation_name = (body.get(name) for name in ("query", "variables", "operationName"))
+    if not isinstance(query, str):
+        raise InvalidError("query must be a string: the GraphQL document.")
+    if not isinstance(variables, dict | None):
+        raise InvalidError("variables must be an object.")
+    if not isinstance(operation_name, str | None):
+        raise InvalidError("operationName must be a string.")
+    return query, variables or {}, operation_name
+
+
+def _execute(query: str, variables: dict[str, Any], operation_name: str | None) -> ExecutionResult:
+    """Carry out the document; a result without data is one that was not begun."""
+    try:
+        document = parse(query, max_lexical_tokens=_MAX_TOKENS, max_comments=_MAX_COMMENTS)
+        if problems := validate(SCHEMA, document, _RULES, max_errors=20):
+            return ExecutionResult(None, problems)
+        return execute_sync(
+            SCHEMA,
+            document,
+            context_value=Attempt(resources(), request.remote_addr),
+            variable_values=variables,
+            operation_name=operation_name,
+        )
+    except GraphQLError as error:
+        return ExecutionResult(None, [error])
+    except RecursionError as error:
+        raise InvalidError("The GraphQL document nests too deep.") from error
+
+
+def _answer_result(result: ExecutionResult) -> Response:
+    problems = [describe_graphql_error(error) for error in result.errors or ()]
+    body: dict[str, Any] = {} if result.data is None else {"data": result.data}
+    if problems:
+        body["errors"] = [problem.to_dict() for problem in problems]
+    partly_done = result.data is not None and any(value is not None for value in result.data.values())
+    if partly_done or not problems:
+        return _answer(body, HTTPStatus.OK)
+    response = _answer(body, max(problem.status for problem in problems))
+    if wait := max(problem.retry_after or 0 for problem in problems):
+        response.headers["Retry-After"] = str(wait)
+    return response
+
+
+def _answer_problem(problem: Problem) -> Response:
+    return _answer({"errors": [problem.to_dict()]}, problem.status)
+
+
+def _answer(body: dict[str, Any], status: HTTPStatus) -> Response:
+    mimetype = request.accept_mimetypes.best_match((_JSON, _GRAPHQL_JSON), default=_JSON)
+    response = Response(encode_json(body), status, mimetype=mimetype)
+    response.headers["Cache-Control"] = "no-store"
+    return response

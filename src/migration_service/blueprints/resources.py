@@ -8,6 +8,7 @@ from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
+from migration_service.services.throttle import Throttle
 from migration_service.tasks.dispatch import Dispatch
 
 _EXTENSION = "migration_service"
@@ -24,6 +25,8 @@ class Resources:
     redis: Redis
     #: What the process endpoint hands attempts over with.
     dispatch: Dispatch
+    #: Failed attempts to obtain a token.
+    throttle: Throttle
 
 
 def attach_resources(app: Flask, shared: Resources) -> None:

@@ -5,7 +5,6 @@ It is done once for a home folder; `demo.json` in it remembers how far it got, a
 
 import threading
 import time
-from itertools import islice
 
 import requests
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -50,35 +49,38 @@ class SampleMigration:
         A failure is shown, and the service goes on serving.
         """
         try:
-            self._run(count)
+            if count:
+                self._migrate_missing(count)
         except (MigrationError, requests.RequestException) as error:
             if not self._over.is_set():
                 self._output.alarm("The sample migration failed; the service goes on", [str(error)])
-
-    def _run(self, count: int) -> None:
-        if count:
-            state = self._log_in()
-            done = int(state["migrated"])
-            if done < count:
-                self._migrate(state, done, count)
         if not self._over.is_set():
-            show_addresses(self._output, self._settings, SUPPLIER, self._home.read(_STATE_FILE))
+            state = self._home.read(_STATE_FILE)
+            show_addresses(self._output, self._home.path, self._settings, SUPPLIER, state)
 
-    def _log_in(self) -> dict[str, str]:
-        """Log in with the key of an earlier start, or make what the sample needs, and a new key."""
+    def _migrate_missing(self, count: int) -> None:
+        state = self._find_or_make_supplier()
+        done = int(state["migrated"])
+        if done < count:
+            self._migrate(state, done, count)
+
+    def _find_or_make_supplier(self) -> dict[str, str]:
+        """The key of an earlier start, or make what the sample needs, and a new key."""
         state = self._home.read(_STATE_FILE)
-        client = self._client(Outcome())
-        if state:
-            try:
-                client.log_in(state["api_key"])
-            except MigrationError:
-                self._output.say("the sample supplier's key is not known here any more: a new one is made")
-            else:
-                return state
+        if state and self._is_known(state["api_key"]):
+            return state
         state = {"api_key": make_sample_supplier(self._settings["DATABASE_URL"]), "migrated": "0"}
         self._home.write(_STATE_FILE, state)
-        client.log_in(state["api_key"])
         return state
+
+    def _is_known(self, api_key: str) -> bool:
+        with self._client(Outcome()) as client:
+            try:
+                client.log_in(api_key)
+            except MigrationError as error:
+                self._output.say(f"the sample supplier's key is not taken here any more: {error}")
+                return False
+        return True
 
     def _migrate(self, state: dict[str, str], done: int, count: int) -> None:
         outcome = Outcome()
@@ -87,7 +89,7 @@ class SampleMigration:
         with self._output.hush(), Progress(*columns, console=self._output.console) as progress:
             bar = progress.add_task("migrating the sample book", total=count - done)
             migrate_book(
-                islice(generate_accounts(count, supplier=SUPPLIER, seed=_SEED), done, None),
+                generate_accounts(count - done, supplier=SUPPLIER, seed=_SEED, first=done),
                 lambda: self._client(outcome),
                 api_key=state["api_key"],
                 team=TEAM,
@@ -116,8 +118,7 @@ def make_sample_supplier(database_url: str) -> str:
                 session,
                 code=SUPPLIER,
                 organisation_name=ORGANISATION,
-                document_bucket="s3://sample-energy",
-                document_root="migration",
+                document_root="s3://sample-energy/migration",
             )
         if not session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == TEAM)):
             create_operations_team(session, TEAM)

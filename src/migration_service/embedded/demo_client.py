@@ -5,7 +5,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any
 
 import requests
@@ -45,8 +47,8 @@ class Outcome:
             self.failures.append(reason)
 
 
-class SupplierClient:
-    """Migrates accounts one after the other; each thread has its own.
+class SupplierClient(AbstractContextManager["SupplierClient"]):
+    """Migrates accounts one after the other; each thread has its own. Use it in a `with` statement.
 
     A request that is answered 429 or 503, or loses its connection, is sent again after the time that the
     interface asks for, as every request here may be repeated without harm.
@@ -60,7 +62,12 @@ class SupplierClient:
         # No proxy of the environment between us and a server on this machine.
         self._session.trust_env = False
 
-    def log_in(self, api_key: str) -> str:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.close()
+
+    def log_in(self, api_key: str) -> None:
         """Obtain a token (section 5) and use it from now on. Raises MigrationError where the key is bad."""
         response = self._send("POST", "/v1/graphql/", {"query": _LOG_IN, "variables": {"key": api_key}})
         try:
@@ -68,7 +75,6 @@ class SupplierClient:
         except (ValueError, KeyError, TypeError) as error:
             raise MigrationError(f"no token was given: {response.text[:300]}") from error
         self._session.headers["Authorization"] = f"Token {token}"
-        return token
 
     def is_over(self) -> bool:
         """Whether the service is being stopped, so that nothing new should begin."""
@@ -135,15 +141,15 @@ def migrate_book(
     taking = threading.Lock()
 
     def work() -> None:
-        client = make_client()
-        client.log_in(api_key)
-        while True:
-            with taking:
-                payload = next(accounts, None)
-            if payload is None or client.is_over():
-                return
-            client.try_to_migrate(payload, team)
-            on_each()
+        with make_client() as client:
+            client.log_in(api_key)
+            while not client.is_over():
+                with taking:
+                    payload = next(accounts, None)
+                if payload is None:
+                    return
+                client.try_to_migrate(payload, team)
+                on_each()
 
     with ThreadPoolExecutor(clients, thread_name_prefix="supplier") as pool:
         for finished in [pool.submit(work) for _ in range(clients)]:

@@ -1,6 +1,7 @@
 """What `up` prints when it is ready: how the sample migration went, and where to look."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import quote
 
 from rich.rule import Rule
@@ -29,7 +30,7 @@ def show_summary(output: Output, outcome: Outcome, accounts: int, seconds: float
 
 
 def show_addresses(
-    output: Output, settings: Mapping[str, str], supplier: str, demo: Mapping[str, str]
+    output: Output, home: Path, settings: Mapping[str, str], supplier: str, demo: Mapping[str, str]
 ) -> None:
     """The addresses, the sample supplier's key, and a request to paste, on lines that can be copied whole."""
     web_url = settings["MIGRATION_SERVICE_WEB_URL"]
@@ -39,6 +40,7 @@ def show_addresses(
         "Flower": settings["FLOWER_URL"],
         "Flower's user": settings["FLOWER_USER"],
         "Flower's password": settings["FLOWER_PASSWORD"],
+        "data (home folder)": str(home),
     }
     if demo:
         rows |= {"import supplier": supplier, "API key": demo["api_key"]}

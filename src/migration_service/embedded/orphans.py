@@ -44,8 +44,10 @@ def find_processes(folder: Path, program: str) -> list[psutil.Process]:
 def program_name(command_line: Sequence[str]) -> str:
     """The program in a command line: `python -m celery ...`, `/bin/postgres -D ...`, `postgres: writer`."""
     if list(command_line[1:2]) == ["-m"]:
-        return command_line[2]
-    return re.split("[: ]", Path(command_line[0]).name)[0] if command_line else ""
+        return "".join(command_line[2:3])
+    # A title that a server gives itself is one text: `postgres: user database 127.0.0.1(5000) idle`.
+    title = "".join(command_line[:1])
+    return re.split("[: ]", Path(title).name)[0] if "/" in title.split(" ")[0] else re.split("[: ]", title)[0]
 
 
 def _belongs(process: psutil.Process, folder: Path, program: str) -> bool:

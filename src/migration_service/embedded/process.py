@@ -68,12 +68,16 @@ class Child:
         )
         self._signals = list(program.stop)
         self._deadline = 0.0
+        self._swept = False
 
     def has_ended(self) -> bool:
         """Whether it ended; what its own children left behind is then killed, too."""
         if self.process.poll() is None:
             return False
-        self.kill()
+        if not self._swept:
+            # At once and only once: later the number may be another program's.
+            self._swept = True
+            self.kill()
         return True
 
     def kill(self) -> None:

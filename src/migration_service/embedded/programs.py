@@ -92,9 +92,10 @@ class Programs:
                 *(*_CELERY, "worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
                 *("-Q", queues, "-n", f"{name}@%h", "-c", str(concurrency)),
             ],
-            # It waits up to 25 s for the task that it has (worker_soft_shutdown_timeout), then gives it back.
-            stop_seconds=35,
-            environment={"REMAP_SIGTERM": "SIGQUIT", "PYTHONWARNINGS": _ROOT_IS_MEANT},
+            # On SIGTERM it finishes the tasks that it has and takes no more. Those have time limits; a task
+            # that is killed all the same is done again, as every task here may be.
+            stop_seconds=40,
+            environment={"PYTHONWARNINGS": _ROOT_IS_MEANT},
         )
 
     def _python(

@@ -1,6 +1,10 @@
 """The account import payload (section 2.3), used by validate, stage and batches."""
 
-from migration_service.schemas.base import Fields
+from typing import Any
+
+from migration_service.errors import ErrorItem
+from migration_service.schemas.base import Fields, load
+from migration_service.schemas.compiled import compile_schema
 from migration_service.schemas.fields import (
     Day,
     EmailAddress,
@@ -63,3 +67,10 @@ class AccountImport(Fields):
 
 #: One instance for the whole process: instantiating costs more than loading.
 ACCOUNT_IMPORT = AccountImport()
+_accept = compile_schema(ACCOUNT_IMPORT)
+
+
+def load_account(payload: Any) -> tuple[Any, list[ErrorItem]]:
+    """A parsed payload as account data, and every error of its fields; see `schemas.base.load`."""
+    data = _accept(payload)
+    return (data, []) if data is not None else load(ACCOUNT_IMPORT, payload)

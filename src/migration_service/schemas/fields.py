@@ -6,9 +6,9 @@ JSON arrives parsed by `schemas.json`: str, int, Decimal, bool, None, list, dict
 import re
 from collections.abc import Collection
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact
 from enum import StrEnum
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import phonenumbers
 from marshmallow import ValidationError, fields
@@ -18,6 +18,10 @@ from marshmallow.validate import Length, OneOf
 #: What an amount or a volume may have: integer digits, and digits behind the point.
 MAX_INTEGER_DIGITS = 12
 MAX_FRACTION_DIGITS = 10
+
+_TOO_LARGE = Decimal(10) ** MAX_INTEGER_DIGITS
+_SMALLEST = Decimal(10) ** -MAX_FRACTION_DIGITS
+_EXACT = Context(prec=40, traps=[Inexact])
 
 
 class Message(str):
@@ -137,14 +141,15 @@ class Code(Text):
             "invalid_choice",
         ),
     }
-    _FORM = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
+    #: What a code looks like.
+    FORM = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(max_length=64, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)
-        if not self._FORM.fullmatch(text):
+        if not self.FORM.fullmatch(text):
             raise self.make_error("form")
         return text
 
@@ -237,12 +242,12 @@ class Number(Coded, fields.Decimal):
             value = Decimal(value)
         if not isinstance(value, Decimal):
             raise self.make_error("invalid")
-        digits = value.as_tuple()
-        exponent = cast(int, digits.exponent)
-        if value and (value.adjusted() >= MAX_INTEGER_DIGITS or exponent < -MAX_FRACTION_DIGITS):
+        if not -_TOO_LARGE < value < _TOO_LARGE:
             raise self.make_error("range")
-        if exponent > 0:  # 1E+3 is 1000
-            return value.quantize(Decimal(1))
+        try:
+            value.quantize(_SMALLEST, context=_EXACT)
+        except Inexact as error:
+            raise self.make_error("range") from error
         return value or abs(value)  # -0 is 0
 
 
@@ -328,11 +333,12 @@ class Ean(Text):
     default_error_messages: Messages = {
         "digits": Message("An EAN has digits only, at most 18.", "invalid_ean")
     }
-    _FORM = re.compile(r"\d{1,18}", re.ASCII)
+    #: What an EAN looks like.
+    FORM = re.compile(r"[0-9]{1,18}")
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)
-        if not self._FORM.fullmatch(text):
+        if not self.FORM.fullmatch(text):
             raise self.make_error("digits")
         return text
 

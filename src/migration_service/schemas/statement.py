@@ -1,9 +1,5 @@
 """Statements: embedded in the account payload (2.3), and added to an account later (2.7)."""
 
-from typing import Any
-
-from marshmallow import post_load
-
 from migration_service.schemas.base import Fields
 from migration_service.schemas.fields import Day, DocumentPath, FreeObject, Identifier, Number
 
@@ -24,9 +20,3 @@ class Statement(HistoricalStatement):
     """A statement in the account payload (section 2.3)."""
 
     statement_pdf_context = FreeObject(metadata={"description": "An empty object counts as absent."})
-
-    @post_load
-    def _drop_empty_context(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
-        if not data.get("statement_pdf_context", True):
-            del data["statement_pdf_context"]
-        return data

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, func, insert, select, text, update
+from sqlalchemy import Text, and_, cast, func, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
@@ -157,11 +157,9 @@ def run_attempt(session: Session, attempt_id: UUID) -> bool:
 
 
 def _validate_again(session: Session, process_id: int, profile: Profile) -> None:
-    payload = session.scalar(
-        select(AccountImportProcess.payload.op("::")(text("text"))).where(
-            AccountImportProcess.id == process_id
-        )
-    )
+    payload = session.scalars(
+        select(cast(AccountImportProcess.payload, Text)).where(AccountImportProcess.id == process_id)
+    ).one()
     validate_account(parse_json(payload.encode()), profile).raise_errors()
     session.execute(
         update(AccountImportProcess)
@@ -239,6 +237,15 @@ def find_answer(session: Session, attempt_id: UUID) -> Answer:
     errors = [ErrorItem(item["code"], item["detail"], item["attr"]) for item in row.errors or ()]
     outcome = Outcome(row.outcome) if row.outcome else None
     return Answer(outcome, row.service_account_number, row.error_code, row.error_detail, errors)
+
+
+def list_attempts(session: Session, account_import_process_id: int) -> Sequence[Attempt]:
+    """Every attempt of an account import process, the oldest first."""
+    return session.scalars(
+        select(Attempt)
+        .where(Attempt.account_import_process_id == account_import_process_id)
+        .order_by(Attempt.created_at)
+    ).all()
 
 
 def redispatch_attempts(session: Session, limit: int = 500) -> tuple[list[UUID], list[UUID]]:

@@ -1,31 +1,106 @@
-"""tmp"""
+"""Import suppliers: what operators set up (section 2.2), and what the callers' requests name.
+
+A caller sees its own organisation's suppliers; another organisation's is the same as none.
+"""
+
+from collections.abc import Sequence
 
 from sqlalchemy import select
-from migration_service.models import ImportSupplier
-from migration_service.errors import *
+from sqlalchemy.orm import Session
+
+from migration_service.errors import (
+    ImportSupplierNotFoundError,
+    ImportSupplierUnknownError,
+    NameInvalidError,
+)
+from migration_service.models import ImportSupplier, Organisation, SupplierStatus
+from migration_service.services.names import check_name, is_name, unique_name
+from migration_service.services.organisations import get_organisation
+
+#: Characters of the code of an import supplier.
+MAX_CODE = 64
 
 
-def find_import_supplier(session, organisation_id, code):
-    return (
-        session.scalar(
-            select(ImportSupplier).where(
-                ImportSupplier.organisation_id == organisation_id, ImportSupplier.code == code
-            )
-        )
-        if code.isprintable()
-        else None
+def create_import_supplier(
+    session: Session,
+    *,
+    code: str,
+    organisation_name: str,
+    document_root: str = "",
+    profile: str = "lenient",
+) -> ImportSupplier:
+    """Make an import supplier, which is Ongoing from the start (section 3.1).
+
+    `document_root` is what document paths are resolved against, as `s3://bucket/folder` (section 2.1);
+    `profile` is `lenient` or `strict`. Raises NameInvalidError, NameTakenError and
+    OrganisationNotFoundError.
+    """
+    check_name(code, "code of an import supplier", MAX_CODE)
+    if "/" in code or code in (".", ".."):
+        raise NameInvalidError("The code of an import supplier is a part of paths: no slash, no dots alone.")
+    if not document_root.isprintable():
+        raise NameInvalidError("The document root must have printable characters only.")
+    supplier = ImportSupplier(
+        organisation_id=get_organisation(session, organisation_name).id,
+        code=code,
+        document_root=document_root.strip().rstrip("/"),
+        profile=profile,
     )
+    with unique_name(session, "uq_import_supplier_code", f"There is an import supplier {code!r} already."):
+        session.add(supplier)
+    return supplier
 
 
-def get_import_supplier(session, organisation_id, code):
-    s = find_import_supplier(session, organisation_id, code)
-    if s is None:
+def find_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier | None:
+    """The organisation's import supplier of this code, if there is one; `code` may be any text."""
+    if not is_name(code, MAX_CODE):
+        return None
+    mine = ImportSupplier.organisation_id == organisation_id
+    return session.scalar(select(ImportSupplier).where(mine, ImportSupplier.code == code))
+
+
+def get_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier:
+    """The import supplier that a path names. Raises ImportSupplierNotFoundError (404)."""
+    supplier = find_import_supplier(session, organisation_id, code)
+    if supplier is None:
         raise ImportSupplierNotFoundError
-    return s
+    return supplier
 
 
-def require_import_supplier(session, organisation_id, code):
-    s = find_import_supplier(session, organisation_id, code)
-    if s is None:
+def require_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier:
+    """The import supplier that a body names. Raises ImportSupplierUnknownError (400)."""
+    supplier = find_import_supplier(session, organisation_id, code)
+    if supplier is None:
         raise ImportSupplierUnknownError
-    return s
+    return supplier
+
+
+def get_any_import_supplier(session: Session, code: str) -> tuple[ImportSupplier, str]:
+    """For operators: the import supplier of this code and its organisation's name, whoever owns it.
+
+    Raises ImportSupplierNotFoundError.
+    """
+    owned = select(ImportSupplier, Organisation.name).join(Organisation)
+    found = None
+    if is_name(code, MAX_CODE):
+        found = session.execute(owned.where(ImportSupplier.code == code)).one_or_none()
+    if found is None:
+        raise ImportSupplierNotFoundError(f"There is no import supplier {code!r}.")
+    supplier, organisation_name = found
+    return supplier, organisation_name
+
+
+def list_import_suppliers(session: Session) -> Sequence[tuple[ImportSupplier, str]]:
+    """For operators: every import supplier with its organisation's name, by code."""
+    owned = select(ImportSupplier, Organisation.name).join(Organisation)
+    rows = session.execute(owned.order_by(ImportSupplier.code)).all()
+    return [(supplier, organisation_name) for supplier, organisation_name in rows]
+
+
+def set_status(session: Session, code: str, status: SupplierStatus) -> None:
+    """Say what an import supplier takes from now on (section 3.1); any status may follow any other.
+
+    Raises ImportSupplierNotFoundError.
+    """
+    supplier, _organisation_name = get_any_import_supplier(session, code)
+    supplier.status = status

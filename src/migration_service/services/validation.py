@@ -12,8 +12,8 @@ from migration_service.errors import AccountFailedValidationError, ErrorItem, Im
 from migration_service.models import ImportSupplier
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Profile, Severity
-from migration_service.schemas.account import ACCOUNT_IMPORT
-from migration_service.schemas.base import find_unknown_fields, load
+from migration_service.schemas.account import ACCOUNT_IMPORT, load_account
+from migration_service.schemas.base import find_unknown_fields
 from migration_service.schemas.json import encode_json
 from migration_service.services.import_suppliers import find_import_supplier
 from migration_service.services.tokens import Caller
@@ -46,12 +46,14 @@ class ValidatedAccount:
 
 def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
     """Check a parsed payload in full under `profile`; never raises for what is wrong with it."""
-    data, errors = load(ACCOUNT_IMPORT, payload)
+    data, errors = load_account(payload)
     account = ValidatedAccount(data, errors)
+    if not isinstance(payload, dict):
+        return account
     faulty = [error.attr for error in errors if error.attr]
     for finding in check_account(data, profile=profile, today=datetime.now(UTC).date(), faulty=faulty):
         found = account.errors if finding.severity is Severity.ERROR else account.warnings
-        found.append(ErrorItem(finding.code, finding.detail, finding.attr))
+        found.append(finding.error_item())
     if profile is Profile.STRICT:
         account.errors += find_unknown_fields(ACCOUNT_IMPORT, payload)
     return account

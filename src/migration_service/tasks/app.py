@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
-from celery import Celery, current_app
+from celery import Celery
+from celery.app import app_or_default
 from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -42,4 +43,4 @@ class MigrationCelery(Celery):
 
 def celery_app() -> MigrationCelery:
     """The application that the running task belongs to."""
-    return cast(MigrationCelery, current_app._get_current_object())
+    return cast(MigrationCelery, app_or_default())

@@ -68,23 +68,6 @@ def test_unknown_fields_are_dropped_and_can_be_reported() -> None:
     ]
 
 
-def test_an_empty_statement_pdf_context_counts_as_absent() -> None:
-    statement = {
-        "statement_id": "s1",
-        "number": "n1",
-        "issued_date": "2026-01-10",
-        "bill_period_from_date": "2025-12-01",
-        "bill_period_to_date": "2025-12-31",
-        "gross_amount": 12345,
-        "statement_path": "statements/s1.pdf",
-        "statement_pdf_context": {},
-    }
-    payload = {"external_account_number": "1", "import_supplier": "S", "statements": [statement]}
-    data, errors = load(ACCOUNT_IMPORT, _read(payload))
-    assert errors == []
-    assert "statement_pdf_context" not in data["statements"][0]
-
-
 def test_string_numbers_stay_strings_and_amounts_keep_their_digits() -> None:
     payload = parse_json(
         b'{"external_account_number": "1", "import_supplier": "S", "unknown_occupier": "false",'

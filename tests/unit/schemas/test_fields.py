@@ -29,7 +29,7 @@ ACCEPTED = [
     (fields.Day(), "2024-02-29", date(2024, 2, 29)),
     (fields.UtcMoment(), "2024-01-01T12:00:00Z", datetime(2024, 1, 1, 12, tzinfo=UTC)),
     (fields.UtcMoment(), "2024-01-01T12:00:00+02:00", datetime(2024, 1, 1, 10, tzinfo=UTC)),
-    (fields.LocalMoment(), "2024-01-01T00:00:00", datetime(2024, 1, 1)),  # noqa: DTZ001
+    (fields.LocalMoment(), "2024-01-01T00:00:00", datetime(2024, 1, 1)),
     (fields.Number(), 5, Decimal(5)),
     (fields.Number(), Decimal("12.30"), Decimal("12.30")),
     (fields.Number(), "-12.30", Decimal("-12.30")),

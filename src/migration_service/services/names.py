@@ -1,0 +1,46 @@
+"""The names that operators give: what one may look like, and that there is only one of each."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from migration_service.errors import NameInvalidError, NameTakenError
+
+#: Characters of the name of an organisation or an operations team.
+MAX_NAME = 128
+
+
+def is_name(text: str, max_length: int = MAX_NAME) -> bool:
+    """Whether `text` could be a name: 1 to `max_length` printable characters, no space at either end."""
+    return 0 < len(text) <= max_length and text.isprintable() and text == text.strip()
+
+
+def check_name(text: str, what: str, max_length: int = MAX_NAME) -> None:
+    """Raise NameInvalidError unless `text` is a name; `what` is the kind of thing that gets it."""
+    if not is_name(text, max_length):
+        raise NameInvalidError(
+            f"The {what} must have 1 to {max_length} printable characters, and no space at either end."
+        )
+
+
+@contextmanager
+def unique_name(session: Session, constraint: str, detail: str) -> Iterator[None]:
+    """Insert within this: a violation of `constraint` (its name in the database) raises NameTakenError.
+
+    The session stays usable, as the insert has a savepoint of its own.
+    """
+    try:
+        with session.begin_nested():
+            yield
+            session.flush()
+    except IntegrityError as error:
+        if _violated(error) != constraint:
+            raise
+        raise NameTakenError(detail) from error
+
+
+def _violated(error: IntegrityError) -> str | None:
+    diagnosis = getattr(error.orig, "diag", None)
+    return getattr(diagnosis, "constraint_name", None)

@@ -1,0 +1,30 @@
+"""A client and a customer for the tests of the interface."""
+
+import random
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, make_customer, obtain
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    """A client with an address of its own, so that no other test's failed attempts count against it."""
+    client = app.test_client()
+    client.environ_base["REMOTE_ADDR"] = f"10.{random.randrange(256)}.{random.randrange(256)}.7"
+    return client
+
+
+@pytest.fixture
+def customer(sessions: sessionmaker[Session]) -> Customer:
+    """An organisation with a key, a supplier and a team."""
+    return make_customer(sessions)
+
+
+@pytest.fixture
+def token(client: FlaskClient, customer: Customer) -> str:
+    """An access token of the customer."""
+    return str(obtain(client, APIKey=customer.api_key)["token"])

@@ -1,0 +1,63 @@
+"""What tests need to be there: organisations with keys, suppliers and teams, by names of their own."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from flask.testing import FlaskClient
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.services.api_keys import find_prefix, issue_api_key
+from migration_service.services.import_suppliers import create_import_supplier
+from migration_service.services.operations_teams import create_operations_team
+from migration_service.services.organisations import create_organisation
+
+
+@dataclass(frozen=True)
+class Customer:
+    """An organisation that uses the service, by what its people know."""
+
+    organisation: str
+    organisation_id: int
+    api_key: str
+    import_supplier: str
+    operations_team: str
+
+    @property
+    def prefix(self) -> str:
+        prefix = find_prefix(self.api_key)
+        assert prefix
+        return prefix
+
+
+def make_customer(sessions: sessionmaker[Session], **supplier: str) -> Customer:
+    """An organisation with one API key, one import supplier (with these options) and a team.
+
+    The supplier's documents lie below s3://bucket/<code>.
+    """
+    name = secrets.token_hex(4)
+    code = f"S_{name}"
+    options = {"document_root": f"s3://bucket/{code}"} | supplier
+    with sessions.begin() as session:
+        organisation = create_organisation(session, f"Organisation {name}")
+        create_import_supplier(session, code=code, organisation_name=organisation.name, **options)
+        create_operations_team(session, f"Team {name}")
+        api_key = issue_api_key(session, organisation_name=organisation.name)
+    return Customer(organisation.name, organisation.id, api_key, code, f"Team {name}")
+
+
+OBTAIN = """
+mutation($input: ObtainServiceTokenInput!) {
+  obtainServiceToken(input: $input) { token refreshToken refreshExpiresIn payload }
+}
+"""
+
+
+def obtain(client: FlaskClient, **given: str | None) -> dict[str, Any]:
+    """The answer to the mutation with this input: what is under data, or the extensions of its error."""
+    response = client.post("/v1/graphql/", json={"query": OBTAIN, "variables": {"input": given}})
+    if errors := response.json.get("errors"):
+        extensions: dict[str, Any] = errors[0]["extensions"]
+        return extensions
+    tokens: dict[str, Any] = response.json["data"]["obtainServiceToken"]
+    return tokens

@@ -1,0 +1,50 @@
+"""The home folder's own files: secrets and ports that stay, written for our eyes only and in one step."""
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from migration_service.config import load_saved_settings
+from migration_service.embedded.home import Home
+from servers import temporary_folder
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    opened = Home(temporary_folder() / "home")
+    yield opened
+    opened.close()
+
+
+def test_a_secret_is_made_once_and_is_long_enough_for_a_signing_key(home: Home) -> None:
+    first = home.secret("secret_key")
+    assert len(first) >= 32
+    assert home.secret("secret_key") == first
+    assert home.secret("another") != first
+
+
+def test_a_port_is_remembered(home: Home) -> None:
+    assert home.port("postgres") == home.port("postgres")
+
+
+def test_files_are_readable_by_us_alone_and_replaced_in_one_step(home: Home) -> None:
+    home.write("settings.json", {"DATABASE_URL": "one"})
+    (home.path / "settings.json").chmod(0o644)
+    home.write("settings.json", {"DATABASE_URL": "two"})
+    assert load_saved_settings(home.path) == {"DATABASE_URL": "two"}
+    assert stat.S_IMODE((home.path / "settings.json").stat().st_mode) == 0o600
+    assert not list(home.path.glob("*.new"))
+
+
+def test_a_file_that_is_not_there_is_empty(home: Home) -> None:
+    assert home.read("demo.json") == {}
+
+
+def test_the_home_is_found_again_by_another_name(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(home.path)
+    home.close()
+    again = Home(tmp_path / "link")
+    assert again.path == home.path
+    again.close()
