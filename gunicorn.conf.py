@@ -1,9 +1,9 @@
 """gunicorn's settings, for `migration-service up` and for containers alike.
 
-Threads, because a process request waits for its worker. Each process has more of them than the 250 accounts
-that may be processed at once, as the system may hand most connections to one process: so the next request is
-answered 429 instead of queueing for a thread, and status and stage requests get through meanwhile. A thread is
-made when it is needed, and costs little.
+Threads, because a process request waits for its worker. Each process has more of them than the 250
+accounts that may be processed at once, as the system may hand most connections to one process: so the
+next request is answered 429 instead of queueing for a thread, and status and stage requests get through
+meanwhile. A thread is made when it is needed, and costs little.
 """
 
 wsgi_app = "wsgi:app"

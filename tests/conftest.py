@@ -3,9 +3,19 @@
 from collections.abc import Iterator
 
 import pytest
+from flask import Flask
+from sqlalchemy.orm import Session as OrmSession
+from sqlalchemy.orm import sessionmaker
 
+from migration_service.app import create_app
+from migration_service.blueprints.resources import resources
+from migration_service.celery_app import create_celery
 from migration_service.config import Settings
+from migration_service.db import make_engine, make_sessionmaker
+from migration_service.revisions import upgrade
+from migration_service.tasks.app import WorkerResources
 from servers import EmbeddedServers
+from supplier_client import SupplierClient
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +46,41 @@ def settings(embedded_servers: EmbeddedServers) -> Settings:
         redis_url=embedded_servers.redis_url,
         secret_key=embedded_servers.home.secret("secret_key"),
     )
+
+
+@pytest.fixture(scope="session")
+def migrated(settings: Settings) -> Settings:
+    """The settings of a service whose database has its tables."""
+    upgrade(settings.database_url)
+    return settings
+
+
+@pytest.fixture(scope="session")
+def Session(migrated: Settings) -> Iterator[sessionmaker[OrmSession]]:  # noqa: N802
+    """Sessions on the database that all tests share; each test makes an organisation of its own."""
+    engine = make_engine(migrated.database_url, pool_size=5, max_overflow=20, application_name="tests")
+    yield make_sessionmaker(engine)
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def app(migrated: Settings) -> Iterator[Flask]:
+    """The web application, as `wsgi.py` makes it."""
+    app = create_app(migrated)
+    yield app
+    with app.app_context():
+        resources().Session.kw["bind"].dispose()
+
+
+@pytest.fixture(scope="session")
+def worker_resources(migrated: Settings) -> Iterator[WorkerResources]:
+    """The connections of a worker: with them tasks are called as plain functions."""
+    resources = create_celery(migrated).resources
+    yield resources
+    resources.Session.kw["bind"].dispose()
+
+
+@pytest.fixture
+def supplier(app: Flask, Session: sessionmaker[OrmSession]) -> SupplierClient:  # noqa: N803
+    """A new organisation's supplier, with a token and a team."""
+    return SupplierClient.create(app, Session)

@@ -79,10 +79,11 @@ def _wrong(orders: list[Order], accounts: list[tuple[Any, ...]]) -> list[str]:
 
 
 def _poisoned(scene: Scene) -> tuple[int, list[str]]:
+    """Each failed with a reason in the end; before that a request may have been told to come again."""
     rows = scene.query(
-        "SELECT p.external_account_number, p.state, a.outcome, a.error_code, a.error_detail "
+        "SELECT DISTINCT ON (p.id) p.external_account_number, p.state, a.outcome, a.error_code, a.error_detail "
         "FROM account_import_process p JOIN attempt a ON a.account_import_process_id = p.id "
-        "WHERE p.external_account_number LIKE %s",
+        "WHERE p.external_account_number LIKE %s ORDER BY p.id, a.created_at DESC",
         f"{POISON}%",
     )
     good = ("PENDING", "FAILED", "account_creation_failed")

@@ -56,14 +56,15 @@ def _read(kind: Any, value: Any) -> Any:
 
 def _type_of(field: Any) -> Any:
     """The msgspec type of a field."""
+    limit: Any = field.validators[0] if field.validators else None
     match field:
         case fields.Text() if type(field) in _PATTERNS:
-            length = field.validators[0].max
+            shortest = 0 if field.blank else 1
             pattern = _PATTERNS[type(field)]
-            form = msgspec.Meta(min_length=0 if field.blank else 1, max_length=length, pattern=pattern)
+            form = msgspec.Meta(min_length=shortest, max_length=limit.max, pattern=pattern)
             result: Any = Annotated[str, form]
         case fields.Choice():
-            result = Literal[tuple(field.validators[0].choices)]
+            result = Literal[tuple(limit.choices)]
         case fields.Day():
             result = date
         case fields.WholeNumber():
@@ -89,4 +90,4 @@ def _object_type(schema: Schema) -> Any:
         if field.allow_none:
             member = member | None
         members[name] = Required[member] if field.required else member
-    return TypedDict(type(schema).__name__, members, total=False)  # type: ignore[operator, misc]
+    return TypedDict(type(schema).__name__, members, total=False)  # type: ignore[operator]

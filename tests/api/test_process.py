@@ -1,0 +1,259 @@
+"""Sections 3.2 and 4.3: staged data becomes an account, exactly one, or a reason why not."""
+
+import re
+import threading
+from unittest.mock import patch
+
+import pytest
+from sqlalchemy import func, select, update
+
+from migration_service.errors import ServiceUnavailableError
+from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier, SupplierStatus
+from migration_service.services import creation
+from migration_service.services.limits import set_concurrency_limit
+from migration_service.tasks.accounts import perform_attempt, ring_bell
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+def _stage(supplier: SupplierClient) -> str:
+    (account,) = supplier.accounts()
+    assert supplier.stage(account).status_code == 201
+    return str(account["external_account_number"])
+
+
+def _count_accounts(supplier: SupplierClient) -> int:
+    with supplier.Session() as session:
+        return (
+            session.scalar(
+                select(func.count())
+                .select_from(Account)
+                .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
+                .where(ImportSupplier.code == supplier.code)
+            )
+            or 0
+        )
+
+
+def _work(supplier: SupplierClient, resources: WorkerResources, number: str) -> None:
+    attempt_id = supplier.current_attempt(number)
+    assert perform_attempt(resources, attempt_id)
+    ring_bell(resources, str(attempt_id))
+
+
+def test_respond_async_answers_202_and_status_shows_progress_and_completion(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    answer = supplier.process(number)
+    assert answer.status_code == 202
+    assert answer.headers["Preference-Applied"] == "respond-async"
+    assert supplier.status(number).json == {"status": "IN_PROGRESS", "service_account_number": ""}
+    _work(supplier, worker_resources, number)
+    status = supplier.app.test_client().get(
+        answer.headers["Location"], headers={"Authorization": supplier.token}
+    )
+    assert status.json is not None
+    assert status.json["status"] == "COMPLETED"
+    assert re.fullmatch(r"A-[A-Z0-9]{8}", status.json["service_account_number"])
+
+
+def test_the_request_waits_for_the_worker_and_answers_201(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    answers = []
+    request = threading.Thread(target=lambda: answers.append(supplier.process(number, prefer="")))
+    request.start()
+    while supplier.status(number).json != {"status": "IN_PROGRESS", "service_account_number": ""}:
+        pass
+    _work(supplier, worker_resources, number)
+    request.join()
+    assert answers[0].status_code == 201
+    assert answers[0].json["service_account_number"].startswith("A-")
+
+
+def test_processing_an_imported_account_answers_its_two_numbers(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    supplier.process(number)
+    _work(supplier, worker_resources, number)
+    answer = supplier.process(number)
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert answer.json["code"] == "account_already_imported"
+    assert answer.json["external_account_number"] == number
+    assert answer.json["service_account_number"].startswith("A-")
+
+
+def test_a_dry_run_that_would_succeed_is_rolled_back_and_says_so(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    answers = []
+    request = threading.Thread(
+        target=lambda: answers.append(supplier.process(number, prefer="", dry_run=True))
+    )
+    request.start()
+    while (supplier.status(number).json or {}).get("status") != "IN_PROGRESS":
+        pass
+    _work(supplier, worker_resources, number)
+    request.join()
+    assert answers[0].status_code == 400
+    assert answers[0].json["code"] == "dry_run_succeeded"
+    assert answers[0].json["detail"] == "Account would successfully import. Rolled back due to Dry Run."
+    assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
+    assert _count_accounts(supplier) == 0
+
+
+def test_what_the_database_refuses_fails_the_attempt_with_a_reason(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    with supplier.Session.begin() as session:  # a date that no schema would have let through
+        session.execute(
+            update(AccountImportProcess)
+            .where(AccountImportProcess.external_account_number == number)
+            .values(payload={"unknown_occupier": False, "customers": [{"date_of_birth": "no date"}]})
+        )
+    supplier.process(number)
+    attempt_id = supplier.current_attempt(number)
+    _work(supplier, worker_resources, number)
+    with supplier.Session() as session:
+        attempt = session.get_one(Attempt, attempt_id)
+        assert (attempt.outcome, attempt.error_code) == ("FAILED", "account_creation_failed")
+    assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
+    assert _count_accounts(supplier) == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"operations_team_name": "Nobody"}, "operations_team_not_found"),
+        ({"import_supplier_code": "NOBODY"}, "import_supplier_not_found"),
+        ({"external_account_number": "never staged"}, "account_not_staged"),
+        ({"external_account_number": None}, "request_failed_validation"),
+        ({"dry_run": "perhaps"}, "request_failed_validation"),
+    ],
+)
+def test_what_cannot_be_processed_is_refused_with_its_code(
+    supplier: SupplierClient, fields: dict[str, object], code: str
+) -> None:
+    number = _stage(supplier)
+    answer = supplier.process(number, **fields)
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert answer.json["code"] == code
+    assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
+
+
+def test_a_paused_supplier_processes_nothing(supplier: SupplierClient) -> None:
+    number = _stage(supplier)
+    supplier.set_status(SupplierStatus.PAUSED)
+    answer = supplier.process(number)
+    assert (answer.status_code, (answer.json or {})["code"]) == (400, "import_supplier_paused")
+
+
+def test_two_requests_at_once_begin_one_attempt(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    barrier = threading.Barrier(8)
+    answers = []
+
+    def process() -> None:
+        barrier.wait()
+        answers.append(supplier.process(number))
+
+    threads = [threading.Thread(target=process) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status_code for answer in answers) == [202] + [400] * 7
+    refused = {(answer.json or {})["code"] for answer in answers if answer.status_code == 400}
+    assert refused == {"account_import_in_progress"}
+    _work(supplier, worker_resources, number)
+    assert _count_accounts(supplier) == 1
+
+
+def test_a_message_that_comes_twice_or_late_does_nothing(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    supplier.process(number)
+    attempt_id = supplier.current_attempt(number)
+    assert perform_attempt(worker_resources, attempt_id) is True
+    assert perform_attempt(worker_resources, attempt_id) is False
+    assert _count_accounts(supplier) == 1
+
+
+def test_two_workers_with_the_same_message_create_one_account(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    supplier.process(number)
+    attempt_id = supplier.current_attempt(number)
+    results = []
+    threads = [
+        threading.Thread(target=lambda: results.append(perform_attempt(worker_resources, attempt_id)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [False, True]
+    assert _count_accounts(supplier) == 1
+
+
+def test_a_number_that_is_taken_is_drawn_again_at_the_next_try(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    first, second = supplier.accounts(2)
+    for account in (first, second):
+        supplier.stage(account)
+        supplier.process(account["external_account_number"])
+    _work(supplier, worker_resources, first["external_account_number"])
+    taken = (supplier.status(first["external_account_number"]).json or {})["service_account_number"]
+    attempt_id = supplier.current_attempt(second["external_account_number"])
+    with (
+        patch.object(creation, "new_service_account_number", return_value=taken),
+        pytest.raises(Exception, match="uq_account_service_account_number"),
+    ):
+        perform_attempt(worker_resources, attempt_id)
+    assert (supplier.status(second["external_account_number"]).json or {})["status"] == "IN_PROGRESS"
+    assert perform_attempt(worker_resources, attempt_id)
+    assert _count_accounts(supplier) == 2
+
+
+def test_beyond_the_limit_the_answer_is_429_with_retry_after(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    first, second = supplier.accounts(2)
+    for account in (first, second):
+        supplier.stage(account)
+    with supplier.Session.begin() as session:
+        set_concurrency_limit(session, worker_resources.slots.in_use() + 1)
+    try:
+        assert supplier.process(first["external_account_number"]).status_code == 202
+        answer = supplier.process(second["external_account_number"])
+        assert (answer.status_code, (answer.json or {})["code"]) == (429, "concurrency_limit_reached")
+        assert 1 <= int(answer.headers["Retry-After"]) <= 3
+        assert (supplier.status(second["external_account_number"]).json or {})["status"] == "UNKNOWN"
+        _work(supplier, worker_resources, first["external_account_number"])
+        assert supplier.process(second["external_account_number"]).status_code == 202
+        _work(supplier, worker_resources, second["external_account_number"])
+    finally:
+        with supplier.Session.begin() as session:
+            set_concurrency_limit(session, 250)
+
+
+def test_without_redis_process_answers_503_and_changes_nothing(supplier: SupplierClient) -> None:
+    number = _stage(supplier)
+    with patch("migration_service.slots.Slots.acquire", side_effect=ServiceUnavailableError):
+        answer = supplier.process(number)
+    assert (answer.status_code, (answer.json or {})["code"]) == (503, "service_unavailable")
+    assert answer.headers["Retry-After"]
+    assert (supplier.status(number).json or {})["status"] == "UNKNOWN"

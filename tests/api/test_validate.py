@@ -1,0 +1,95 @@
+"""Section 4.1: an account payload is checked without storing it."""
+
+import pytest
+
+from supplier_client import SupplierClient
+
+
+def test_a_sound_payload_comes_back_as_it_would_be_stored(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    answer = supplier.validate(account)
+    assert answer.status_code == 200
+    assert answer.json == {**account, "unknown_occupier": account["unknown_occupier"] == "true"}
+
+
+def test_nothing_is_stored(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    supplier.validate(account)
+    assert supplier.status(account["external_account_number"]).status_code == 404
+
+
+def test_every_error_is_answered_at_once_with_code_and_path(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    account["customers"] = [{"family_name": "Jansen"}, {"landline": "12", "family_name": ""}]
+    account["import_supplier"] = "NOBODY"
+    answer = supplier.validate(account)
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert answer.json["code"] == "account_failed_validation"
+    found = {(error["code"], error["attr"]) for error in answer.json["errors"]}
+    assert found >= {
+        ("invalid_phone_number", "customers.1.landline"),
+        ("customer_family_name_required", "customers.1.family_name"),
+        ("import_supplier_not_found", "import_supplier"),
+    }
+    assert all(error["detail"] for error in answer.json["errors"])
+
+
+def test_a_payload_with_forty_faults_is_answered_with_forty_errors(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    account["customers"] = [
+        {"family_name": "Jansen", "email": f"nobody{n}", "mobile": "12"} for n in range(20)
+    ]
+    answer = supplier.validate(account)
+    assert answer.json is not None
+    paths = sorted(error["attr"] for error in answer.json["errors"])
+    assert paths == sorted(f"customers.{n}.{field}" for n in range(20) for field in ("email", "mobile"))
+
+
+def test_the_profile_of_the_query_string_makes_warnings_errors(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    account["billing_postcode"] = "not a postcode"
+    assert supplier.validate(account).status_code == 200
+    answer = supplier.validate(account, query_string={"profile": "strict"})
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert [error["code"] for error in answer.json["errors"]] == ["invalid_postcode"]
+    assert supplier.validate(account, query_string={"profile": "loose"}).status_code == 400
+
+
+def test_the_strict_profile_reports_unknown_fields(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    account["colour"] = "red"
+    answer = supplier.validate(account, query_string={"profile": "strict"})
+    assert answer.json is not None
+    assert [(error["code"], error["attr"]) for error in answer.json["errors"]] == [
+        ("unknown_field", "colour")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status", "code"),
+    [
+        (b"{", "application/json", 400, "parse_error"),
+        (b"", "application/json", 400, "parse_error"),
+        (b'{"a": NaN}', "application/json", 400, "parse_error"),
+        (b"[" * 50_000, "application/json", 400, "parse_error"),
+        (b"[]", "application/json", 400, "account_failed_validation"),
+        (b"{}", "text/plain", 415, "unsupported_media_type"),
+        (b"a=b", "application/x-www-form-urlencoded", 415, "unsupported_media_type"),
+    ],
+)
+def test_what_is_not_a_json_object_is_refused(
+    supplier: SupplierClient, body: bytes, content_type: str, status: int, code: str
+) -> None:
+    answer = supplier.post("/validate-account/", data=body, content_type=content_type)
+    assert answer.status_code == status
+    assert answer.json is not None
+    assert answer.json["code"] == code
+    assert answer.json["errors"]
+
+
+def test_a_body_beyond_the_largest_size_is_refused(supplier: SupplierClient) -> None:
+    body = b" " * (supplier.app.config["MAX_CONTENT_LENGTH"] + 1)
+    answer = supplier.post("/validate-account/", data=body, content_type="application/json")
+    assert (answer.status_code, answer.json and answer.json["code"]) == (413, "request_too_large")

@@ -1,0 +1,122 @@
+"""A supplier of its own for a test: organisation, key, token, team, and its calls of the interface."""
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID, uuid4
+
+from flask import Flask
+from sqlalchemy import select
+from sqlalchemy.orm import Session as OrmSession
+from sqlalchemy.orm import sessionmaker
+from werkzeug.test import TestResponse
+
+from migration_service.models import AccountImportProcess, SupplierStatus
+from migration_service.samples import generate_accounts
+from migration_service.services.api_keys import issue_api_key
+from migration_service.services.import_suppliers import create_import_supplier, set_status
+from migration_service.services.operations_teams import create_operations_team
+from migration_service.services.organisations import create_organisation
+
+API = "/v1/data-import"
+_seeds = count(1_000)
+
+
+@dataclass
+class SupplierClient:
+    """Calls the interface over a Flask test client with the token of one organisation."""
+
+    app: Flask
+    Session: sessionmaker[OrmSession]
+    code: str
+    organisation: str
+    team: str
+    token: str = ""
+    api_key: str = ""
+    _seed: int = field(default_factory=lambda: next(_seeds))
+
+    @classmethod
+    def create(
+        cls, app: Flask, sessions: sessionmaker[OrmSession], *, profile: str = "lenient"
+    ) -> "SupplierClient":
+        """A new organisation with one supplier, whose documents lie below s3://bucket/<code>."""
+        name = uuid4().hex[:12]
+        client = cls(app, sessions, f"S_{name}", f"Organisation {name}", f"Team {name}")
+        with sessions.begin() as session:
+            create_organisation(session, client.organisation)
+            client.api_key = issue_api_key(session, organisation_name=client.organisation)
+            create_import_supplier(
+                session,
+                code=client.code,
+                organisation_name=client.organisation,
+                document_root=f"s3://bucket/{client.code}",
+                profile=profile,
+            )
+            create_operations_team(session, client.team)
+        client.token = client.obtain_token()
+        return client
+
+    def obtain_token(self) -> str:
+        """A token, through the GraphQL mutation."""
+        query = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
+        body = {"query": query, "variables": {"key": self.api_key}}
+        answer = self.app.test_client().post("/v1/graphql/", json=body)
+        return str(answer.json["data"]["obtainServiceToken"]["token"])  # type: ignore[index]
+
+    def accounts(self, number: int = 1) -> list[dict[str, Any]]:
+        """Generated payloads of this supplier, the same ones at each call."""
+        return list(generate_accounts(number, supplier=self.code, seed=self._seed))
+
+    def get(self, path: str, **kwargs: Any) -> TestResponse:
+        """GET below /v1/data-import, with the token."""
+        return self._call("GET", path, **kwargs)
+
+    def post(self, path: str, json: Any = None, **kwargs: Any) -> TestResponse:
+        """POST below /v1/data-import, with the token."""
+        return self._call("POST", path, json=json, **kwargs)
+
+    def validate(self, payload: Any, **kwargs: Any) -> TestResponse:
+        """Section 4.1."""
+        return self.post("/validate-account/", payload, **kwargs)
+
+    def stage(self, payload: Any) -> TestResponse:
+        """Section 4.2."""
+        return self.post("/account-import-process/create-or-update/", payload)
+
+    def process(self, number: str, *, prefer: str = "respond-async", **fields: Any) -> TestResponse:
+        """Section 4.3; without waiting, so that the test decides when a worker takes it."""
+        body = {
+            "external_account_number": number,
+            "import_supplier_code": self.code,
+            "operations_team_name": self.team,
+            **fields,
+        }
+        return self.post("/account-import-process/process/", body, headers={"Prefer": prefer})
+
+    def status(self, number: str) -> TestResponse:
+        """Section 4.4."""
+        return self.get(f"/account-transfer-status/{self.code}/{quote(number, safe='')}/")
+
+    def set_status(self, status: SupplierStatus) -> None:
+        """What an operator does with `suppliers set-status`."""
+        with self.Session.begin() as session:
+            set_status(session, self.code, status)
+
+    def current_attempt(self, number: str) -> UUID:
+        """The attempt that is in progress for an account."""
+        with self.Session() as session:
+            attempt_id = session.scalar(
+                select(AccountImportProcess.attempt_id).where(
+                    AccountImportProcess.external_account_number == number,
+                    AccountImportProcess.attempt_id.is_not(None),
+                )
+            )
+        assert attempt_id is not None
+        return attempt_id
+
+    def _call(
+        self, method: str, path: str, headers: dict[str, str] | None = None, **kwargs: Any
+    ) -> TestResponse:
+        headers = {"Authorization": f"Token {self.token}"} | (headers or {})
+        return self.app.test_client().open(API + path, method=method, headers=headers, **kwargs)

@@ -1,0 +1,642 @@
+"""For each rule, changes to the valid account that break it and no other; `docs/errors.md` shows them too."""
+
+from copy import deepcopy
+from datetime import date, datetime
+from decimal import Decimal as D
+from typing import Any, NamedTuple
+
+from valid_account import ABSENT, ELECTRICITY_EAN, GAS_EAN
+
+
+class BreakingExample(NamedTuple):
+    """Changes (see `valid_account.change`), and the one finding that they lead to."""
+
+    code: str
+    severity: str
+    attr: str
+    detail: str
+    changes: dict[str, Any]
+
+
+def _copy_of(*path: str | int) -> Any:
+    def copy(account: Any) -> Any:
+        value = account
+        for part in path:
+            value = value[part]
+        return deepcopy(value)
+
+    return copy
+
+
+_POWER = "supply_addresses.0.meter_points.0"
+_GAS = "supply_addresses.0.meter_points.1"
+_CONFIGURATION = "energy_meter_point_configuration_periods"
+_GRID = "energy_meter_point_grid_operator_effective_periods"
+_OPEN = "ledgers.0.transactions_in_open_settlement_period"
+_HISTORICAL = "ledgers.0.historical_statement_transactions"
+
+_ACCOUNT = [
+    BreakingExample(
+        "invalid_postcode",
+        "warning",
+        "billing_postcode",
+        "'0511 AB' is not a Dutch postcode: write four digits and two letters, as 1234 AB.",
+        {"billing_postcode": "0511 AB"},
+    ),
+    BreakingExample(
+        "invalid_postcode",
+        "warning",
+        "supply_addresses.0.supply_postcode",
+        "'3511 SS' is not a Dutch postcode: write four digits and two letters, as 1234 AB.",
+        {"supply_addresses.0.supply_postcode": "3511 SS"},
+    ),
+    BreakingExample(
+        "billing_address_not_provided",
+        "warning",
+        "billing_address1",
+        "billing_address1 is empty: bills could not be delivered.",
+        {"billing_address1": " "},
+    ),
+    BreakingExample(
+        "billing_address_not_provided",
+        "warning",
+        "billing_postcode",
+        "billing_postcode is empty: bills could not be delivered.",
+        {"billing_postcode": ABSENT},
+    ),
+    BreakingExample(
+        "customer_required",
+        "error",
+        "customers",
+        "The account has no customer: send one, or set unknown_occupier to true.",
+        {"customers": []},
+    ),
+    BreakingExample(
+        "customer_with_unknown_occupier",
+        "warning",
+        "customers",
+        "unknown_occupier is true, but the account has customers (2): set it to false, or leave the customers "
+        "out.",
+        {"unknown_occupier": True},
+    ),
+    BreakingExample(
+        "customer_family_name_required",
+        "error",
+        "customers.1.family_name",
+        "The customer has no family name: send one.",
+        {"customers.1.family_name": ""},
+    ),
+    BreakingExample(
+        "customer_may_not_be_named_the_occupier",
+        "warning",
+        "customers.0.family_name",
+        "'Occupier' is not a person's name: if nobody is known, set unknown_occupier to true and leave the "
+        "customer out.",
+        {"customers.0.given_name": "The", "customers.0.family_name": "Occupier"},
+    ),
+    BreakingExample(
+        "customer_may_not_be_named_the_occupier",
+        "warning",
+        "customers.1.family_name",
+        "'De  Bewoner' is not a person's name: if nobody is known, set unknown_occupier to true and leave the "
+        "customer out.",
+        {"customers.1.family_name": "De  Bewoner"},
+    ),
+    BreakingExample(
+        "date_of_birth_in_future",
+        "error",
+        "customers.0.date_of_birth",
+        "The date of birth, 2025-06-16, is after today, 2025-06-15: correct it or leave it out.",
+        {"customers.0.date_of_birth": date(2025, 6, 16)},
+    ),
+    BreakingExample(
+        "date_of_birth_in_future",
+        "warning",
+        "customers.0.date_of_birth",
+        "The date of birth, 1899-12-31, is before 1900: correct the century, or leave it out.",
+        {"customers.0.date_of_birth": date(1899, 12, 31)},
+    ),
+    *(
+        BreakingExample(
+            "possible_test_email_address",
+            "warning",
+            "customers.0.email",
+            "The address looks made up for a test: send the customer's own, or leave it out.",
+            {"customers.0.email": email},
+        )
+        for email in ("anna@example.com", "anna@mail.Example.org", "Test@provider.example", "xxxx@post.nl")
+    ),
+    BreakingExample(
+        "repeated_user_detail",
+        "warning",
+        "customers.0.user_details.1.namespace",
+        "The namespace 'loyalty' was used in user_details.0 already: send one value for each.",
+        {"customers.0.user_details.1.namespace": "loyalty"},
+    ),
+    BreakingExample(
+        "duplicate_customers_found",
+        "warning",
+        "customers.2",
+        "The name, e-mail address and date of birth are those of customers.0: send each person once.",
+        {
+            "customers.+": _copy_of("customers", 0),
+            "customers.2.given_name": "ANNA ",
+            "customers.2.email": "Anna@Provider.example",
+        },
+    ),
+]
+
+_SUPPLY = [
+    BreakingExample(
+        "duplicate_supply_addresses_found",
+        "warning",
+        "supply_addresses.1",
+        "The address is the same as supply_addresses.0: send it once, with all of its meter points.",
+        {
+            "supply_addresses.+": {
+                "supply_address1": "dorpsstraat",
+                "supply_address2": "12",
+                "supply_postcode": "3511 AB",
+            },
+            "supply_addresses.1.meter_points": lambda account: [
+                account["supply_addresses"][0]["meter_points"].pop(1)
+            ],
+        },
+    ),
+    BreakingExample(
+        "supply_address_with_no_meter_points",
+        "warning",
+        "supply_addresses.1.meter_points",
+        "The supply address has no meter point: send them, or leave the address out.",
+        {"supply_addresses.+": {"supply_address1": "Kerkstraat"}},
+    ),
+    BreakingExample(
+        "duplicate_meter_points_provided",
+        "error",
+        "supply_addresses.1.meter_points.0.ean",
+        f"supply_addresses.0.meter_points.0 is ELECTRICITY with the EAN {ELECTRICITY_EAN} already: "
+        "send it once.",
+        {
+            "supply_addresses.+": {"supply_address1": "Kerkstraat"},
+            "supply_addresses.1.meter_points": lambda account: [
+                deepcopy(account["supply_addresses"][0]["meter_points"][0])
+            ],
+        },
+    ),
+    BreakingExample(
+        "invalid_ean",
+        "warning",
+        f"{_GAS}.ean",
+        "'871687100009943213' is no EAN of a meter point: the last of its digits is not the check digit of "
+        "the others.",
+        {f"{_GAS}.ean": "871687100009943213", "ledgers.0.identifiers.1": "871687100009943213"},
+    ),
+    BreakingExample(
+        "invalid_ean",
+        "warning",
+        f"{_GAS}.ean",
+        "'8716871000002' is no EAN of a meter point: it has 13 digits instead of 18.",
+        {f"{_GAS}.ean": "8716871000002", "ledgers.0.identifiers.1": "8716871000002"},
+    ),
+    BreakingExample(
+        "meter_point_with_no_agreement",
+        "warning",
+        f"{_GAS}.agreements",
+        "The meter point has no agreement: send the one it is supplied under.",
+        {f"{_GAS}.agreements": []},
+    ),
+    BreakingExample(
+        "meter_point_with_no_meters",
+        "warning",
+        f"{_GAS}.meters",
+        "The meter point has no meter: send the one that is installed.",
+        {f"{_GAS}.meters": ABSENT},
+    ),
+    BreakingExample(
+        "future_supply_start_date",
+        "warning",
+        f"{_GAS}.supply_start_date",
+        "The supply starts on 2025-06-16, which is after today, 2025-06-15.",
+        {
+            f"{_GAS}.supply_start_date": date(2025, 6, 16),
+            f"{_GAS}.last_billed_to_date": ABSENT,
+            f"{_GAS}.agreements.0.effective_from": date(2025, 6, 16),
+        },
+    ),
+    BreakingExample(
+        "last_billed_to_date_in_future",
+        "warning",
+        f"{_POWER}.last_billed_to_date",
+        "The meter point is billed to 2025-06-16, which is after today, 2025-06-15.",
+        {f"{_POWER}.last_billed_to_date": date(2025, 6, 16)},
+    ),
+    BreakingExample(
+        "last_billed_to_date_before_supply_start_date",
+        "warning",
+        f"{_GAS}.last_billed_to_date",
+        "The meter point is billed to 2022-12-31, but its supply started later, on 2023-01-02.",
+        {
+            f"{_GAS}.last_billed_to_date": date(2022, 12, 31),
+            f"{_GAS}.supply_start_date": date(2023, 1, 2),
+            f"{_GAS}.agreements.0.effective_from": ABSENT,
+        },
+    ),
+    BreakingExample(
+        "supply_type_mismatch",
+        "error",
+        f"{_POWER}.agreements.1.supply_type",
+        "The agreement is for GAS, but the meter point supplies ELECTRICITY.",
+        {f"{_POWER}.agreements.1.supply_type": "GAS"},
+    ),
+    BreakingExample(
+        "agreement_start_date_before_supply_start_date",
+        "warning",
+        f"{_POWER}.agreements.0.effective_from",
+        "The agreement takes effect on 2022-11-30, before the supply starts on 2022-12-01.",
+        {f"{_POWER}.agreements.0.effective_from": date(2022, 11, 30)},
+    ),
+    BreakingExample(
+        "agreement_agreed_after_start",
+        "warning",
+        f"{_GAS}.agreements.0.agreed_at",
+        "The agreement was agreed on 2023-01-02, after it took effect on 2023-01-01.",
+        {f"{_GAS}.agreements.0.agreed_at": date(2023, 1, 2)},
+    ),
+    BreakingExample(
+        "overlapping_agreements",
+        "error",
+        f"{_POWER}.agreements.1.effective_from",
+        "The agreement takes effect on 2023-01-01, as agreements.0 does.",
+        {f"{_POWER}.agreements.1.effective_from": date(2023, 1, 1)},
+    ),
+    BreakingExample(
+        "no_agreement_covering_last_billed_to_date",
+        "warning",
+        f"{_POWER}.agreements",
+        "The meter point is billed to 2022-12-31, but no agreement takes effect before 2023-01-01.",
+        {f"{_POWER}.last_billed_to_date": date(2022, 12, 31)},
+    ),
+    BreakingExample(
+        "forecast_units_do_not_match_supply_type",
+        "warning",
+        f"{_GAS}.agreements.0.monthly_advance_charge_template.forecast_consumption_units",
+        "The meter point supplies GAS: the units are CUBIC_METRES_CONSUMPTION, not KWH_CONSUMPION.",
+        {f"{_GAS}.agreements.0.monthly_advance_charge_template.forecast_consumption_units": "KWH_CONSUMPION"},
+    ),
+    BreakingExample(
+        "forecast_units_do_not_match_supply_type",
+        "warning",
+        f"{_POWER}.agreements.0.monthly_advance_charge_template.forecast_generation_units",
+        "The meter point supplies ELECTRICITY: the units are KWH_CONSUMPION, not CUBIC_METRES_CONSUMPTION.",
+        {
+            f"{_POWER}.agreements.0.monthly_advance_charge_template.forecast_generation_units": (
+                "CUBIC_METRES_CONSUMPTION"
+            )
+        },
+    ),
+    BreakingExample(
+        "meter_point_with_duplicate_meter_ids",
+        "warning",
+        f"{_POWER}.meters.1.meter_id",
+        "The meter 'E0001' is meters.0 already: send it once.",
+        {f"{_POWER}.meters.+": {"meter_id": "E0001", "registers": [{"register_id": "1.8.0"}]}},
+    ),
+    BreakingExample(
+        "meter_with_duplicate_register_ids",
+        "error",
+        f"{_POWER}.meters.0.registers.1.register_id",
+        "The register '1.8.1' is registers.0 already: give each its own register_id.",
+        {f"{_POWER}.meters.0.registers.1.register_id": "1.8.1"},
+    ),
+    BreakingExample(
+        "meter_without_registers",
+        "warning",
+        f"{_GAS}.meters.0.registers",
+        "The meter has no register: send what it counts.",
+        {f"{_GAS}.meters.0.registers": []},
+    ),
+]
+
+_PERIODS = [
+    BreakingExample(
+        "start_date_later_than_end_date",
+        "error",
+        f"{_POWER}.estimated_annual_volumes.2.end_at",
+        "The period ends on 2022-12-01T00:00:00, not after its start, 2022-12-01T00:00:00.",
+        {f"{_POWER}.estimated_annual_volumes.2.end_at": datetime(2022, 12, 1)},
+    ),
+    BreakingExample(
+        "start_date_later_than_end_date",
+        "error",
+        f"{_HISTORICAL}.0.line_items.1.end_date",
+        "The line item ends on 2025-03-31, before it starts on 2025-04-01.",
+        {f"{_HISTORICAL}.0.line_items.1.end_date": date(2025, 3, 31)},
+    ),
+    BreakingExample(
+        "start_date_later_than_end_date",
+        "error",
+        "statements.0.bill_period_to_date",
+        "The bill period ends on 2025-03-31, before it starts on 2025-04-01.",
+        {"statements.0.bill_period_to_date": date(2025, 3, 31)},
+    ),
+    BreakingExample(
+        "duplicate_period_start",
+        "error",
+        f"{_POWER}.{_CONFIGURATION}.1.start_date",
+        f"The period starts on 2022-12-01, as {_CONFIGURATION}.0 does.",
+        {f"{_POWER}.{_CONFIGURATION}.+": {"profile_category": "E1B", "start_date": date(2022, 12, 1)}},
+    ),
+    BreakingExample(
+        "gaps_or_overlaps_in_periods",
+        "warning",
+        f"{_POWER}.billing_configuration_periods.0.end_date",
+        "The period ends on 2023-12-31, but the next one starts on 2024-01-01: a period ends where the next "
+        "one starts.",
+        {f"{_POWER}.billing_configuration_periods.0.end_date": date(2023, 12, 31)},
+    ),
+    BreakingExample(
+        "gaps_or_overlaps_in_periods",
+        "warning",
+        f"{_POWER}.estimated_annual_volumes.1.end_at",
+        "The period has no end, but the next one starts on 2024-01-01T00:00:00: a period ends where the next "
+        "one starts.",
+        {f"{_POWER}.estimated_annual_volumes.1.end_at": None},
+    ),
+    BreakingExample(
+        "latest_period_not_open_ended",
+        "warning",
+        f"{_POWER}.billing_configuration_periods.1.end_date",
+        "The last period ends on 2026-01-01, and none follows: leave its end_date out.",
+        {f"{_POWER}.billing_configuration_periods.1.end_date": date(2026, 1, 1)},
+    ),
+    BreakingExample(
+        "invalid_grid_operator_code",
+        "warning",
+        f"{_GAS}.{_GRID}.0.grid_operator_code",
+        "'STEDIN' is not a number of 13 digits with the right GS1 check digit.",
+        {f"{_GAS}.{_GRID}.0.grid_operator_code": "STEDIN"},
+    ),
+    BreakingExample(
+        "invalid_cap_tar_code",
+        "warning",
+        f"{_POWER}.{_CONFIGURATION}.0.cap_tar_code",
+        "'8742010102116' is not a number of 13 digits with the right GS1 check digit.",
+        {f"{_POWER}.{_CONFIGURATION}.0.cap_tar_code": "8742010102116"},
+    ),
+]
+
+_LEDGERS = [
+    BreakingExample(
+        "unknown_ledger_identifiers",
+        "error",
+        "ledgers.0.identifiers.2",
+        "'871685999999999999' is not the EAN of a meter point of this account.",
+        {"ledgers.0.identifiers.+": "871685999999999999"},
+    ),
+    BreakingExample(
+        "duplicate_identifiers_entries_found",
+        "error",
+        "ledgers.1.identifiers.0",
+        f"'{GAS_EAN}' is named by ledgers.0.identifiers.1 already: name it once.",
+        {"ledgers.1.identifiers": [GAS_EAN]},
+    ),
+    BreakingExample(
+        "duplicate_ledger_entries_found",
+        "error",
+        "ledgers.1.ledger_code",
+        "'ENERGY_LEDGER' is the code of ledgers.0 already.",
+        {"ledgers.1.ledger_code": "ENERGY_LEDGER"},
+    ),
+    BreakingExample(
+        "transaction_before_open_settlement_period",
+        "warning",
+        f"{_OPEN}.0.transaction_date",
+        "The transaction is dated 2025-05-31, but the last settlement was closed on 2025-05-31: it belongs to "
+        "the historical ones.",
+        {f"{_OPEN}.0.transaction_date": date(2025, 5, 31)},
+    ),
+    BreakingExample(
+        "historical_transaction_after_last_settlement_closing_date",
+        "warning",
+        f"{_HISTORICAL}.2.transaction_date",
+        "The transaction is dated 2025-06-01, after the last settlement was closed on 2025-05-31: it belongs "
+        "to the open ones.",
+        {f"{_HISTORICAL}.2.transaction_date": date(2025, 6, 1)},
+    ),
+    BreakingExample(
+        "historical_transactions_require_last_settlement_closing_date",
+        "warning",
+        "ledgers.0.last_settlement_closing_date",
+        "The ledger has historical transactions: send the day on which they were settled.",
+        {"ledgers.0.last_settlement_closing_date": ABSENT},
+    ),
+    BreakingExample(
+        "last_settlement_issued_before_closing_date",
+        "warning",
+        "ledgers.0.last_settlement_issue_date",
+        "The last settlement was issued on 2025-05-30, before it was closed on 2025-05-31.",
+        {"ledgers.0.last_settlement_issue_date": date(2025, 5, 30)},
+    ),
+    BreakingExample(
+        "last_settlement_closing_date_in_future",
+        "warning",
+        "ledgers.1.last_settlement_closing_date",
+        "The last settlement closes on 2025-06-16, which is after today, 2025-06-15.",
+        {"ledgers.1.last_settlement_closing_date": date(2025, 6, 16)},
+    ),
+    BreakingExample(
+        "balance_mismatch_on_ledger_balance",
+        "warning",
+        "ledgers.0.ledger_balance",
+        "The ledger's balance is 3.506, but the last settlement's balance, -5.72, and the open transactions, "
+        "9.22, make 3.50. Credit is positive.",
+        {"ledgers.0.ledger_balance": D("3.506")},
+    ),
+    BreakingExample(
+        "balance_mismatch_on_ledger_balance",
+        "warning",
+        "ledgers.1.ledger_balance",
+        "The ledger's balance is 0, but the last settlement's balance, 0, and the open transactions, -1, make "
+        "-1. Credit is positive.",
+        {
+            "ledgers.1.transactions_in_open_settlement_period": [
+                {"type": "CHARGE", "amount": D(1), "reason": "IMPORTED_CHARGE", "transaction_id": "T-8"}
+            ]
+        },
+    ),
+    BreakingExample(
+        "historical_balance_mismatch",
+        "warning",
+        "ledgers.0.last_settlement_balance",
+        "The last settlement's balance is -5.73, but the historical transactions make -5.72. "
+        "Credit is positive.",
+        {"ledgers.0.last_settlement_balance": D("-5.73"), "ledgers.0.ledger_balance": D("3.49")},
+    ),
+]
+
+_TRANSACTIONS = [
+    BreakingExample(
+        "duplicate_transaction_ids",
+        "error",
+        f"{_OPEN}.0.transaction_id",
+        f"'T-3' is the transaction_id of {_HISTORICAL}.2 already.",
+        {f"{_OPEN}.0.transaction_id": "T-3"},
+    ),
+    BreakingExample(
+        "missing_transaction_reason",
+        "warning",
+        f"{_OPEN}.1.reason",
+        "A CREDIT needs a reason.",
+        {f"{_OPEN}.1.reason": ABSENT},
+    ),
+    BreakingExample(
+        "missing_payment_type",
+        "warning",
+        f"{_OPEN}.3.payment_type",
+        "A REPAYMENT needs a payment_type.",
+        {f"{_OPEN}.3.payment_type": ABSENT},
+    ),
+    BreakingExample(
+        "payment_amount_must_be_positive",
+        "warning",
+        f"{_OPEN}.0.amount",
+        "The amount of a PAYMENT is above zero, not 0: the type says which way the money went.",
+        {f"{_OPEN}.0.amount": D(0), "ledgers.0.ledger_balance": D("-2.22")},
+    ),
+    *(
+        BreakingExample(
+            "supply_charge_incomplete",
+            "warning",
+            f"{_HISTORICAL}.1.{field}",
+            f"A SUPPLY_CHARGE needs {field}.",
+            {f"{_HISTORICAL}.1.{field}": ABSENT},
+        )
+        for field in ("product_code", "supply_type", "line_items")
+    ),
+    BreakingExample(
+        "field_not_allowed_for_type",
+        "warning",
+        f"{_OPEN}.2.product_code",
+        "A CHARGE has no product_code: leave it out, or correct the type.",
+        {f"{_OPEN}.2.product_code": "GAS"},
+    ),
+    BreakingExample(
+        "field_not_allowed_for_type",
+        "warning",
+        f"{_HISTORICAL}.1.reason",
+        "A SUPPLY_CHARGE has no reason: leave it out, or correct the type.",
+        {f"{_HISTORICAL}.1.reason": "IMPORTED_CHARGE"},
+    ),
+    BreakingExample(
+        "transaction_in_future",
+        "warning",
+        f"{_OPEN}.3.transaction_date",
+        "The transaction is dated 2025-06-16, which is after today, 2025-06-15.",
+        {f"{_OPEN}.3.transaction_date": date(2025, 6, 16)},
+    ),
+    BreakingExample(
+        "incorrect_line_item_net_amount",
+        "warning",
+        f"{_HISTORICAL}.1.line_items.0.net_amount",
+        "1.100051 for each of 100 units makes 110.005100, not 110.00.",
+        {f"{_HISTORICAL}.1.line_items.0.price_per_unit": D("1.100051")},
+    ),
+    BreakingExample(
+        "supply_charge_amount_mismatch",
+        "warning",
+        f"{_HISTORICAL}.1.amount",
+        "The line items, 110.00, and the tax, 23.10, make 133.10, not 134.10.",
+        {
+            f"{_HISTORICAL}.1.amount": D("134.10"),
+            "ledgers.0.last_settlement_balance": D("-6.72"),
+            "ledgers.0.ledger_balance": D("2.50"),
+        },
+    ),
+    BreakingExample(
+        "incorrect_tax_item_amount",
+        "warning",
+        f"{_HISTORICAL}.1.tax_items.0.amount",
+        "The rate 0.09 on 110.00 makes 9.9000, not 23.10.",
+        {f"{_HISTORICAL}.1.tax_items.0.rate": D("0.09")},
+    ),
+    *(
+        BreakingExample(
+            "line_item_units_must_be_two_values",
+            "warning",
+            f"{_HISTORICAL}.0.line_items.0.units",
+            f"There {found}: send the two meter readings, at the start and the end of the period, or leave "
+            "units out.",
+            {f"{_HISTORICAL}.0.line_items.0.units": units},
+        )
+        for found, units in (
+            ("are 0 values", []),
+            ("is 1 value", [D(300)]),
+            ("are 3 values", [D(1), D(2), D(3)]),
+        )
+    ),
+    BreakingExample(
+        "unknown_vat_reference",
+        "error",
+        f"{_HISTORICAL}.0.tax_items.1.params.vat_on",
+        "'line-9' is not the ref of a line item of this transaction.",
+        {f"{_HISTORICAL}.0.tax_items.1.params.vat_on": "line-9"},
+    ),
+    BreakingExample(
+        "duplicate_line_item_refs",
+        "error",
+        f"{_HISTORICAL}.0.line_items.2.params.ref",
+        "'line-1' is the ref of line_items.0 already: give each its own.",
+        {
+            f"{_HISTORICAL}.0.line_items.2.params.ref": "line-1",
+            f"{_HISTORICAL}.0.tax_items.2.params.vat_on": "line-1",
+        },
+    ),
+]
+
+_STATEMENTS = [
+    BreakingExample(
+        "duplicate_statement_ids",
+        "error",
+        "statements.1.statement_id",
+        "'S-1' is the statement_id of statements.0 already.",
+        {"statements.1.statement_id": "S-1"},
+    ),
+    BreakingExample(
+        "duplicate_statement_numbers",
+        "warning",
+        "statements.2.number",
+        "'INV-1' is the number of statements.0 already.",
+        {"statements.+": _copy_of("statements", 0), "statements.2.statement_id": "S-3"},
+    ),
+    BreakingExample(
+        "statement_not_found_for_invoice_number",
+        "warning",
+        f"{_HISTORICAL}.0.associated_invoice_number",
+        "No statement has the number 'INV-9': correct it, or send the statement.",
+        {f"{_HISTORICAL}.0.associated_invoice_number": "INV-9"},
+    ),
+    BreakingExample(
+        "statement_period_end_in_future",
+        "warning",
+        "statements.1.bill_period_to_date",
+        "The bill period ends on 2025-06-16, which is after today, 2025-06-15.",
+        {"statements.1.bill_period_to_date": date(2025, 6, 16)},
+    ),
+    BreakingExample(
+        "statement_issued_in_future",
+        "warning",
+        "statements.1.issued_date",
+        "The statement is issued on 2025-06-16, which is after today, 2025-06-15.",
+        {"statements.1.issued_date": date(2025, 6, 16)},
+    ),
+    BreakingExample(
+        "missing_statement_document",
+        "warning",
+        "statements.0.statement_path",
+        "The statement has no document: send statement_path, or a statement_pdf_context.",
+        {"statements.0.statement_path": ABSENT},
+    ),
+]
+
+#: All of them, in the order of the catalogue.
+BREAKING_EXAMPLES = [*_ACCOUNT, *_SUPPLY, *_PERIODS, *_LEDGERS, *_TRANSACTIONS, *_STATEMENTS]

@@ -1,0 +1,160 @@
+"""The rules one by one: what breaks them, what does not, and what they say."""
+
+import re
+from datetime import date
+from decimal import Decimal as D
+from typing import Any
+
+import pytest
+from breaking_examples import BREAKING_EXAMPLES, BreakingExample
+from valid_account import ABSENT, ELECTRICITY_EAN, TODAY, change, make_valid_account
+
+from migration_service.errors import ErrorItem
+from migration_service.rules.catalogue import RULES, check_account
+from migration_service.rules.rule import Finding, Profile, Severity
+
+_POWER = "supply_addresses.0.meter_points.0"
+_GAS = "supply_addresses.0.meter_points.1"
+_OPEN = "ledgers.0.transactions_in_open_settlement_period"
+_HISTORICAL = "ledgers.0.historical_statement_transactions"
+
+
+def _check(changes: dict[str, Any], profile: Profile = Profile.STRICT, **options: Any) -> list[Finding]:
+    account = change(make_valid_account(), changes)
+    return check_account(account, profile=profile, today=TODAY, **options)
+
+
+def test_nothing_is_found_in_the_valid_account() -> None:
+    assert _check({}) == []
+
+
+@pytest.mark.parametrize("example", BREAKING_EXAMPLES, ids=lambda example: f"{example.code}-{example.attr}")
+def test_a_broken_rule_is_the_only_finding(example: BreakingExample) -> None:
+    findings = _check(example.changes, Profile.LENIENT)
+    assert [(f.code, f.severity, f.attr, f.detail) for f in findings] == [
+        (example.code, example.severity, example.attr, example.detail)
+    ]
+
+
+@pytest.mark.parametrize("example", BREAKING_EXAMPLES, ids=lambda example: f"{example.code}-{example.attr}")
+def test_under_the_strict_profile_every_finding_is_an_error(example: BreakingExample) -> None:
+    findings = _check(example.changes, Profile.STRICT)
+    assert [(f.code, f.severity) for f in findings] == [(example.code, Severity.ERROR)]
+
+
+def test_every_rule_has_an_example_that_breaks_it() -> None:
+    shown = {(example.code, example.severity) for example in BREAKING_EXAMPLES}
+    assert shown == {(rule.code, rule.severity) for rule in RULES}
+
+
+def test_a_code_and_a_severity_make_one_rule() -> None:
+    assert len({(rule.code, rule.severity) for rule in RULES}) == len(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.code}-{rule.severity}")
+def test_a_rule_says_what_it_means_and_what_to_do(rule: Any) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", rule.code)
+    for sentence in (rule.meaning, rule.remedy):
+        assert re.fullmatch(r"[A-Z][^\n]+\.", sentence)
+
+
+#: Changes in which nothing is wrong, or not yet.
+SOUND_CHANGES: dict[str, dict[str, Any]] = {
+    "a postcode is empty and the occupier unknown": {
+        "unknown_occupier": True,
+        "customers": ABSENT,
+        "billing_address1": "",
+        "billing_postcode": "",
+    },
+    "a postcode in small letters without a space": {"billing_postcode": "9999zz"},
+    "born today": {"customers.0.date_of_birth": TODAY},
+    "born on the first day of 1900": {"customers.0.date_of_birth": date(1900, 1, 1)},
+    "an address at a domain under .example": {"customers.0.email": "info@company.example"},
+    "an address that only begins like a test": {"customers.0.email": "testa@notexample.com"},
+    "no address at all": {"customers.0.email": ABSENT, "customers.1.email": ABSENT},
+    "a family name that contains the word": {"customers.0.family_name": "Bewonerman"},
+    "the same name with another date of birth": {
+        "customers.1": lambda account: {**account["customers"][0], "date_of_birth": date(1955, 1, 1)}
+    },
+    "electricity and gas under one EAN": {
+        f"{_GAS}.ean": ELECTRICITY_EAN,
+        "ledgers.0.identifiers": [ELECTRICITY_EAN],
+    },
+    "an agreement from the day the supply starts": {
+        f"{_POWER}.supply_start_date": date(2023, 1, 1),
+    },
+    "an agreement agreed on the day it starts": {f"{_GAS}.agreements.0.agreed_at": date(2023, 1, 1)},
+    "billed to the day the first agreement starts": {f"{_POWER}.last_billed_to_date": date(2023, 1, 1)},
+    "billed to the day before the supply": {
+        f"{_GAS}.supply_start_date": date(2025, 6, 1),
+        f"{_GAS}.agreements.0.effective_from": ABSENT,
+    },
+    "supply from today": {
+        f"{_GAS}.supply_start_date": TODAY,
+        f"{_GAS}.last_billed_to_date": ABSENT,
+        f"{_GAS}.agreements.0.effective_from": TODAY,
+    },
+    "billed to today": {f"{_POWER}.last_billed_to_date": TODAY},
+    "gas that generates in whatever unit": {
+        f"{_GAS}.agreements.0.monthly_advance_charge_template.forecast_generation_units": "KWH_CONSUMPION"
+    },
+    "a line item of one day": {f"{_HISTORICAL}.0.line_items.0.end_date": date(2025, 4, 1)},
+    "a bill period of one day": {"statements.0.bill_period_to_date": date(2025, 4, 1)},
+    "a bill period that ends today": {"statements.0.bill_period_to_date": TODAY},
+    "a statement of today": {"statements.0.issued_date": TODAY},
+    "periods in any order": {
+        f"{_POWER}.billing_configuration_periods": lambda account: account["supply_addresses"][0][
+            "meter_points"
+        ][0]["billing_configuration_periods"][::-1]
+    },
+    "a settlement issued on the day it is closed": {
+        "ledgers.0.last_settlement_issue_date": date(2025, 5, 31)
+    },
+    "a settlement that closes today": {"ledgers.1.last_settlement_closing_date": TODAY},
+    "a balance half a cent off": {"ledgers.0.ledger_balance": D("3.505")},
+    "a balance half a cent off the other way": {"ledgers.0.ledger_balance": D("3.495")},
+    "a bare balance": {"ledgers.1.ledger_balance": D("12.34")},
+    "a ledger that was never settled": {
+        "ledgers.1.ledger_balance": D("-1"),
+        "ledgers.1.transactions_in_open_settlement_period": [
+            {"type": "CHARGE", "amount": D(1), "reason": "IMPORTED_CHARGE", "transaction_id": "T-8"}
+        ],
+    },
+    "a net amount half a cent off": {f"{_HISTORICAL}.1.line_items.0.price_per_unit": D("1.10005")},
+    "an amount half a cent off": {f"{_HISTORICAL}.1.amount": D("133.105")},
+    "a tax item without a rate": {f"{_HISTORICAL}.1.tax_items.0.rate": ABSENT},
+    "a tax that is no proportion": {
+        f"{_HISTORICAL}.1.tax_items.0.rate": D(5),
+        f"{_HISTORICAL}.1.tax_items.0.unit_type": "AMOUNT",
+    },
+    "a correction with a negative amount": {
+        f"{_OPEN}.2.amount": D("-2.50"),
+        "ledgers.0.ledger_balance": D("8.50"),
+    },
+    "empty lists where a supply charge has some": {f"{_OPEN}.2.line_items": [], f"{_OPEN}.2.tax_items": []},
+    "an invoice number where no statements are sent": {"statements": ABSENT},
+    "a statement with a context only": {
+        "statements.0.statement_path": ABSENT,
+        "statements.0.statement_pdf_context": {"template": "bill"},
+    },
+}
+
+
+@pytest.mark.parametrize("name", SOUND_CHANGES)
+def test_nothing_is_found_where_nothing_is_wrong(name: str) -> None:
+    assert _check(SOUND_CHANGES[name]) == []
+
+
+def test_a_rule_finds_every_place_not_only_the_first() -> None:
+    findings = _check({"customers.0.family_name": ABSENT, "customers.1.family_name": "  "})
+    assert [f.attr for f in findings] == ["customers.0.family_name", "customers.1.family_name"]
+
+
+def test_a_finding_becomes_the_error_object_of_the_interface() -> None:
+    finding = Finding(("customers", 0, "landline"), "some_code", "Change it.", Severity.ERROR)
+    assert finding.error_item() == ErrorItem("some_code", "Change it.", "customers.0.landline")
+
+
+def test_a_long_value_is_cut_in_the_detail() -> None:
+    [finding] = _check({"billing_postcode": "A" * 5_000})
+    assert len(finding.detail) < 150

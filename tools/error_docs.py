@@ -1,0 +1,83 @@
+"""Writes docs/errors.md from the code: `python tools/error_docs.py`. A test compares the two."""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests/unit/rules"))
+
+from breaking_examples import BREAKING_EXAMPLES  # noqa: E402
+
+from migration_service import errors  # noqa: E402
+from migration_service.blueprints.error_catalogue import (  # noqa: E402
+    CatalogueEntry,
+    field_errors,
+    request_errors,
+    rule_errors,
+)
+from migration_service.blueprints.errors import error_body  # noqa: E402
+
+FILE = ROOT / "docs/errors.md"
+
+_HEAD = """# Errors
+
+Written by `make error-docs` from the code; do not edit it by hand.
+
+Every error, whatever causes it, is answered with one body: `detail` for people (it may change, do not parse
+it), `code` (stable), and `errors`, a list with everything that was found, each with its own `detail`, `code`
+and `attr`, the dot-delimited path to the value at fault (`null` where there is none). Validation
+finds everything at once: a payload with forty faults is answered with forty errors.
+
+```json
+{example}
+```
+
+Some answers carry more: `account_already_imported` the account's two numbers; an import of transactions that
+fails has `status`, `error_detail` and `transaction_data` beside these.
+
+"""
+
+
+def render() -> str:
+    """The text of docs/errors.md."""
+    item = errors.ErrorItem(
+        "invalid_phone_number",
+        "This is not a telephone number that exists in its country.",
+        "customers.1.landline",
+    )
+    example = error_body(errors.AccountFailedValidationError(errors=[item]))
+    parts = [
+        _HEAD.replace("{example}", json.dumps(example, indent=2)),
+        "## Answers to a whole request\n\n",
+        _table(("code", "status", "meaning", "what to do"), request_errors()),
+        "\n## Values of the wrong form\n\nAlways errors, under every profile.\n\n",
+        _table(("code", "severity", "meaning", "what to do"), field_errors()),
+        "\n## Rules across fields\n\nA warning is kept with the staged account and refuses nothing, "
+        "unless the supplier's profile is strict or `?profile=strict` is asked for: then it is an error.\n\n",
+        "".join(map(_rule, rule_errors())),
+    ]
+    return "".join(parts)
+
+
+def _table(head: tuple[str, ...], entries: Iterable[CatalogueEntry]) -> str:
+    rows = [head, ("---",) * len(head)]
+    rows += [(f"`{it.code}`", it.status, it.meaning, it.remedy) for it in entries]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
+
+
+def _rule(entry: CatalogueEntry) -> str:
+    shown = next(
+        example
+        for example in BREAKING_EXAMPLES
+        if (example.code, example.severity) == (entry.code, entry.status)
+    )
+    return (
+        f"### `{entry.code}` ({entry.status})\n\n{entry.meaning}\n\n"
+        f"For example at `{shown.attr}`: «{shown.detail}»\n\nWhat to do: {entry.remedy}\n\n"
+    )
+
+
+if __name__ == "__main__":
+    FILE.write_text(render())
