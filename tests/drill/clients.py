@@ -11,10 +11,9 @@ from typing import Any
 
 import requests
 
-from drill.scene import SLOW, SUPPLIER, TEAM, Address
+from drill.scene import SLOW, SUPPLIER, TEAM, Address, obtain_token
 from migration_service.samples import generate_accounts
 
-_LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
 #: Seconds after which a client gives an account up; nothing may take that long.
 PATIENCE = 150.0
 _SHARE_SLOW, _SHARE_ASYNC, _SHARE_DRY_RUN = 0.25, 0.2, 0.1
@@ -159,11 +158,6 @@ class Supplier:
         self._send("POST", path, deadline, json=_process_body(order, dry_run=False), headers=headers)
         self._poll(order, deadline)
 
-    def token(self) -> str:
-        """A token of the supplier."""
-        self._log_in()
-        return str(self._session.headers["Authorization"]).split()[-1]
-
     def _process(self, order: Order, deadline: float, *, dry_run: bool) -> None:
         body = _process_body(order, dry_run=dry_run)
         headers = {"Prefer": "respond-async"} if order.asynchronous and not dry_run else {}
@@ -199,7 +193,7 @@ class Supplier:
         while time.monotonic() < deadline:
             try:
                 if "Authorization" not in self._session.headers:
-                    self._log_in()
+                    self._session.headers["Authorization"] = f"Token {obtain_token(self._address)}"
                 response = self._session.request(
                     method, f"{self._address.url}/v1/data-import/{path}", timeout=60, **request
                 )
@@ -212,19 +206,6 @@ class Supplier:
                 return response
             time.sleep(float(response.headers["Retry-After"]))
         raise TimeoutError(f"no answer within {PATIENCE:.0f} s")
-
-    def _log_in(self) -> None:
-        response = self._session.post(
-            f"{self._address.url}/v1/graphql/",
-            json={"query": _LOG_IN, "variables": {"key": self._address.api_key}},
-            timeout=60,
-        )
-        self._journal.answered(response)
-        if response.status_code == 200 and response.json().get("data"):
-            token = response.json()["data"]["obtainServiceToken"]["token"]
-            self._session.headers["Authorization"] = f"Token {token}"
-        else:
-            raise requests.RequestException("no token now")
 
 
 def _process_body(order: Order, *, dry_run: bool) -> dict[str, Any]:

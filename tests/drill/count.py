@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-import requests
-
 from drill.clients import Journal, Order
 from drill.scene import POISON, SUPPLIER, Scene
 
@@ -22,7 +20,7 @@ class Line:
     losses: list[str]
 
 
-def count(scene: Scene, journal: Journal, token: str, limit: int, most_in_progress: int) -> list[Line]:
+def count(scene: Scene, journal: Journal, limit: int, most_in_progress: int) -> list[Line]:
     """Compare what the suppliers were told with the tables, the lists and the broker."""
     processes = {
         row[0]: row
@@ -39,7 +37,7 @@ def count(scene: Scene, journal: Journal, token: str, limit: int, most_in_progre
         Line("suppliers were told the number that the table has", len(orders), _wrong(orders, accounts)),
         Line("a poisoned account fails with a reason", *_poisoned(scene)),
         Line("ledgers, transactions, line items: the sums sent", len(accounts), _money(scene, orders)),
-        Line("lists and statuses say what the tables say", *_lists(scene, token, processes)),
+        Line("lists and statuses say what the tables say", *_lists(scene, processes)),
         Line("nothing is IN_PROGRESS, every attempt has an outcome", *_attempts(scene)),
         Line(f"never more than {limit} at work", most_in_progress, exceeded),
         Line("slots are back to zero", 0, _if(scene.slots_in_use(), "slots in use")),
@@ -81,7 +79,7 @@ def _wrong(orders: list[Order], accounts: list[tuple[Any, ...]]) -> list[str]:
 def _poisoned(scene: Scene) -> tuple[int, list[str]]:
     """Each failed with a reason in the end; before that a request may have been told to come again."""
     rows = scene.query(
-        "SELECT DISTINCT ON (p.id) p.external_account_number, p.state, a.outcome, a.error_code, a.error_detail "
+        "SELECT DISTINCT ON (p.id) p.external_account_number, p.state, outcome, error_code, error_detail "
         "FROM account_import_process p JOIN attempt a ON a.account_import_process_id = p.id "
         "WHERE p.external_account_number LIKE %s ORDER BY p.id, a.created_at DESC",
         f"{POISON}%",
@@ -106,21 +104,17 @@ def _money(scene: Scene, orders: list[Order]) -> list[str]:
     ]
 
 
-def _lists(scene: Scene, token: str, processes: dict[str, tuple[Any, ...]]) -> tuple[int, list[str]]:
-    session = requests.Session()
-    session.trust_env = False
-    session.headers["Authorization"] = f"Token {token}"
-    base = f"{scene.address.url}/v1/data-import"
+def _lists(scene: Scene, processes: dict[str, tuple[Any, ...]]) -> tuple[int, list[str]]:
     states = {"all": None, "pending": "PENDING", "imported": "IMPORTED"}
     losses = []
     for kind, state in states.items():
-        listed = session.get(f"{base}/{kind}-account-import-processes/{SUPPLIER}/", timeout=60).json()
+        listed = scene.send("GET", f"{kind}-account-import-processes/{SUPPLIER}/").json()
         got = {item["external_account_number"]: item["service_account_number"] for item in listed}
         due = {number: row[2] for number, row in processes.items() if state in (None, row[1])}
         if got != due or len(listed) != len(due):
             losses.append(f"{kind}: {len(listed)} listed, {len(due)} in the table")
     for number, row in processes.items():
-        answer = session.get(f"{base}/account-transfer-status/{SUPPLIER}/{number}/", timeout=60).json()
+        answer = scene.send("GET", f"account-transfer-status/{SUPPLIER}/{number}/").json()
         due_status = "COMPLETED" if row[1] == "IMPORTED" else "UNKNOWN"
         if answer != {"status": due_status, "service_account_number": row[2] or ""}:
             losses.append(f"{number}: {answer}, the table has {row[1:3]}")

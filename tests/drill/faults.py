@@ -3,7 +3,8 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 
@@ -23,10 +24,8 @@ Fault = Callable[[Scene, Random], None]
 
 
 def _kill(process: psutil.Process) -> None:
-    try:
+    with suppress(psutil.NoSuchProcess):
         process.kill()
-    except psutil.NoSuchProcess:
-        return
 
 
 def _busy_child(scene: Scene) -> psutil.Process:
@@ -92,14 +91,25 @@ def _freeze_postgres(scene: Scene, _chance: Random) -> None:
 
 
 def _freeze(processes: Sequence[psutil.Process], seconds: float) -> None:
-    for number in (signal.SIGSTOP, signal.SIGCONT):
-        for process in processes:
-            try:
-                process.send_signal(number)
-            except psutil.NoSuchProcess:  # it was killed for being late meanwhile
-                continue
-        if number == signal.SIGSTOP:
-            time.sleep(seconds)
+    with frozen(processes):
+        time.sleep(seconds)
+
+
+@contextmanager
+def frozen(processes: Sequence[psutil.Process]) -> Iterator[None]:
+    """These processes stand still meanwhile (SIGSTOP, SIGCONT), and know nothing of it afterwards."""
+    _signal_all(processes, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        _signal_all(processes, signal.SIGCONT)
+
+
+def _signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        # Some may be gone: killed for being late, for example.
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
 
 
 #: Every kind of fault by its name in the table.

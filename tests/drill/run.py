@@ -10,7 +10,6 @@ from statistics import median
 
 import psycopg
 import requests
-from redis import RedisError
 from rich.console import Console
 from rich.table import Table
 
@@ -101,8 +100,7 @@ class _Drill:
         poisoner.stop()
         self.over.set()
         watcher.join()
-        token = Supplier(self.scene.address, self.journal).token()
-        lines = count(self.scene, self.journal, token, self.options.limit, self.most_in_progress)
+        lines = count(self.scene, self.journal, self.options.limit, self.most_in_progress)
         created = len(self.journal.created())
         seconds = time.monotonic() - started
         return Verdict(lines, self.recoveries, self.journal, seconds, created, len(poisoner.killed))
@@ -200,20 +198,9 @@ class _Drill:
                 continue
 
     def _settle(self) -> None:
-        """Wait until the upkeep has done what it has to do."""
-
-        def quiet() -> bool:
-            try:
-                return not (
-                    self.scene.in_progress()
-                    or self.scene.slots_in_use()
-                    or any(self.scene.messages().values())
-                )
-            except (psycopg.Error, RedisError):
-                return False
-
+        """Wait until the upkeep has done what it has to do; what it leaves undone is counted."""
         try:
-            wait_until(quiet, "quiet", 120)
+            self.scene.wait_until_quiet(120)
         except AssertionError:
             self.console.print("It did not become quiet within 120 s.")
 

@@ -1,6 +1,7 @@
 """The service that the drill is held on: `migration-service up` with its real servers and processes."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -9,17 +10,21 @@ from typing import Any
 import psutil
 import psycopg
 import redis
+import requests
 
 from migration_service.config import load_saved_settings
 from migration_service.connections import make_redis
 from migration_service.db import make_engine, make_sessionmaker
 from migration_service.embedded.ports import random_free_port
+from migration_service.samples import generate_accounts
 from migration_service.services.api_keys import issue_api_key
 from migration_service.services.import_suppliers import create_import_supplier
 from migration_service.services.limits import set_concurrency_limit
 from migration_service.services.operations_teams import create_operations_team
 from migration_service.services.organisations import create_organisation
 from servers import RunningService, processes_in, wait_until
+
+_LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
 
 SUPPLIER = "DRILL"
 TEAM = "Drill team"
@@ -57,6 +62,20 @@ class Address:
     api_key: str
 
 
+def obtain_token(address: Address) -> str:
+    """A token, as a supplier gets it. Raises RequestException where that is not possible right now."""
+    with requests.Session() as session:
+        session.trust_env = False  # no proxy of the environment before a server on this machine
+        response = session.post(
+            f"{address.url}/v1/graphql/",
+            json={"query": _LOG_IN, "variables": {"key": address.api_key}},
+            timeout=60,
+        )
+    if response.status_code != 200 or not response.json().get("data"):
+        raise requests.RequestException(f"no token: {response.status_code} {response.text[:300]}")
+    return str(response.json()["data"]["obtainServiceToken"]["token"])
+
+
 class Scene:
     """A running service with a supplier, in a folder of its own. Use it in a `with` statement.
 
@@ -86,6 +105,7 @@ class Scene:
             self.database_url = self.settings["DATABASE_URL"]
             self.redis = make_redis(self.settings["REDIS_URL"])
             self.address = Address(self.settings["MIGRATION_SERVICE_WEB_URL"], self._prepare())
+            self.token = obtain_token(self.address)
         except BaseException:
             self.service.stop()
             raise
@@ -103,6 +123,57 @@ class Scene:
         with make_sessionmaker(engine).begin() as session:
             set_concurrency_limit(session, limit)
         engine.dispose()
+
+    def send(self, method: str, path: str, **request: Any) -> requests.Response:
+        """One request below /v1/data-import with the supplier's token, on a connection of its own."""
+        headers = {"Authorization": f"Token {self.token}"} | request.pop("headers", {})
+        with requests.Session() as session:
+            session.trust_env = False
+            url = f"{self.address.url}/v1/data-import/{path}"
+            return session.request(method, url, headers=headers, timeout=90, **request)
+
+    def stage(self, count: int, beginning: str) -> list[str]:
+        """Stage so many accounts whose numbers start so; returns the numbers."""
+        payloads = list(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning)))
+        for index, payload in enumerate(payloads):
+            payload["external_account_number"] = f"{beginning}{index}"
+        with ThreadPoolExecutor(4) as pool:
+            answers = pool.map(
+                lambda payload: self.send("POST", "account-import-process/create-or-update/", json=payload),
+                payloads,
+            )
+            assert {answer.status_code for answer in answers} == {201}
+        return [str(payload["external_account_number"]) for payload in payloads]
+
+    def process(self, number: str, *, wait: bool = False, **fields: Any) -> requests.Response:
+        """Ask for one account to be created; `wait` for what comes of it."""
+        body = {
+            "external_account_number": number,
+            "import_supplier_code": SUPPLIER,
+            "operations_team_name": TEAM,
+        }
+        headers = {} if wait else {"Prefer": "respond-async"}
+        return self.send("POST", "account-import-process/process/", json=body | fields, headers=headers)
+
+    def states(self, beginning: str) -> dict[str, int]:
+        """How many accounts whose numbers start so are in each state."""
+        rows = self.query(
+            "SELECT state, count(*) FROM account_import_process "
+            "WHERE external_account_number LIKE %s GROUP BY state",
+            f"{beginning}%",
+        )
+        return dict(rows)  # type: ignore[arg-type]
+
+    def wait_until_quiet(self, seconds: float = 60) -> None:
+        """Wait until nothing is in progress, no slot is held and no message is left."""
+
+        def quiet() -> bool:
+            try:
+                return not (self.in_progress() or self.slots_in_use() or any(self.messages().values()))
+            except (psycopg.Error, redis.RedisError):
+                return False
+
+        wait_until(quiet, "quiet", seconds)
 
     def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """The rows of an SQL statement, over a connection of its own: the one before may be dead."""
@@ -165,22 +236,6 @@ class Scene:
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             connection.execute(_TRIGGER.encode())
         return api_key
-
-
-def redis_answers(client: redis.Redis) -> bool:
-    """Whether Redis takes commands."""
-    try:
-        return bool(client.ping())
-    except redis.RedisError:
-        return False
-
-
-def is_alive(process: psutil.Process) -> bool:
-    """Whether the process runs (a zombie does not)."""
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return False
 
 
 def group_of(process: psutil.Process) -> int:
