@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -22,6 +24,7 @@ from migration_service.embedded.ports import random_free_port
 from servers import RunningService, processes_in, temporary_folder, wait_until
 
 NAMES = ("postgres", "valkey", "interactive", "batch", "beat", "flower", "web")
+SMALL = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
 
 
 @pytest.fixture
@@ -35,19 +38,20 @@ def home() -> Iterator[Path]:
 def running() -> Iterator[RunningService]:
     """One service for all tests that do not end it."""
     folder = temporary_folder()
-    with RunningService(folder / "home", "--sample", "0", *free_ports()) as service:
+    with RunningService(folder / "home", "--sample", "0", *small_service()) as service:
         service.wait_until_serving()
         yield service
     shutil.rmtree(folder)
 
 
 @pytest.fixture
-def ports() -> tuple[str, ...]:
-    return free_ports()
+def options() -> tuple[str, ...]:
+    return small_service()
 
 
-def free_ports() -> tuple[str, ...]:
-    return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
+def small_service() -> tuple[str, ...]:
+    """Options for a small service beside whatever else runs here."""
+    return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()), *SMALL)
 
 
 def count_accounts(home: Path) -> int:
@@ -61,44 +65,57 @@ def pasted_commands(output: str) -> str:
     return "\n".join(line for line in output.splitlines() if line.startswith(("TOKEN=", "curl ")))
 
 
-def test_a_first_start_migrates_the_sample_book_and_a_second_one_goes_on_with_it(
-    home: Path, ports: tuple[str, ...]
+def test_the_sample_book_is_migrated_once_and_stays_however_the_service_ends(
+    home: Path, options: tuple[str, ...]
 ) -> None:
-    with RunningService(home, "--sample", "5", *ports) as service:
-        service.wait_until_serving()
-        assert "Sample migration: 5 accounts" in service.output
-        assert count_accounts(home) == 5
-        answer = subprocess.run(
-            ["/bin/sh", "-c", pasted_commands(service.output)], capture_output=True, text=True, check=True
-        )
-        assert json.loads(answer.stdout)["status"] == "COMPLETED"
-        key = json.loads((home / "demo.json").read_text())["api_key"]
-        assert service.stop() == 0
+    start = partial(RunningService, home, "--sample", "5", *options)
+    with start() as first:
+        first.wait_until_serving()
+        assert "Sample migration: 5 accounts" in first.output
+        assert_pasted_lines_work(first)
+        assert first.stop(signal.SIGTERM) == 0
+        assert_stopped_in_order(first)
+    with start() as after_sigterm:
+        assert_warm(after_sigterm)
+        kill_everything(after_sigterm)
+    with start() as after_a_crash:
+        assert_warm(after_a_crash)
+        after_a_crash.stop(signal.SIGKILL)
+        if sys.platform == "linux":
+            wait_until(lambda: processes_in(home) == [], "nothing outlives a killed up")
+    with start() as after_the_loss_of_up:
+        assert_warm(after_the_loss_of_up)
+        assert after_the_loss_of_up.stop(signal.SIGINT) == 0
+        assert_stopped_in_order(after_the_loss_of_up)
 
-    with RunningService(home, "--sample", "5", *ports) as service:
-        service.wait_until_serving()
-        assert "Sample migration" not in service.output
-        assert key in service.output
-        assert count_accounts(home) == 5
+
+def assert_pasted_lines_work(service: RunningService) -> None:
+    shell = ["/bin/sh", "-c", pasted_commands(service.output)]
+    answer = subprocess.run(shell, capture_output=True, text=True, check=True)
+    assert json.loads(answer.stdout)["status"] == "COMPLETED"
 
 
-def test_sigterm_stops_everything_in_order_and_leaves_nothing_behind(
-    home: Path, ports: tuple[str, ...]
-) -> None:
-    with RunningService(home, "--sample", "0", *ports) as service:
-        service.wait_until_serving()
-        assert all(service.find(name) for name in NAMES)
-        assert service.stop() == 0
-        stops = [line for line in service.output.splitlines() if "| stopping " in line and ":" not in line]
-    assert [stop.partition("stopping ")[2] for stop in stops] == [
-        "web",
-        "flower",
-        "beat",
-        "interactive, batch",
-        "valkey",
-        "postgres",
-    ]
-    assert processes_in(home) == []
+def assert_warm(service: RunningService) -> None:
+    service.wait_until_serving()
+    assert "Sample migration" not in service.output
+    assert json.loads((service.home / "demo.json").read_text())["api_key"] in service.output
+    assert count_accounts(service.home) == 5
+    assert all(service.find(name) for name in NAMES)
+
+
+def assert_stopped_in_order(service: RunningService) -> None:
+    stops = re.findall(r"up +\| stopping ([^:\n]+)\n", service.output)
+    assert stops == ["web", "flower", "beat", "interactive, batch", "valkey", "postgres"]
+    assert processes_in(service.home) == []
+
+
+def kill_everything(service: RunningService) -> None:
+    victims = processes_in(service.home)
+    service.process.kill()
+    for victim in victims:
+        with suppress(psutil.NoSuchProcess):
+            victim.kill()
+    service.process.wait()
 
 
 def test_every_process_that_is_killed_comes_back(running: RunningService) -> None:
@@ -136,27 +153,6 @@ def answers(url: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("everything", [True, False], ids=["everything", "only up itself"])
-def test_after_kill_9_nothing_is_left_running_and_the_next_start_goes_on_with_the_data(
-    home: Path, ports: tuple[str, ...], everything: bool
-) -> None:
-    with RunningService(home, "--sample", "3", *ports) as service:
-        service.wait_until_serving()
-        victims = processes_in(home) if everything else []
-        service.process.kill()
-        for victim in victims:
-            with suppress(psutil.NoSuchProcess):
-                victim.kill()
-        service.process.wait()
-        if sys.platform == "linux":
-            wait_until(lambda: processes_in(home) == [], "everything gone")
-    with RunningService(home, "--sample", "3", *ports) as service:
-        service.wait_until_serving()
-        assert count_accounts(home) == 3
-        assert "Sample migration" not in service.output
-        assert all(service.find(name) for name in NAMES)
-
-
 def test_a_second_copy_on_the_same_folder_is_refused(running: RunningService) -> None:
     second = RunningService(running.home, "--sample", "0")
     assert second.process.wait(30) == 1
@@ -174,7 +170,8 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error(home: Path) -> None:
 
 
 def test_default_ports_that_are_taken_are_replaced_and_it_is_said(home: Path) -> None:
-    with taken_if_free(8000), taken_if_free(5555), RunningService(home, "--sample", "0") as service:
+    start = partial(RunningService, home, "--sample", "0", *SMALL)
+    with taken_if_free(8000), taken_if_free(5555), start() as service:
         service.wait_until_serving()
         settings = load_saved_settings(home)
         for what, port, variable in (
@@ -223,10 +220,10 @@ def test_settings_are_for_its_user_only_and_passwords_are_on_no_command_line(run
 
 
 def test_servers_of_ones_own_replace_the_embedded_ones(
-    home: Path, ports: tuple[str, ...], database_url: str, redis_url: str
+    home: Path, options: tuple[str, ...], database_url: str, redis_url: str
 ) -> None:
     own = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-    with RunningService(home, "--sample", "0", *ports, environment=own) as service:
+    with RunningService(home, "--sample", "0", *options, environment=own) as service:
         service.wait_until_serving()
         settings = load_saved_settings(home)
         assert {name: settings[name] for name in own} == own
@@ -234,9 +231,9 @@ def test_servers_of_ones_own_replace_the_embedded_ones(
         assert service.find("valkey") is None
 
 
-def test_it_runs_as_an_ordinary_user(home: Path, ports: tuple[str, ...]) -> None:
+def test_it_runs_as_an_ordinary_user(home: Path, options: tuple[str, ...]) -> None:
     home.parent.chmod(0o777)
-    with RunningService(home, "--sample", "2", *ports, prefix=ordinary_user()) as service:
+    with RunningService(home, "--sample", "2", *options, prefix=ordinary_user()) as service:
         service.wait_until_serving()
         assert home.stat().st_uid == home.joinpath("postgres").stat().st_uid != 0
         assert stat.S_IMODE(home.stat().st_mode) == 0o700

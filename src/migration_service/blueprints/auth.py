@@ -20,7 +20,9 @@ def require_token() -> None:
     """
     shared = resources()
     token = read_token(request.headers.get("Authorization", ""))
-    with shared.Session.begin() as session:
+    with shared.Session() as session:
+        # One SELECT before each request: without BEGIN and COMMIT it takes two thirds of the time.
+        session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
         g.caller = authenticate_token(session, shared.settings, token)
 
 

@@ -88,7 +88,7 @@ FIELD_CODES = {
 
 def request_errors() -> list[CatalogueEntry]:
     """The codes that whole requests are answered with, by code."""
-    entries = {}
+    entries: dict[str, CatalogueEntry] = {}
     for error in _all_subclasses(errors.ServiceError):
         status = str(status_of(error).value)
         known = entries.get(error.code)

@@ -2,14 +2,32 @@
 
 import click
 
-from migration_service.cli.samples import samples
-from migration_service.cli.up import up
+from migration_service.cli.lazy import LazyGroup
+
+_HERE = "migration_service.cli"
+
+#: Every command: where it is, and the first line of its own help.
+COMMANDS = {
+    "up": (f"{_HERE}.up:up", "Run the whole service on this machine, with nothing installed."),
+    "samples": (
+        f"{_HERE}.samples:samples",
+        "Write COUNT invented accounts as NDJSON: one account import payload a line.",
+    ),
+    "organisations": (
+        f"{_HERE}.organisations:organisations",
+        "Organisations, which own API keys and import suppliers.",
+    ),
+    "api-keys": (f"{_HERE}.api_keys:api_keys", "API keys, which organisations obtain their tokens with."),
+    "suppliers": (f"{_HERE}.suppliers:suppliers", "Import suppliers, which accounts are migrated from."),
+    "teams": (f"{_HERE}.teams:teams", "Operations teams, which created accounts are linked to."),
+    "limit": (f"{_HERE}.limit:limit", "How many accounts are processed at once."),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=LazyGroup,
+    commands_at=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 def main() -> None:
     """Migrate customer accounts from suppliers into the platform, and watch how far it is."""
-
-
-main.add_command(samples)
-main.add_command(up)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from rich.console import Console, RenderableType
-from rich.panel import Panel
+from rich.console import Console, Group, RenderableType
+from rich.rule import Rule
 from rich.text import Text
 
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_green")
@@ -55,9 +55,8 @@ class Output:
 
     def alarm(self, title: str, lines: Iterable[str]) -> None:
         """Something that must not scroll by unseen."""
-        self.console.print(
-            Panel(Text("\n".join(lines)), title=title, border_style="bold red", title_align="left")
-        )
+        rule = Rule(Text(title, style="bold red"), style="bold red", align="left")
+        self.console.print(Group(rule, Text("\n".join(lines)), Rule(style="bold red")))
 
     def show(self, content: RenderableType) -> None:
         """A table or a text of ours."""

@@ -49,20 +49,20 @@ class SampleMigration:
         A failure is shown, and the service goes on serving.
         """
         try:
-            self._run(count)
+            if count:
+                self._migrate_missing(count)
         except (MigrationError, requests.RequestException) as error:
             if not self._over.is_set():
                 self._output.alarm("The sample migration failed; the service goes on", [str(error)])
-
-    def _run(self, count: int) -> None:
-        if count:
-            state = self._find_or_make_supplier()
-            done = int(state["migrated"])
-            if done < count:
-                self._migrate(state, done, count)
         if not self._over.is_set():
             state = self._home.read(_STATE_FILE)
             show_addresses(self._output, self._home.path, self._settings, SUPPLIER, state)
+
+    def _migrate_missing(self, count: int) -> None:
+        state = self._find_or_make_supplier()
+        done = int(state["migrated"])
+        if done < count:
+            self._migrate(state, done, count)
 
     def _find_or_make_supplier(self) -> dict[str, str]:
         """The key of an earlier start, or make what the sample needs, and a new key."""

@@ -239,6 +239,15 @@ def find_answer(session: Session, attempt_id: UUID) -> Answer:
     return Answer(outcome, row.service_account_number, row.error_code, row.error_detail, errors)
 
 
+def list_attempts(session: Session, account_import_process_id: int) -> Sequence[Attempt]:
+    """Every attempt of an account import process, the oldest first."""
+    return session.scalars(
+        select(Attempt)
+        .where(Attempt.account_import_process_id == account_import_process_id)
+        .order_by(Attempt.created_at)
+    ).all()
+
+
 def redispatch_attempts(session: Session, limit: int = 500) -> tuple[list[UUID], list[UUID]]:
     """Attempts in progress that nobody works on: (to be published again, out of tries).
 

@@ -48,10 +48,12 @@ def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
     """Check a parsed payload in full under `profile`; never raises for what is wrong with it."""
     data, errors = load_account(payload)
     account = ValidatedAccount(data, errors)
+    if not isinstance(payload, dict):
+        return account
     faulty = [error.attr for error in errors if error.attr]
     for finding in check_account(data, profile=profile, today=datetime.now(UTC).date(), faulty=faulty):
         found = account.errors if finding.severity is Severity.ERROR else account.warnings
-        found.append(ErrorItem(finding.code, finding.detail, finding.attr))
+        found.append(finding.error_item())
     if profile is Profile.STRICT:
         account.errors += find_unknown_fields(ACCOUNT_IMPORT, payload)
     return account

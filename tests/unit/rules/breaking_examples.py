@@ -2,7 +2,7 @@
 
 from copy import deepcopy
 from datetime import date, datetime
-from decimal import Decimal as D
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from valid_account import ABSENT, ELECTRICITY_EAN, GAS_EAN
@@ -75,8 +75,8 @@ _ACCOUNT = [
         "customer_with_unknown_occupier",
         "warning",
         "customers",
-        "unknown_occupier is true, but the account has customers (2): set it to false, or leave the customers "
-        "out.",
+        "unknown_occupier is true, but the account has customers (2): set it to false, or leave the "
+        "customers out.",
         {"unknown_occupier": True},
     ),
     BreakingExample(
@@ -90,16 +90,16 @@ _ACCOUNT = [
         "customer_may_not_be_named_the_occupier",
         "warning",
         "customers.0.family_name",
-        "'Occupier' is not a person's name: if nobody is known, set unknown_occupier to true and leave the "
-        "customer out.",
+        "'Occupier' is not a person's name: if nobody is known, set unknown_occupier to true and leave "
+        "the customer out.",
         {"customers.0.given_name": "The", "customers.0.family_name": "Occupier"},
     ),
     BreakingExample(
         "customer_may_not_be_named_the_occupier",
         "warning",
         "customers.1.family_name",
-        "'De  Bewoner' is not a person's name: if nobody is known, set unknown_occupier to true and leave the "
-        "customer out.",
+        "'De  Bewoner' is not a person's name: if nobody is known, set unknown_occupier to true and leave "
+        "the customer out.",
         {"customers.1.family_name": "De  Bewoner"},
     ),
     BreakingExample(
@@ -411,8 +411,8 @@ _LEDGERS = [
         "transaction_before_open_settlement_period",
         "warning",
         f"{_OPEN}.0.transaction_date",
-        "The transaction is dated 2025-05-31, but the last settlement was closed on 2025-05-31: it belongs to "
-        "the historical ones.",
+        "The transaction is dated 2025-05-31, but the last settlement was closed on 2025-05-31: it belongs "
+        "to the historical ones.",
         {f"{_OPEN}.0.transaction_date": date(2025, 5, 31)},
     ),
     BreakingExample(
@@ -450,17 +450,17 @@ _LEDGERS = [
         "ledgers.0.ledger_balance",
         "The ledger's balance is 3.506, but the last settlement's balance, -5.72, and the open transactions, "
         "9.22, make 3.50. Credit is positive.",
-        {"ledgers.0.ledger_balance": D("3.506")},
+        {"ledgers.0.ledger_balance": Decimal("3.506")},
     ),
     BreakingExample(
         "balance_mismatch_on_ledger_balance",
         "warning",
         "ledgers.1.ledger_balance",
-        "The ledger's balance is 0, but the last settlement's balance, 0, and the open transactions, -1, make "
-        "-1. Credit is positive.",
+        "The ledger's balance is 0, but the last settlement's balance, 0, and the open transactions, -1, "
+        "make -1. Credit is positive.",
         {
             "ledgers.1.transactions_in_open_settlement_period": [
-                {"type": "CHARGE", "amount": D(1), "reason": "IMPORTED_CHARGE", "transaction_id": "T-8"}
+                {"type": "CHARGE", "amount": Decimal(1), "reason": "IMPORTED_CHARGE", "transaction_id": "T-8"}
             ]
         },
     ),
@@ -470,7 +470,7 @@ _LEDGERS = [
         "ledgers.0.last_settlement_balance",
         "The last settlement's balance is -5.73, but the historical transactions make -5.72. "
         "Credit is positive.",
-        {"ledgers.0.last_settlement_balance": D("-5.73"), "ledgers.0.ledger_balance": D("3.49")},
+        {"ledgers.0.last_settlement_balance": Decimal("-5.73"), "ledgers.0.ledger_balance": Decimal("3.49")},
     ),
 ]
 
@@ -501,7 +501,7 @@ _TRANSACTIONS = [
         "warning",
         f"{_OPEN}.0.amount",
         "The amount of a PAYMENT is above zero, not 0: the type says which way the money went.",
-        {f"{_OPEN}.0.amount": D(0), "ledgers.0.ledger_balance": D("-2.22")},
+        {f"{_OPEN}.0.amount": Decimal(0), "ledgers.0.ledger_balance": Decimal("-2.22")},
     ),
     *(
         BreakingExample(
@@ -539,7 +539,7 @@ _TRANSACTIONS = [
         "warning",
         f"{_HISTORICAL}.1.line_items.0.net_amount",
         "1.100051 for each of 100 units makes 110.005100, not 110.00.",
-        {f"{_HISTORICAL}.1.line_items.0.price_per_unit": D("1.100051")},
+        {f"{_HISTORICAL}.1.line_items.0.price_per_unit": Decimal("1.100051")},
     ),
     BreakingExample(
         "supply_charge_amount_mismatch",
@@ -547,9 +547,9 @@ _TRANSACTIONS = [
         f"{_HISTORICAL}.1.amount",
         "The line items, 110.00, and the tax, 23.10, make 133.10, not 134.10.",
         {
-            f"{_HISTORICAL}.1.amount": D("134.10"),
-            "ledgers.0.last_settlement_balance": D("-6.72"),
-            "ledgers.0.ledger_balance": D("2.50"),
+            f"{_HISTORICAL}.1.amount": Decimal("134.10"),
+            "ledgers.0.last_settlement_balance": Decimal("-6.72"),
+            "ledgers.0.ledger_balance": Decimal("2.50"),
         },
     ),
     BreakingExample(
@@ -557,7 +557,7 @@ _TRANSACTIONS = [
         "warning",
         f"{_HISTORICAL}.1.tax_items.0.amount",
         "The rate 0.09 on 110.00 makes 9.9000, not 23.10.",
-        {f"{_HISTORICAL}.1.tax_items.0.rate": D("0.09")},
+        {f"{_HISTORICAL}.1.tax_items.0.rate": Decimal("0.09")},
     ),
     *(
         BreakingExample(
@@ -570,8 +570,8 @@ _TRANSACTIONS = [
         )
         for found, units in (
             ("are 0 values", []),
-            ("is 1 value", [D(300)]),
-            ("are 3 values", [D(1), D(2), D(3)]),
+            ("is 1 value", [Decimal(300)]),
+            ("are 3 values", [Decimal(1), Decimal(2), Decimal(3)]),
         )
     ),
     BreakingExample(

@@ -2,7 +2,7 @@
 
 import re
 from datetime import date
-from decimal import Decimal as D
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -111,25 +111,25 @@ SOUND_CHANGES: dict[str, dict[str, Any]] = {
         "ledgers.0.last_settlement_issue_date": date(2025, 5, 31)
     },
     "a settlement that closes today": {"ledgers.1.last_settlement_closing_date": TODAY},
-    "a balance half a cent off": {"ledgers.0.ledger_balance": D("3.505")},
-    "a balance half a cent off the other way": {"ledgers.0.ledger_balance": D("3.495")},
-    "a bare balance": {"ledgers.1.ledger_balance": D("12.34")},
+    "a balance half a cent off": {"ledgers.0.ledger_balance": Decimal("3.505")},
+    "a balance half a cent off the other way": {"ledgers.0.ledger_balance": Decimal("3.495")},
+    "a bare balance": {"ledgers.1.ledger_balance": Decimal("12.34")},
     "a ledger that was never settled": {
-        "ledgers.1.ledger_balance": D("-1"),
+        "ledgers.1.ledger_balance": Decimal("-1"),
         "ledgers.1.transactions_in_open_settlement_period": [
-            {"type": "CHARGE", "amount": D(1), "reason": "IMPORTED_CHARGE", "transaction_id": "T-8"}
+            {"type": "CHARGE", "amount": Decimal(1), "reason": "IMPORTED_CHARGE", "transaction_id": "T-8"}
         ],
     },
-    "a net amount half a cent off": {f"{_HISTORICAL}.1.line_items.0.price_per_unit": D("1.10005")},
-    "an amount half a cent off": {f"{_HISTORICAL}.1.amount": D("133.105")},
+    "a net amount half a cent off": {f"{_HISTORICAL}.1.line_items.0.price_per_unit": Decimal("1.10005")},
+    "an amount half a cent off": {f"{_HISTORICAL}.1.amount": Decimal("133.105")},
     "a tax item without a rate": {f"{_HISTORICAL}.1.tax_items.0.rate": ABSENT},
     "a tax that is no proportion": {
-        f"{_HISTORICAL}.1.tax_items.0.rate": D(5),
+        f"{_HISTORICAL}.1.tax_items.0.rate": Decimal(5),
         f"{_HISTORICAL}.1.tax_items.0.unit_type": "AMOUNT",
     },
     "a correction with a negative amount": {
-        f"{_OPEN}.2.amount": D("-2.50"),
-        "ledgers.0.ledger_balance": D("8.50"),
+        f"{_OPEN}.2.amount": Decimal("-2.50"),
+        "ledgers.0.ledger_balance": Decimal("8.50"),
     },
     "empty lists where a supply charge has some": {f"{_OPEN}.2.line_items": [], f"{_OPEN}.2.tax_items": []},
     "an invoice number where no statements are sent": {"statements": ABSENT},

@@ -6,7 +6,7 @@ statement with a path and an empty context, two registers under profile E1A, agr
 
 from copy import deepcopy
 from datetime import date, datetime
-from decimal import Decimal as D
+from decimal import Decimal
 from typing import Any
 
 TODAY = date(2025, 6, 15)
@@ -40,7 +40,7 @@ def make_valid_account() -> dict[str, Any]:
                 "meter_points": [_electricity(), _gas()],
             }
         ],
-        "ledgers": [_energy_ledger(), {"ledger_code": "SERVICES_LEDGER", "ledger_balance": D("0")}],
+        "ledgers": [_energy_ledger(), {"ledger_code": "SERVICES_LEDGER", "ledger_balance": Decimal("0")}],
         "statements": [_statement(1, date(2025, 4, 1), date(2025, 4, 30)), _statement(2, date(2025, 5, 1))],
     }
 
@@ -55,11 +55,11 @@ def change(account: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
         if value is ABSENT:
             del parent[last]
             continue
-        value = value(account) if callable(value) else deepcopy(value)
+        new = value(account) if callable(value) else deepcopy(value)
         if last == "+":
-            parent.append(value)
+            parent.append(new)
         else:
-            parent[last] = value
+            parent[last] = new
     return account
 
 
@@ -157,7 +157,7 @@ def _agreement(supply_type: str, effective_from: date, units: str) -> dict[str, 
             "forecast_annual_consumption": "2440",
             "forecast_consumption_units": units,
             "cost_details": [
-                {"band": "ADVANCE_GRID_FEE", "net_amount": D("100.00"), "tax_amount": D("21.00")},
+                {"band": "ADVANCE_GRID_FEE", "net_amount": Decimal("100.00"), "tax_amount": Decimal("21.00")},
             ],
         },
     }
@@ -166,8 +166,8 @@ def _agreement(supply_type: str, effective_from: date, units: str) -> dict[str, 
 def _volume(direction: str, start_at: datetime, end_at: datetime | None) -> dict[str, Any]:
     return {
         "direction": direction,
-        "energy_netted_peak": D("1000"),
-        "energy_netted_off_peak": D("1440"),
+        "energy_netted_peak": Decimal("1000"),
+        "energy_netted_off_peak": Decimal("1440"),
         "start_at": start_at,
         "end_at": end_at,
     }
@@ -178,8 +178,8 @@ def _energy_ledger() -> dict[str, Any]:
     return {
         "identifiers": [ELECTRICITY_EAN, GAS_EAN],
         "ledger_code": "ENERGY_LEDGER",
-        "ledger_balance": D("3.50"),
-        "last_settlement_balance": D("-5.72"),
+        "ledger_balance": Decimal("3.50"),
+        "last_settlement_balance": Decimal("-5.72"),
         "last_settlement_closing_date": date(2025, 5, 31),
         "last_settlement_issue_date": date(2025, 6, 3),
         "historical_statement_transactions": [
@@ -200,7 +200,7 @@ def _transaction(serial: int, kind: str, amount: str, day: date, **fields: Any) 
     return {
         "transaction_id": f"T-{serial}",
         "transaction_date": day,
-        "amount": D(amount),
+        "amount": Decimal(amount),
         "type": kind,
         **fields,
     }
@@ -219,7 +219,7 @@ def _electricity_charge() -> dict[str, Any]:
         line_items=[
             {
                 **_line("CONSUMPTION_STANDARD", "300", "0.25", "75.00", "line-1"),
-                "units": [D("1000"), D("1300")],
+                "units": [Decimal("1000"), Decimal("1300")],
             },
             _line("ADVANCE_GRID_FEE", "31", "1.20", "37.20", "line-2"),
             _line("ADVANCE_ENERGY_TAX_STEP_1", "300", "0.10154", "30.46", "line-3"),
@@ -254,20 +254,20 @@ def _line(band: str, units: str, price: str, net: str, ref: str) -> dict[str, An
         "rate_band": band,
         "start_date": date(2025, 4, 1),
         "end_date": date(2025, 4, 30),
-        "number_of_units": D(units),
-        "price_per_unit": D(price),
-        "net_amount": D(net),
+        "number_of_units": Decimal(units),
+        "price_per_unit": Decimal(price),
+        "net_amount": Decimal(net),
         "params": {"ref": ref},
     }
 
 
 def _vat(amount: str, value: str, **fields: Any) -> dict[str, Any]:
     return {
-        "amount": D(amount),
+        "amount": Decimal(amount),
         "tax_type": "VAT",
-        "rate": D("0.21"),
+        "rate": Decimal("0.21"),
         "unit_type": "PROPORTION",
-        "value_taxed": D(value),
+        "value_taxed": Decimal(value),
         **fields,
     }
 
@@ -276,7 +276,7 @@ def _statement(serial: int, start: date, end: date = date(2025, 5, 31)) -> dict[
     return {
         "bill_period_from_date": start,
         "bill_period_to_date": end,
-        "gross_amount": D(17262),
+        "gross_amount": Decimal(17262),
         "issued_date": date(2025, 6, 3),
         "number": f"INV-{serial}",
         "statement_id": f"S-{serial}",

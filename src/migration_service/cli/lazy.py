@@ -1,0 +1,35 @@
+"""A group of commands whose modules are imported only when they are called, so that `--help` is quick."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """A group of commands, each given by name, where it is, and what it says in the list of commands.
+
+    `commands_at` maps a command's name to (`module:attribute`, one line of help).
+    """
+
+    def __init__(self, *args: Any, commands_at: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands_at = commands_at
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, in the order given."""
+        return list(self.commands_at)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command itself, imported now."""
+        if cmd_name not in self.commands_at:
+            return None
+        module, attribute = self.commands_at[cmd_name][0].split(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from their lines of help and without their modules."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_place, line) in self.commands_at.items()])

@@ -1,0 +1,77 @@
+"""`migration-service limit`."""
+
+from typing import Any
+
+import click
+from redis import RedisError
+
+from migration_service.cli.output import json_option, show_done, show_record
+from migration_service.cli.session import open_redis, open_session, read_settings
+from migration_service.config import Settings
+from migration_service.services.limits import get_concurrency_limit, set_concurrency_limit
+from migration_service.slots import Slots
+
+_LARGEST = 1_000_000
+
+
+class LimitType(click.ParamType[int | None]):
+    """A number of accounts, or `off`."""
+
+    name = "limit"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        """The number, or None for `off`."""
+        text = str(value).lower()
+        if text == "off":
+            return None
+        if not (text.isascii() and text.isdigit() and 1 <= int(text[:10]) <= _LARGEST):
+            self.fail(f"{value!r} is neither off nor a number from 1 to {_LARGEST}.", param, ctx)
+        return int(text)
+
+
+@click.group()
+def limit() -> None:
+    """How many accounts are processed at once."""
+
+
+@limit.command()
+@json_option
+def show(as_json: bool) -> None:
+    """The limit, and how many slots under it are in use."""
+    settings = read_settings()
+    with open_session(settings) as session:
+        concurrency_limit = get_concurrency_limit(session)
+    in_use = _slots_in_use(settings)
+    if as_json:
+        show_record({"concurrency_limit": concurrency_limit, "slots_in_use": in_use}, as_json)
+        return
+    people = {
+        "concurrency_limit": "off" if concurrency_limit is None else concurrency_limit,
+        "slots_in_use": "unknown: Redis does not answer" if in_use is None else in_use,
+    }
+    show_record(people, as_json)
+
+
+@limit.command("set")
+@click.argument("concurrency_limit", metavar="N|off", type=LimitType())
+@json_option
+def change(concurrency_limit: int | None, as_json: bool) -> None:
+    """Process at most N accounts at once, or with `off` as many as are asked for.
+
+    It holds at once for every new request; what is being processed goes on.
+    """
+    with open_session(read_settings()) as session:
+        set_concurrency_limit(session, concurrency_limit)
+    sentence = "The limit is off."
+    if concurrency_limit is not None:
+        sentence = f"At most {concurrency_limit} accounts are processed at once."
+    show_done({"concurrency_limit": concurrency_limit}, as_json, sentence)
+
+
+def _slots_in_use(settings: Settings) -> int | None:
+    """How many slots are held, or None while Redis is away."""
+    with open_redis(settings) as redis:
+        try:
+            return Slots(redis).in_use()
+        except RedisError:
+            return None

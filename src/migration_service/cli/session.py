@@ -1,0 +1,93 @@
+"""How commands reach the database, and how they end: 0 done, 1 refused, 2 could not run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+from redis import Redis
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
+from sqlalchemy.orm import Session
+
+from migration_service.config import Settings, SettingsError
+from migration_service.connections import make_redis
+from migration_service.db import make_engine, make_sessionmaker
+from migration_service.errors import ServiceError
+
+
+class RefusedError(click.ClickException):
+    """The service says no: exit status 1."""
+
+    exit_code = 1
+
+
+class CannotRunError(click.ClickException):
+    """A setting is missing, or a server cannot be reached: exit status 2."""
+
+    exit_code = 2
+
+
+def read_settings() -> Settings:
+    """The settings of this command. Raises CannotRunError naming what is missing."""
+    try:
+        return Settings.from_env()
+    except SettingsError as error:
+        raise CannotRunError(str(error)) from error
+
+
+@contextmanager
+def open_session(settings: Settings) -> Iterator[Session]:
+    """The transaction of a command: committed at the end, rolled back where it is refused.
+
+    Raises RefusedError with the reason of a ServiceError, and CannotRunError where the database cannot be
+    used.
+    """
+    try:
+        engine = make_engine(
+            settings.database_url, pool_size=1, max_overflow=0, application_name="migration-command"
+        )
+    except (ArgumentError, ValueError) as error:
+        raise CannotRunError(
+            "DATABASE_URL is not an address: postgresql://user:password@host:port/name."
+        ) from error
+    try:
+        with make_sessionmaker(engine).begin() as session:
+            yield session
+    except ServiceError as error:
+        raise RefusedError(error.detail) from error
+    except OperationalError as error:
+        raise CannotRunError(f"The database {_place(settings)} {_reason(error)}") from error
+    except ProgrammingError as error:
+        if getattr(error.orig, "sqlstate", None) != "42P01":  # undefined_table
+            raise
+        raise CannotRunError(
+            f"The database {_place(settings)} does not have the service's tables: "
+            "start the service once, or apply the revisions."
+        ) from error
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def open_redis(settings: Settings) -> Iterator[Redis]:
+    """A client whose commands fail after about a second. Raises CannotRunError for a bad address."""
+    try:
+        redis = make_redis(settings.redis_url, max_connections=1)
+    except ValueError as error:
+        raise CannotRunError("REDIS_URL is not an address: redis://:password@host:port/0.") from error
+    try:
+        yield redis
+    finally:
+        redis.close()
+
+
+def _place(settings: Settings) -> str:
+    url = make_url(settings.database_url)
+    return f"{url.database!r} at {url.host or 'localhost'}:{url.port or 5432}"
+
+
+def _reason(error: OperationalError) -> str:
+    if getattr(error.orig, "sqlstate", None):
+        return f"gave up: {str(error.orig).splitlines()[0]}"
+    said = str(error.orig).strip().splitlines()
+    return f"cannot be reached: {said[0] if said else 'no answer'}"

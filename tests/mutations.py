@@ -1,0 +1,104 @@
+"""Random damage to a sound payload: any value or key changed into anything that JSON can say."""
+
+from copy import deepcopy
+from datetime import date
+from typing import Any
+
+from hypothesis import strategies as st
+
+from migration_service.samples import generate_accounts
+
+TODAY = date(2026, 3, 1)
+
+_NASTY = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1e308,
+    10**400,
+    "",
+    " ",
+    "\0",
+    "a\0b",
+    "NaN",
+    "null",
+    "0",
+    "-0",
+    "1e3",
+    "1_000",
+    " 1",
+    "9" * 400,
+    "2023-02-29",
+    "2024-02-29",
+    "0000-00-00",
+    "9999-12-31",
+    "2024-01-01T00:00:00Z",
+    "2024-01-01T00:00:00",
+    "2024-01-01T24:00:00",
+    "x" * 5_000,
+    "\u202e",
+    "\U0001f600",
+    "../../etc/passwd",
+    "a/./b",
+    "'; DROP TABLE account; --",
+    "ELECTRICITY",
+    "GAS",
+    "+31612345678",
+    "a@b.example",
+    [],
+    {},
+    [[]],
+    [{}],
+    [None],
+    [[[[[[[[]]]]]]]],
+    {"": ""},
+    {"a": {"b": []}},
+    "true",
+    "False",
+    1.5,
+    12345678901234567890,
+    "١٢٣",
+]
+
+_ANY = st.sampled_from(_NASTY) | st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3),
+    max_leaves=5,
+)
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    """Every (container, key) of a payload."""
+    found: list[tuple[Any, Any]] = []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in items:
+        found += [(value, key), *_places(below)]
+    return found
+
+
+@st.composite
+def damaged_accounts(draw: st.DrawFn, supplier: str = "S") -> Any:
+    """An account of the generator with one to four values replaced, removed, renamed or moved elsewhere."""
+    seed = draw(st.integers(0, 10_000))
+    (account,) = generate_accounts(1, supplier=supplier, seed=seed, today=TODAY)
+    account = deepcopy(account)
+    for _ in range(draw(st.integers(1, 4))):
+        places = _places(account)
+        if not places:
+            break
+        container, key = draw(st.sampled_from(places))
+        match draw(st.sampled_from(["replace", "replace", "remove", "rename", "swap", "double"])):
+            case "replace":
+                container[key] = deepcopy(draw(_ANY))
+            case "remove":
+                del container[key]
+            case "rename" if isinstance(container, dict):
+                container[draw(st.text(max_size=10))] = container.pop(key)
+            case "swap":
+                other, other_key = draw(st.sampled_from(places))
+                container[key] = deepcopy(other[other_key])
+            case "double" if isinstance(container, list):
+                container.append(deepcopy(container[key]))
+    return account
