@@ -20,11 +20,12 @@ class Poisoner(threading.Thread):
         super().__init__(name="poisoner", daemon=True)
         self._scene = scene
         self._over = threading.Event()
+        #: When each victim died (monotonic).
         self.killed: list[float] = []
 
     def run(self) -> None:
-        """Look ten times a second."""
-        while not self._over.wait(0.1):
+        """Look twenty times a second."""
+        while not self._over.wait(0.05):
             try:
                 victim = self._scene.worker_at(POISONED)
             except psycopg.Error:  # PostgreSQL is having its own trouble

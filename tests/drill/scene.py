@@ -41,12 +41,14 @@ WORKING, POISONED = "drill-working", "drill-poisoned"
 # The database can be made to hold a worker in the middle of its transaction, and to say which one it is,
 # without a line for tests in the service.
 _TRIGGER = f"""
+-- The lock of a worker that was killed goes at once, so that the next one meets the account, too.
+ALTER DATABASE migration_service SET client_connection_check_interval = '50ms';
 CREATE FUNCTION drill_pause() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.external_account_number LIKE '{SLOW}%' THEN
     PERFORM set_config('application_name', '{WORKING}', true), pg_sleep(0.3);
   ELSIF NEW.external_account_number LIKE '{POISON}%' THEN
-    PERFORM set_config('application_name', '{POISONED}', true), pg_sleep(20);
+    PERFORM set_config('application_name', '{POISONED}', true), pg_sleep(5);
   END IF;
   RETURN NEW;
 END $$;
