@@ -166,16 +166,20 @@ class Scene:
         )
         return dict(rows)  # type: ignore[arg-type]
 
-    def wait_until_quiet(self, seconds: float = 60) -> None:
-        """Wait until nothing is in progress, no slot is held and no message is left."""
+    def is_idle(self) -> bool:
+        """Whether nothing is in progress and no slot is held."""
+        try:
+            return not (self.in_progress() or self.slots_in_use())
+        except (psycopg.Error, redis.RedisError):
+            return False
 
-        def quiet() -> bool:
-            try:
-                return not (self.in_progress() or self.slots_in_use() or any(self.messages().values()))
-            except (psycopg.Error, redis.RedisError):
-                return False
+    def wait_until_idle(self) -> None:
+        """Wait until nothing is in progress and no slot is held."""
+        wait_until(self.is_idle, "idle", 60)
 
-        wait_until(quiet, "quiet", seconds)
+    def wait_until_quiet(self, seconds: float) -> None:
+        """Wait until the service is idle and no message is left, also none that a dead worker had."""
+        wait_until(lambda: self.is_idle() and not any(self.messages().values()), "quiet", seconds)
 
     def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """The rows of an SQL statement, over a connection of its own: the one before may be dead."""
