@@ -4,11 +4,10 @@ import logging
 
 from celery import shared_task
 
-from migration_service.errors import AccountCreationFailedError
-from migration_service.services.attempts import MAX_TRIES, fail_attempt, redispatch_attempts
+from migration_service.services.attempts import redispatch_attempts
 from migration_service.services.batch_feed import recover_chunks
 from migration_service.services.slot_upkeep import reconcile_slots
-from migration_service.tasks.accounts import ring_bell
+from migration_service.tasks.accounts import give_up_attempt
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
 from migration_service.tasks.dispatch import publish_attempt
@@ -42,9 +41,6 @@ def sweep_attempts() -> None:
         logger.warning("Attempt %s was lost on its way and is published again", attempt_id)
         publish_attempt(app, attempt_id)
     for attempt_id in hopeless:
-        failure = AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: no worker survived it.")
-        with app.resources.Session.begin() as session:
-            fail_attempt(session, attempt_id, failure)
-        ring_bell(app.resources, str(attempt_id))
+        give_up_attempt(app.resources, attempt_id)
     with app.resources.Session.begin() as session:
         reconcile_slots(session, app.resources.slots)
