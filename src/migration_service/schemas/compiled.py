@@ -37,9 +37,12 @@ def compile_schema(schema: Schema) -> Callable[[Any], dict[str, Any] | None]:
 
     def accept(value: Any) -> dict[str, Any] | None:
         try:
-            return {**given, **msgspec.convert(value, accepted, dec_hook=_read)}
+            data: dict[str, Any] = msgspec.convert(value, accepted, dec_hook=_read)
         except (msgspec.ValidationError, ValidationError):
             return None
+        for name, default in given.items():
+            data.setdefault(name, default)
+        return data
 
     return accept
 
