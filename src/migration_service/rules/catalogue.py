@@ -54,9 +54,9 @@ def digest_sources(folder: FilePath) -> str:
     return digest.hexdigest()[:16]
 
 
-#: Changes with every change to the rules, or to the fields. Staging keeps it with the payload, and processing validates again
-#: where it differs. A hash of the source cannot be forgotten as a number to raise can be; the price of a
-#: change that changes nothing is one validation more for each staged account.
+#: Changes with every change to the rules, or to the fields. Staging keeps it with the payload, and processing
+#: validates again where it differs. A hash of the source cannot be forgotten as a number to raise can be; the
+#: price of a change that changes nothing is one validation more for each staged account.
 RULES_VERSION: str = "-".join(
     digest_sources(FilePath(__file__).parents[1] / folder)[:8] for folder in ("schemas", "rules")
 )

@@ -76,9 +76,10 @@ def test_every_module_of_rules_is_in_the_catalogue() -> None:
     assert len(RULES) == defined
 
 
-def test_the_version_is_the_hash_of_the_sources() -> None:
+def test_the_version_is_the_hash_of_the_sources_of_fields_and_rules() -> None:
     [folder] = rules.__path__
-    assert digest_sources(Path(folder)) == RULES_VERSION
+    fields = digest_sources(Path(folder).parent / "schemas")
+    assert f"{fields[:8]}-{digest_sources(Path(folder))[:8]}" == RULES_VERSION
 
 
 def test_the_version_changes_with_a_rule(tmp_path: Path) -> None:
