@@ -1,5 +1,6 @@
 """The Authorization header over HTTP, and every route of the interface tried by those who may not use it."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,11 @@ from werkzeug.routing import Rule
 
 from factories import Customer, make_customer, obtain
 from migration_service.config import Settings
-from migration_service.samples import generate_accounts
 from migration_service.services.api_keys import revoke_api_key
 from migration_service.services.tokens import obtain_tokens
+from migration_service.tasks.accounts import perform_attempt
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
 
 #: Routes that need no token; a new one is to be thought about before it is added here.
 OPEN = {
@@ -27,22 +30,6 @@ OPEN = {
 }
 
 
-def _payload(customer: Customer) -> Any:
-    return next(iter(generate_accounts(1, supplier=customer.import_supplier, seed=1)))
-
-
-#: The body with which a route names an import supplier; routes that are not here name it in their path.
-BODIES = {
-    "account_imports.process": lambda customer: {
-        "external_account_number": "1",
-        "import_supplier_code": customer.import_supplier,
-        "operations_team_name": customer.operations_team,
-    },
-    "account_imports.stage_account": _payload,
-    "account_imports.validate_account": _payload,
-}
-
-
 def _guarded(app: Flask) -> list[tuple[Rule, str]]:
     return [
         (rule, method)
@@ -52,15 +39,28 @@ def _guarded(app: Flask) -> list[tuple[Rule, str]]:
     ]
 
 
-def _open(client: FlaskClient, rule: Rule, method: str, customer: Customer, authorization: str | None) -> Any:
-    values = dict.fromkeys(rule.arguments, "1") | {"import_supplier_code": customer.import_supplier}
+def _open(client: FlaskClient, rule: Rule, method: str, account: tuple[str, str], authorization: Any) -> Any:
+    """Call an operation for an account, with the example of its description for a body."""
+    code, number = account
+    values = {"import_supplier_code": code, "external_account_number": number}
     with client.application.test_request_context():
+        # A route with other arguments: say here how another organisation would try it.
         path = client.application.url_map.bind("").build(
             rule.endpoint, {name: values[name] for name in rule.arguments}, method
         )
     headers = {"Authorization": authorization} if authorization is not None else {}
-    body = BODIES[rule.endpoint](customer) if rule.endpoint in BODIES else {}
-    return client.open(path, method=method, headers=headers, json=body if method != "GET" else None)
+    description = client.get("/v1/openapi.json").json["paths"][_described(rule)][method.lower()]
+    body = None
+    if "requestBody" in description:
+        example = description["requestBody"]["content"]["application/json"]["example"]
+        naming = {"import_supplier", "import_supplier_code"} & set(example)
+        body = example | dict.fromkeys(naming, code) | {"external_account_number": number}
+    return client.open(path, method=method, headers=headers, json=body)
+
+
+def _described(rule: Rule) -> str:
+    """The path of a route in the description."""
+    return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
 
 
 def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
@@ -92,24 +92,29 @@ def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
     assert guarded
     for rule, method in guarded:
         for authorization, code in attempts.items():
-            response = _open(client, rule, method, customer, authorization)
+            response = _open(client, rule, method, (customer.import_supplier, "1"), authorization)
             assert (response.status_code, response.json["code"]) == (401, code), (rule, authorization)
             assert response.headers["WWW-Authenticate"] == "Token"
             assert set(response.json) == {"detail", "code", "errors"}
 
 
-def test_every_route_hides_another_organisations_supplier(
-    app: Flask, client: FlaskClient, customer: Customer, token: str, sessions: sessionmaker[Session]
+def test_every_route_hides_another_organisations_accounts(
+    app: Flask, client: FlaskClient, token: str, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    other = make_customer(sessions)
-    nobody = replace(other, import_supplier="NOBODY")
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    supplier.stage(account)
+    supplier.process(number)
+    assert perform_attempt(worker_resources, supplier.current_attempt(number))
+    hidden = {"import_supplier_not_found", "account_not_found"}
     for rule, method in _guarded(app):
-        assert "import_supplier_code" in rule.arguments or rule.endpoint in BODIES, f"{rule}: say how"
-        theirs = _open(client, rule, method, other, f"Token {token}")
-        none = _open(client, rule, method, nobody, f"Token {token}")
-        assert theirs.status_code == (404 if "import_supplier_code" in rule.arguments else 400), rule
-        assert theirs.json["code"] == "import_supplier_not_found"
-        assert theirs.data.replace(other.import_supplier.encode(), b"NOBODY") == none.data
+        theirs = _open(client, rule, method, (supplier.code, number), f"Token {token}")
+        assert theirs.status_code in (400, 404), rule
+        assert theirs.json["code"] in hidden, rule
+        none = _open(client, rule, method, ("NOBODY", number), f"Token {token}")
+        assert theirs.data.replace(supplier.code.encode(), b"NOBODY") == none.data, rule
+        mine = _open(client, rule, method, (supplier.code, number), f"Token {supplier.token}")
+        assert not isinstance(mine.json, dict) or mine.json.get("code") not in hidden, rule
 
 
 @pytest.mark.parametrize("form", ["{}", "Token {}", "token {}", "Bearer {}", "JWT {}", " Token  {} "])

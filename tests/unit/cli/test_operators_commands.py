@@ -105,6 +105,7 @@ def test_a_supplier_is_made_shown_and_given_another_status(run: Run, customer: C
         "status": "Ongoing",
         "profile": "strict",
         "document_root": "s3://b/f",
+        "customer_emails": "off",
         "created_at": "",
     }
     for word, status in (("paused", "Paused"), ("COMPLETE", "Complete"), ("ongoing", "Ongoing")):
