@@ -1,6 +1,5 @@
 """The Authorization header over HTTP, and every route of the interface tried by those who may not use it."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ from werkzeug.routing import Rule
 
 from factories import Customer, make_customer, obtain
 from migration_service.config import Settings
+from migration_service.samples import generate_accounts
 from migration_service.services.api_keys import revoke_api_key
 from migration_service.services.tokens import obtain_tokens
 from migration_service.tasks.accounts import perform_attempt
@@ -27,6 +27,45 @@ OPEN = {
     "graphql.show_hint",
     "health.live",
     "health.ready",
+    "metrics.metrics",
+}
+
+
+def _payload(customer: Customer) -> Any:
+    return next(iter(generate_accounts(1, supplier=customer.import_supplier, seed=1)))
+
+
+def _added(**fields: Any) -> Any:
+    def body(customer: Customer) -> Any:
+        return {"import_supplier": customer.import_supplier, "external_account_number": "1", **fields}
+
+    return body
+
+
+_DAY = "2026-01-31"
+_PAYMENT = {"transaction_id": "1", "transaction_date": _DAY, "amount": 1, "type": "PAYMENT"}
+_STATEMENT = {
+    "statement_id": "1",
+    "number": "1",
+    "gross_amount": 1,
+    **dict.fromkeys(("issued_date", "bill_period_from_date", "bill_period_to_date"), _DAY),
+}
+
+
+#: The body with which a route names an import supplier; routes that are not here name it in their path
+#: or in the query string.
+BODIES = {
+    "added_data.create_notes": _added(notes=[{"body": "Hello"}]),
+    "added_data.create_transactions": _added(transactions=[_PAYMENT]),
+    "added_data.create_historical_statements": _added(statements=[_STATEMENT]),
+    "added_data.create_payment_instruction": _added(vendor="v", reference="r", type="CARD"),
+    "account_imports.process": lambda customer: {
+        "external_account_number": "1",
+        "import_supplier_code": customer.import_supplier,
+        "operations_team_name": customer.operations_team,
+    },
+    "account_imports.stage_account": _payload,
+    "account_imports.validate_account": _payload,
 }
 
 
@@ -39,28 +78,19 @@ def _guarded(app: Flask) -> list[tuple[Rule, str]]:
     ]
 
 
-def _open(client: FlaskClient, rule: Rule, method: str, account: tuple[str, str], authorization: Any) -> Any:
-    """Call an operation for an account, with the example of its description for a body."""
-    code, number = account
-    values = {"import_supplier_code": code, "external_account_number": number}
+def _open(client: FlaskClient, rule: Rule, method: str, customer: Customer, authorization: str | None) -> Any:
+    values = dict.fromkeys(rule.arguments, "1") | {"import_supplier_code": customer.import_supplier}
     with client.application.test_request_context():
-        # A route with other arguments: say here how another organisation would try it.
         path = client.application.url_map.bind("").build(
             rule.endpoint, {name: values[name] for name in rule.arguments}, method
         )
     headers = {"Authorization": authorization} if authorization is not None else {}
-    description = client.get("/v1/openapi.json").json["paths"][_described(rule)][method.lower()]
-    body = None
-    if "requestBody" in description:
-        example = description["requestBody"]["content"]["application/json"]["example"]
-        naming = {"import_supplier", "import_supplier_code"} & set(example)
-        body = example | dict.fromkeys(naming, code) | {"external_account_number": number}
-    return client.open(path, method=method, headers=headers, json=body)
-
-
-def _described(rule: Rule) -> str:
-    """The path of a route in the description."""
-    return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+    body = BODIES[rule.endpoint](customer) if rule.endpoint in BODIES else {}
+    query = {"import_supplier": customer.import_supplier, "mode": "import", "source": "pending"}
+    query |= {"operations_team_name": customer.operations_team}
+    return client.open(
+        path, method=method, headers=headers, json=body if method != "GET" else None, query_string=query
+    )
 
 
 def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
@@ -92,7 +122,7 @@ def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
     assert guarded
     for rule, method in guarded:
         for authorization, code in attempts.items():
-            response = _open(client, rule, method, (customer.import_supplier, "1"), authorization)
+            response = _open(client, rule, method, customer, authorization)
             assert (response.status_code, response.json["code"]) == (401, code), (rule, authorization)
             assert response.headers["WWW-Authenticate"] == "Token"
             assert set(response.json) == {"detail", "code", "errors"}
@@ -102,19 +132,47 @@ def test_every_route_hides_another_organisations_accounts(
     app: Flask, client: FlaskClient, token: str, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     (account,) = supplier.accounts()
-    number = account["external_account_number"]
-    supplier.stage(account)
-    supplier.process(number)
-    assert perform_attempt(worker_resources, supplier.current_attempt(number))
-    hidden = {"import_supplier_not_found", "account_not_found"}
+    supplier.stage(account | {"external_account_number": "1"})
+    supplier.process("1")
+    assert perform_attempt(worker_resources, supplier.current_attempt("1"))
+    other = Customer(supplier.organisation, 0, supplier.api_key, supplier.code, supplier.team)
+    nobody = replace(other, import_supplier="NOBODY")
     for rule, method in _guarded(app):
-        theirs = _open(client, rule, method, (supplier.code, number), f"Token {token}")
-        assert theirs.status_code in (400, 404), rule
-        assert theirs.json["code"] in hidden, rule
-        none = _open(client, rule, method, ("NOBODY", number), f"Token {token}")
-        assert theirs.data.replace(supplier.code.encode(), b"NOBODY") == none.data, rule
-        mine = _open(client, rule, method, (supplier.code, number), f"Token {supplier.token}")
-        assert not isinstance(mine.json, dict) or mine.json.get("code") not in hidden, rule
+        if "batch_id" in rule.arguments or rule.endpoint == "batches.list_batches":
+            continue  # the next test
+        in_path, in_body = "import_supplier_code" in rule.arguments, rule.endpoint in BODIES
+        assert in_path or in_body or rule.endpoint == "batches.start", f"{rule}: say how"
+        theirs = _open(client, rule, method, other, f"Token {token}")
+        none = _open(client, rule, method, nobody, f"Token {token}")
+        assert theirs.status_code == (404 if "import_supplier_code" in rule.arguments else 400), rule
+        assert theirs.json["code"] == "import_supplier_not_found", (rule, theirs.json)
+        assert theirs.data.replace(other.import_supplier.encode(), b"NOBODY") == none.data
+        mine = _open(client, rule, method, other, f"Token {supplier.token}")
+        assert b"import_supplier_not_found" not in mine.data, rule
+
+
+def test_every_route_hides_another_organisations_batch(
+    app: Flask, client: FlaskClient, token: str, sessions: sessionmaker[Session]
+) -> None:
+    other = make_customer(sessions)
+    theirs = obtain(client, APIKey=other.api_key)["token"]
+    query = {"import_supplier": other.import_supplier, "mode": "validate"}
+    started = client.post(
+        "/v1/data-import/batches/",
+        query_string=query,
+        data=b"{}\n",
+        headers={"Authorization": theirs, "Content-Type": "application/x-ndjson"},
+    )
+    assert started.status_code == 202, started.json
+    batch_id = started.json["batch_id"]
+    for rule, method in _guarded(app):
+        if "batch_id" in rule.arguments:
+            with app.test_request_context():
+                path = app.url_map.bind("").build(rule.endpoint, {"batch_id": batch_id}, method)
+            response = client.open(path, method=method, headers={"Authorization": token})
+            assert (response.status_code, response.json["code"]) == (404, "batch_not_found"), rule
+    mine = client.get("/v1/data-import/batches/", headers={"Authorization": token})
+    assert mine.json == []
 
 
 @pytest.mark.parametrize("form", ["{}", "Token {}", "token {}", "Bearer {}", "JWT {}", " Token  {} "])
@@ -132,7 +190,7 @@ def test_revoking_the_key_ends_a_token_between_two_requests(
     path = f"/v1/data-import/all-account-import-processes/{customer.import_supplier}/"
     headers = {"Authorization": f"Token {token}"}
     refresh_token = obtain(client, APIKey=customer.api_key)["refreshToken"]
-    assert client.get(path, headers=headers).status_code == 200
+    assert client.get(path, headers=headers).json == []
     with sessions.begin() as session:
         revoke_api_key(session, customer.prefix)
     assert client.get(path, headers=headers).status_code == 401
