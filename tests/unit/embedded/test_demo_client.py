@@ -17,7 +17,7 @@ TOKEN: Answer = (200, {"data": {"obtainServiceToken": {"token": "T"}}})
 
 
 class Interface(ThreadingHTTPServer):
-    """Answers requests in turn with `answers`; when there are no more, a token to log in and 200 to the rest."""
+    """Answers requests in turn with `answers`; after those with a token to log in, and 200 to the rest."""
 
     daemon_threads = True
 
@@ -48,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def interface() -> Iterator[Interface]:
     with Interface() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         yield server
         server.shutdown()
