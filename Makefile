@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test check format lock error-docs clean environment environment-dev
+.PHONY: run test check format lock docs clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -48,9 +48,10 @@ lock:
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	    --extra build --extra dev -c requirements.lock setup.cfg -o requirements-dev.lock
 
-# docs/errors.md, from the code.
-error-docs: environment-dev
+# The pages that are written from the code.
+docs: environment-dev
 	$(BIN)/python tools/error_docs.py
+	$(BIN)/python tools/settings_docs.py
 
 clean:
 	rm -rf $(VENV) .make build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -12,6 +12,7 @@ from kombu import Queue
 from migration_service.config import Settings
 from migration_service.log import request_id
 from migration_service.tasks.app import MigrationCelery
+from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.maintenance import SWEEP_ATTEMPTS
 
 #: Seconds between two sweeps.
@@ -25,13 +26,18 @@ def create_celery(settings: Settings) -> MigrationCelery:
     """The Celery application over `settings`, for workers, beat, Flower and publishers."""
     celery = MigrationCelery(settings, broker=settings.redis_url, set_as_current=True)
     celery.conf.update(
-        imports=["migration_service.tasks.accounts", "migration_service.tasks.maintenance"],
+        imports=[
+            "migration_service.tasks.accounts",
+            "migration_service.tasks.emails",
+            "migration_service.tasks.maintenance",
+        ],
         task_queues=[Queue("interactive"), Queue("batch"), Queue("maintenance")],
         task_default_queue="interactive",
         task_create_missing_queues=False,
         task_routes={
             "accounts.*": {"queue": "interactive"},
             "batches.*": {"queue": "batch"},
+            "emails.*": {"queue": "maintenance"},
             "maintenance.*": {"queue": "maintenance"},
         },
         beat_schedule={
@@ -39,7 +45,12 @@ def create_celery(settings: Settings) -> MigrationCelery:
                 "task": SWEEP_ATTEMPTS,
                 "schedule": SWEEP_INTERVAL,
                 "options": {"expires": SWEEP_INTERVAL},
-            }
+            },
+            "customer-emails": {
+                "task": SWEEP_CUSTOMER_EMAILS,
+                "schedule": SWEEP_INTERVAL,
+                "options": {"expires": SWEEP_INTERVAL},
+            },
         },
         **_RELIABILITY,
         broker_transport_options=_transport_options(settings),

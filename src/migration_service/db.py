@@ -3,11 +3,24 @@
 The edge (a view, a task, a command) owns the transaction: `with Session.begin() as session:`.
 """
 
+from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from sqlalchemy import ARRAY, BigInteger, DateTime, Engine, MetaData, Numeric, Text, create_engine
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    DateTime,
+    Engine,
+    MetaData,
+    Numeric,
+    Text,
+    any_,
+    create_engine,
+    literal,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
@@ -46,6 +59,11 @@ class Base(DeclarativeBase):
         dict[str, Any]: JSONB,
         list[Any]: JSONB,
     }
+
+
+def one_of(column: ColumnElement[Any], values: Collection[Any]) -> ColumnElement[bool]:
+    """Whether the column has one of these values. One parameter however many: IN has a limit of 65,535."""
+    return column == any_(literal(list(values), ARRAY(column.type)))
 
 
 def make_engine(database_url: str, *, pool_size: int, max_overflow: int, application_name: str) -> Engine:

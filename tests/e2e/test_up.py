@@ -148,7 +148,7 @@ def takes_connections(home: Path) -> bool:
 
 def answers(url: str) -> bool:
     try:
-        return requests.get(url, timeout=5).ok
+        return requests.get(url, timeout=30).ok
     except requests.ConnectionError:
         return False
 
@@ -198,14 +198,14 @@ def test_flower_wants_its_password(running: RunningService) -> None:
     settings = load_saved_settings(running.home)
     workers = f"{settings['FLOWER_URL']}/workers"
     wait_until(lambda: reachable(workers), "Flower listens")
-    assert requests.get(workers, timeout=5).status_code == 401
+    assert requests.get(workers, timeout=30).status_code == 401
     login = (settings["FLOWER_USER"], settings["FLOWER_PASSWORD"])
-    assert requests.get(workers, auth=login, timeout=5).ok
+    assert requests.get(workers, auth=login, timeout=30).ok
 
 
 def reachable(url: str) -> bool:
     try:
-        requests.get(url, timeout=5)
+        requests.get(url, timeout=30)
     except requests.ConnectionError:
         return False
     return True

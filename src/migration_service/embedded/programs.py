@@ -13,6 +13,7 @@ from migration_service.embedded.home import Home
 from migration_service.embedded.orphans import program_name, stop_orphans
 from migration_service.embedded.ports import LOOPBACK
 from migration_service.embedded.process import Program
+from migration_service.payment_vendors.sandbox import SANDBOX_VARIABLE
 
 #: Who logs in to Flower; the password is made at the first start.
 FLOWER_USER = "operator"
@@ -51,6 +52,16 @@ class Programs:
                 *("--workers", str(self._scale.web_workers), "--threads", str(self._scale.web_threads)),
             ],
             stop_seconds=45,
+            environment=self._sandbox_secret(),
+        )
+
+    def sandbox(self, port: int) -> Program:
+        """The sandbox vendor, which payment instructions can be tried with."""
+        return self._python(
+            "sandbox",
+            ["migration_service.payment_vendors.sandbox", "--port", str(port)],
+            stop_seconds=5,
+            environment=self._sandbox_secret(),
         )
 
     def workers(self) -> list[Program]:
@@ -84,6 +95,9 @@ class Programs:
                 "FLOWER_MAX_TASKS": "10000",
             },
         )
+
+    def _sandbox_secret(self) -> dict[str, str]:
+        return {SANDBOX_VARIABLE: self._home.secret("sandbox_vendor")}
 
     def _worker(self, name: str, queues: str, concurrency: int) -> Program:
         return self._python(

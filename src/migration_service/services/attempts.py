@@ -31,6 +31,7 @@ from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.rules.rule import Profile
 from migration_service.schemas.json import parse_json
 from migration_service.services.creation import CreationJob, create_accounts
+from migration_service.services.customer_emails import record_customer_emails
 from migration_service.services.imports import find_process, require_ongoing, require_pending
 from migration_service.services.validation import validate_account
 from migration_service.slots import LiveAttempt
@@ -135,6 +136,7 @@ def run_attempt(session: Session, attempt_id: UUID) -> bool:
             AccountImportProcess.rules_version,
             AccountImportProcess.profile,
             ImportSupplier.profile.label("supplier_profile"),
+            ImportSupplier.sends_customer_emails,
             Attempt.operations_team_id,
             Attempt.dry_run,
         )
@@ -153,6 +155,8 @@ def run_attempt(session: Session, attempt_id: UUID) -> bool:
         session.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
         raise DryRunSucceededError
     _complete(session, attempt_id, row.id, created[0].service_account_number, created[0].created_at)
+    if row.sends_customer_emails:
+        record_customer_emails(session, [row.id])
     return True
 
 

@@ -1,0 +1,34 @@
+"""Writes docs/settings.md from `config.Settings`; a test compares the two."""
+
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+from migration_service.config import Settings
+
+FILE = Path(__file__).parent.parent / "docs/settings.md"
+
+_HEAD = """# Settings
+
+Written by `make docs` from `config.py`; do not edit it by hand.
+
+A setting comes from its environment variable; else from `settings.json` in the home folder, which
+`migration-service up` writes so that other commands find its servers; else from its default.
+
+"""
+
+
+def render() -> str:
+    """The text of docs/settings.md."""
+    rows = ["| variable | default | what it is for |\n", "| --- | --- | --- |\n"]
+    for setting in fields(Settings):
+        default = "none: must be set" if setting.default is MISSING else f"`{setting.default}`"
+        if setting.name == "home":
+            default = "the user's data folder; for root /var/lib/migration-service"
+        elif setting.default == "":
+            default = "empty"
+        rows.append(f"| `{setting.metadata['env']}` | {default} | {setting.metadata['help']} |\n")
+    return _HEAD + "".join(rows)
+
+
+if __name__ == "__main__":
+    FILE.write_text(render())
