@@ -32,6 +32,8 @@ def compile_schema(schema: Schema) -> Callable[[Any], dict[str, Any] | None]:
     Defaults are filled in at the top only; no schema below has any.
     """
     accepted = _object_type(schema)
+    # msgspec reads a type at its first use, and crashes where a second thread uses it meanwhile: read it now.
+    msgspec.json.Decoder(accepted, dec_hook=_read)
     defaults = {name: it.load_default for name, it in schema.load_fields.items() if not it.required}
     given = {name: value for name, value in defaults.items() if isinstance(value, str | bool | int)}
 
