@@ -119,6 +119,12 @@ def at_once(call: Callable[[], TestResponse], times: int = 2) -> list[TestRespon
     return answers
 
 
+def code_of(answer: TestResponse) -> str:
+    """The code of an answer as a whole."""
+    body: Any = answer.json
+    return str(body["code"])
+
+
 def codes_of(answer: TestResponse) -> list[tuple[str, str]]:
     """The path and code of each error of an answer."""
     errors: Any = answer.json

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from imported_account import ImportedAccount, at_once, codes_of
+from imported_account import ImportedAccount, at_once, code_of, codes_of
 from migration_service.models import SupplierStatus
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -76,7 +76,7 @@ def test_another_one_under_the_same_statement_id_is_an_error_and_none_is_added(
     for statements in ([OTHER, STATEMENT | change], [OTHER, OTHER | change]):
         answer = account.post_statements(*statements)
         assert answer.status_code == 400
-        assert answer.json["code"] == "historical_statement_already_exists"  # type: ignore[index]
+        assert code_of(answer) == "historical_statement_already_exists"
         assert codes_of(answer) == [("statements.1.statement_id", "historical_statement_already_exists")]
     assert len(_added(account)) == 1
 
@@ -125,7 +125,7 @@ def test_an_account_that_is_not_imported_is_an_error(supplier: SupplierClient) -
     supplier.stage(payload)
     answer = ImportedAccount(supplier, payload["external_account_number"]).post_statements(STATEMENT)
     assert answer.status_code == 400
-    assert answer.json["code"] == "account_not_found"  # type: ignore[index]
+    assert code_of(answer) == "account_not_found"
 
 
 @pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])

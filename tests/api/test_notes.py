@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 
-from imported_account import ImportedAccount, at_once, codes_of
+from imported_account import ImportedAccount, at_once, code_of, codes_of
 from migration_service.models import SupplierStatus
 from supplier_client import SupplierClient
 
@@ -162,7 +162,7 @@ def test_an_account_that_is_only_staged_is_not_found(supplier: SupplierClient) -
     supplier.stage(payload)
     answer = ImportedAccount(supplier, payload["external_account_number"]).post_notes({"body": "a"})
     assert answer.status_code == 404
-    assert answer.json["code"] == "account_not_found"  # type: ignore[index]
+    assert code_of(answer) == "account_not_found"
 
 
 def test_an_unknown_account_is_not_found(supplier: SupplierClient) -> None:
