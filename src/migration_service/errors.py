@@ -10,7 +10,6 @@ ServiceError
 │   ├── ImportSupplierCompleteError       nothing new is taken any more
 │   ├── AccountAlreadyImportedError       carries the account's two numbers
 │   ├── AccountMarkedToSkipError          an operator took it out
-│   ├── AccountNotSkippedError            unskip what was not skipped
 │   ├── AccountImportInProgressError      it is being created at this moment
 │   ├── AccountNotStagedError             process before stage
 │   ├── AccountMissingError               data for an account that was not imported
@@ -152,13 +151,6 @@ class AccountMarkedToSkipError(InvalidError):
 
     code = "account_marked_to_skip"
     default_detail = "The account is marked to be skipped."
-
-
-class AccountNotSkippedError(InvalidError):
-    """An account that is not marked to be skipped cannot be unskipped."""
-
-    code = "account_not_skipped"
-    default_detail = "The account is not marked to be skipped."
 
 
 class AccountImportInProgressError(InvalidError):

@@ -31,7 +31,6 @@ REMEDIES = {
     "account_import_in_progress": "Wait for the status endpoint to say something else.",
     "account_marked_to_skip": "Leave the account out, or ask the operator to unskip it.",
     "account_not_found": "Check the supplier and the number; create the account first.",
-    "account_not_skipped": "Nothing: the account is not taken out.",
     "account_not_staged": "Stage the account, then process it.",
     "api_key_not_found": "Check the prefix with `migration-service api-keys list`.",
     "authentication_failed": "Obtain a new token and send the request again.",

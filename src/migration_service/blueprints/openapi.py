@@ -90,7 +90,9 @@ def configure_openapi(app: Flask) -> Api:
         OPENAPI_SWAGGER_UI_PATH="/docs/",
         OPENAPI_SWAGGER_UI_URL="/v1/docs/assets/",
     )
-    api = Api(app)
+    api = Api()
+    api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own errors
+    api.init_app(app)
     api.spec.components.security_scheme(
         "Token",
         {

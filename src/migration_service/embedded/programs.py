@@ -132,6 +132,8 @@ class Programs:
                 "MIGRATION_SERVICE_HOME": str(self._home.path),
                 "PYTHONPATH": paths,
                 "PYTHONUNBUFFERED": "1",
+                # Should native code of a library crash, the log says where.
+                "PYTHONFAULTHANDLER": "1",
                 **environment,
             },
             folder=folder,

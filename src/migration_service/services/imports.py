@@ -20,7 +20,6 @@ from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountImportInProgressError,
     AccountMarkedToSkipError,
-    AccountNotSkippedError,
     AccountNotStagedError,
     ImportSupplierCompleteError,
     ImportSupplierPausedError,
@@ -139,4 +138,3 @@ def _change(
         process = find_process(session, supplier.id, number)
         if process is None or process.state != new:
             require_pending(process)
-            raise AccountNotSkippedError
