@@ -46,7 +46,9 @@ class ImportedAccount:
         staged = supplier.stage(payload)
         assert staged.status_code == 201, staged.text
         assert supplier.process(number).status_code == 202
-        assert perform_attempt(resources, supplier.current_attempt(number))
+        attempt_id = supplier.current_attempt(number)
+        assert perform_attempt(resources, attempt_id)
+        resources.slots.release([str(attempt_id)])
         return cls(supplier, number)
 
     @property

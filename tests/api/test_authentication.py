@@ -1,5 +1,6 @@
 """The Authorization header over HTTP, and every route of the interface tried by those who may not use it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.routing import Rule
 
 from factories import Customer, make_customer, obtain
+from migration_service.blueprints import added_examples
 from migration_service.config import Settings
 from migration_service.samples import generate_accounts
 from migration_service.services.api_keys import revoke_api_key
@@ -31,6 +33,10 @@ def _payload(customer: Customer) -> Any:
     return next(iter(generate_accounts(1, supplier=customer.import_supplier, seed=1)))
 
 
+def _added(example: dict[str, Any]) -> Callable[[Customer], Any]:
+    return lambda customer: {**example, "import_supplier": customer.import_supplier}
+
+
 #: The body with which a route names an import supplier; routes that are not here name it in their path.
 BODIES = {
     "account_imports.process": lambda customer: {
@@ -40,6 +46,10 @@ BODIES = {
     },
     "account_imports.stage_account": _payload,
     "account_imports.validate_account": _payload,
+    "added_data.create_notes": _added(added_examples.NOTES),
+    "added_data.create_transactions": _added(added_examples.TRANSACTIONS),
+    "added_data.create_historical_statements": _added(added_examples.STATEMENTS),
+    "added_data.create_payment_instruction": _added(added_examples.PAYMENT_INSTRUCTION),
 }
 
 
