@@ -26,6 +26,10 @@ COMMANDS = {
         "Single accounts on their way: look at one, take it out, put it back.",
     ),
     "limit": (f"{_HERE}.limit:limit", "How many accounts are processed at once."),
+    "revisions": (
+        f"{_HERE}.revisions:revisions",
+        "Revisions, which bring the database's tables up to date.",
+    ),
 }
 
 

@@ -29,7 +29,7 @@ class Scale:
     """How many processes and threads serve."""
 
     web_workers: int = 2
-    web_threads: int = 128
+    web_threads: int = 320
     interactive_workers: int = 2
     batch_workers: int = 2
 
@@ -93,6 +93,8 @@ class Programs:
                 "FLOWER_DB": str(self._folder("flower") / "history"),
                 "FLOWER_STATE_SAVE_INTERVAL": "30000",
                 "FLOWER_MAX_TASKS": "10000",
+                "FLOWER_PURGE_OFFLINE_WORKERS": "300",
+                "FLOWER_TASKS_COLUMNS": "name,state,args,result,exception,runtime,worker,started",
             },
         )
 
