@@ -6,7 +6,7 @@ import uuid
 from flask import Flask, Response, g, request
 from werkzeug.routing import PathConverter
 
-from migration_service.blueprints import account_imports, batches, graphql, health, progress
+from migration_service.blueprints import account_imports, batches, graphql, health, progress, reconciliation
 from migration_service.blueprints.errors import register_error_handlers
 from migration_service.blueprints.openapi import configure_openapi
 from migration_service.blueprints.resources import Resources, attach_resources
@@ -46,7 +46,7 @@ def create_app(settings: Settings) -> Flask:
     register_error_handlers(app)  # after flask-smorest, which brings handlers of its own
     app.register_blueprint(health.blueprint)
     app.register_blueprint(graphql.blueprint)
-    for module in (account_imports, progress, batches):
+    for module in (account_imports, progress, batches, reconciliation):
         api.register_blueprint(module.blueprint)
     return app
 

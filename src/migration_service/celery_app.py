@@ -12,10 +12,12 @@ from kombu import Queue
 from migration_service.config import Settings
 from migration_service.log import request_id
 from migration_service.tasks.app import MigrationCelery
-from migration_service.tasks.maintenance import SWEEP_ATTEMPTS, SWEEP_BATCHES
+from migration_service.tasks.maintenance import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
 
 #: Seconds between two sweeps.
 SWEEP_INTERVAL = 5.0
+#: Seconds between two removals of what was kept long enough.
+REMOVAL_INTERVAL = 600.0
 #: Publishing connections a web process may open at once; fewer would make requests queue behind
 #: a broker that does not answer.
 _BROKER_POOL = 200
@@ -48,6 +50,11 @@ def create_celery(settings: Settings) -> MigrationCelery:
                 "task": SWEEP_BATCHES,
                 "schedule": SWEEP_INTERVAL,
                 "options": {"expires": SWEEP_INTERVAL},
+            },
+            "removal": {
+                "task": REMOVE_OLD_DATA,
+                "schedule": REMOVAL_INTERVAL,
+                "options": {"expires": REMOVAL_INTERVAL},
             },
         },
         **_RELIABILITY,
