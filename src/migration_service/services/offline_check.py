@@ -62,18 +62,16 @@ class Summary:
         for code, examples in other.examples.items():
             self.examples[code] = (self.examples.get(code, []) + examples)[:EXAMPLES]
 
-    def find(
-        self, line: Line, number: str | None, errors: list[ErrorItem], warnings: list[ErrorItem]
-    ) -> None:
+    def find(self, checked: "_Checked") -> None:
         """Take in what was found in a line."""
         self.lines += 1
-        self.failed += bool(errors)
-        self.errors.update({item.code for item in errors})
-        self.warnings.update({item.code for item in warnings})
-        for item in (*errors, *warnings):
+        self.failed += bool(checked.errors)
+        self.errors.update({item.code for item in checked.errors})
+        self.warnings.update({item.code for item in checked.warnings})
+        for item in (*checked.errors, *checked.warnings):
             examples = self.examples.setdefault(item.code, [])
             if len(examples) < EXAMPLES:
-                examples.append(Example(line.number, number, item.attr, item.detail))
+                examples.append(Example(checked.line_number, checked.number, item.attr, item.detail))
 
 
 @dataclass(slots=True)
