@@ -90,6 +90,22 @@ class Settings:
     database_pool_size: int = _setting(
         "MIGRATION_SERVICE_DATABASE_POOL_SIZE", "Connections that one web process keeps to PostgreSQL.", 10
     )
+    database_pooler: bool = _setting(
+        "MIGRATION_SERVICE_DATABASE_POOLER",
+        "on: DATABASE_URL is a pgbouncer in transaction mode, so nothing may stay with a connection.",
+        False,
+    )
+    broker_url: str = _setting(
+        "MIGRATION_SERVICE_BROKER_URL",
+        "The broker of the queues, where it is not REDIS_URL: any that Celery knows, "
+        "as amqp://user:password@host:5672// or sentinel://host:26379/0.",
+        "",
+    )
+    broker_options: str = _setting(
+        "MIGRATION_SERVICE_BROKER_OPTIONS",
+        'Further options of the broker\'s transport, as a JSON object: {"master_name": "main"} for Sentinel.',
+        "{}",
+    )
     broker_visibility_timeout: int = _setting(
         "MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT",
         "Seconds after which a message that no worker acknowledged is delivered again.",
@@ -105,7 +121,26 @@ class Settings:
         "MIGRATION_SERVICE_EMAIL_FROM", "Sender of the customer e-mails, as Name <address>.", ""
     )
     log_level: str = _setting("MIGRATION_SERVICE_LOG_LEVEL", "DEBUG, INFO, WARNING or ERROR.", "INFO")
-    log_format: str = _setting("MIGRATION_SERVICE_LOG_FORMAT", "json, or text for people.", "json")
+    log_format: str = _setting(
+        "MIGRATION_SERVICE_LOG_FORMAT",
+        "json, or text for people; auto: text on a terminal, json elsewhere.",
+        "auto",
+    )
+    metrics_token: str = _setting(
+        "MIGRATION_SERVICE_METRICS_TOKEN",
+        "The bearer token that /metrics asks for; empty: it answers to this machine only.",
+        "",
+    )
+    heartbeat_file: str = _setting(
+        "MIGRATION_SERVICE_HEARTBEAT_FILE",
+        "A file that workers and beat touch while they work, for health checks; empty: none.",
+        "",
+    )
+    traces_endpoint: str = _setting(
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "Where OpenTelemetry traces are sent, as http://host:4318; empty: nowhere.",
+        "",
+    )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Settings":
@@ -126,6 +161,10 @@ class Settings:
                     "Start one with `migration-service up`, or set the variable."
                 )
         settings = cls(**values)
+        if settings.log_format not in ("json", "text", "auto"):
+            raise SettingsError(
+                f"MIGRATION_SERVICE_LOG_FORMAT must be json, text or auto, not {settings.log_format!r}."
+            )
         if len(settings.secret_key) < 32:
             raise SettingsError("MIGRATION_SERVICE_SECRET_KEY is too short: at least 32 characters.")
         if settings.batch_retention_days < 30:
@@ -160,7 +199,14 @@ def load_saved_settings(home: Path) -> dict[str, str]:
     return saved
 
 
+_SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+
+
 def _convert(env: str, text: str, kind: Any) -> Any:
+    if kind is bool:
+        if text.lower() not in _SWITCH:
+            raise SettingsError(f"{env} must be on or off, not {text!r}.")
+        return _SWITCH[text.lower()]
     try:
         return kind(text)
     except ValueError as error:

@@ -18,15 +18,19 @@ ServiceError
 │   ├── ImportSupplierCompleteError       nothing new is taken any more
 │   ├── AccountAlreadyImportedError       carries the account's two numbers
 │   ├── AccountMarkedToSkipError          an operator took it out
-│   ├── AccountNotSkippedError            unskip what was not skipped
 │   ├── AccountImportInProgressError      it is being created at this moment
 │   ├── AccountNotStagedError             process before stage
 │   ├── AccountMissingError               data for an account that was not imported
+│   ├── TransactionOutsideOpenPeriodError its date is in no open statement period
+│   ├── TransactionIdAlreadyUsedError     by another transaction of the account
+│   ├── TransactionImportError            any of these, as the transactions endpoint tells it
+│   ├── HistoricalStatementAlreadyExistsError  with another content
 │   ├── OperationsTeamNotFoundError
 │   ├── OrganisationNotFoundError         named in a command, and unknown
 │   ├── ApiKeyNotFoundError               named in a command, and unknown
 │   ├── NameTakenError                    there is one of this name already
 │   ├── NameInvalidError                  a name that cannot be used
+│   ├── PaymentVendorInvalidError         an address that no payment vendor can have
 │   ├── PaymentVendorNotFoundError        the payment vendor is not set up here
 │   ├── PaymentInstructionRejectedError   the payment vendor says no to the instruction
 │   ├── PaymentVendorUnreachableError     the vendor cannot be asked, for a lasting reason
@@ -46,7 +50,7 @@ ServiceError
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ class ServiceError(Exception):
         self.errors = list(errors) or [ErrorItem(self.code, self.detail, self.default_attr)]
         super().__init__(self.detail)
 
-    def extra_fields(self) -> dict[str, str | None]:
+    def extra_fields(self) -> dict[str, Any]:
         """Fields that the body of this error has beside detail, code and errors."""
         return {}
 
@@ -198,7 +202,7 @@ class AccountAlreadyImportedError(InvalidError):
         self.external_account_number = external_account_number
         self.service_account_number = service_account_number
 
-    def extra_fields(self) -> dict[str, str | None]:
+    def extra_fields(self) -> dict[str, Any]:
         """The two numbers that section 4.3 adds to the body."""
         return {
             "external_account_number": self.external_account_number,
@@ -211,13 +215,6 @@ class AccountMarkedToSkipError(InvalidError):
 
     code = "account_marked_to_skip"
     default_detail = "The account is marked to be skipped."
-
-
-class AccountNotSkippedError(InvalidError):
-    """An account that is not marked to be skipped cannot be unskipped."""
-
-    code = "account_not_skipped"
-    default_detail = "The account is not marked to be skipped."
 
 
 class AccountImportInProgressError(InvalidError):
@@ -239,6 +236,51 @@ class AccountMissingError(InvalidError):
 
     code = "account_not_found"
     default_detail = "There is no imported account for this supplier and external account number."
+
+
+class TransactionOutsideOpenPeriodError(InvalidError):
+    """A transaction is dated outside its ledger's open statement period, and may not be moved into it."""
+
+    code = "transaction_outside_open_period"
+    default_detail = "The transaction is not within the open statement period."
+
+
+class TransactionIdAlreadyUsedError(InvalidError):
+    """A transaction_id is another transaction's: of another amount or type, or nothing was to be skipped."""
+
+    code = "transaction_id_already_used"
+    default_detail = "The transaction_id is used already by a transaction of the account."
+
+
+class TransactionImportError(InvalidError):
+    """Why no transaction of a request was added (section 4.9), with the code of the error beneath.
+
+    `transaction_data` is the first failing transaction as it was sent; None where none is at fault.
+    """
+
+    def __init__(self, error: InvalidError, transaction_data: Any = None) -> None:
+        self.code = error.code
+        self.transaction_data = transaction_data
+        # The first reason says more than "the request has errors"; in a list its path is part of it.
+        first = error.errors[0]
+        in_a_list = isinstance(error, RequestFailedValidationError) and first.attr
+        self.error_detail = f"{first.attr}: {first.detail}" if in_a_list else first.detail
+        super().__init__(error.detail, errors=error.errors)
+
+    def extra_fields(self) -> dict[str, Any]:
+        """The body that section 4.9 gives to a failure."""
+        return {
+            "status": "TRANSACTION_IMPORT_ERROR",
+            "error_detail": self.error_detail,
+            "transaction_data": self.transaction_data,
+        }
+
+
+class HistoricalStatementAlreadyExistsError(InvalidError):
+    """The account has a statement of the same statement_id with another content (section 4.10)."""
+
+    code = "historical_statement_already_exists"
+    default_detail = "The account has another statement of this statement_id."
 
 
 class OperationsTeamNotFoundError(InvalidError):
@@ -275,6 +317,13 @@ class NameInvalidError(InvalidError):
 
     code = "name_invalid"
     default_detail = "The name cannot be used."
+
+
+class PaymentVendorInvalidError(InvalidError):
+    """An address, or the name of a variable, that a payment vendor cannot be set up with."""
+
+    code = "payment_vendor_invalid"
+    default_detail = "A payment vendor cannot be set up like this."
 
 
 class PaymentVendorNotFoundError(InvalidError):

@@ -11,7 +11,15 @@ import pytest
 from sqlalchemy import delete, select, text, update
 
 from batch_client import BatchClient
-from migration_service.models import Account, AccountImportProcess, Batch, BatchLine, ImportSupplier, Ledger, Statement
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    Batch,
+    BatchLine,
+    ImportSupplier,
+    Ledger,
+    Statement,
+)
 from migration_service.schemas.json import parse_json
 from migration_service.services.imports import skip_account
 from migration_service.services.retention import remove_batch_lines, remove_payloads

@@ -7,9 +7,11 @@ from flask import request
 from werkzeug.exceptions import UnsupportedMediaType
 
 from migration_service.blueprints.auth import caller
+from migration_service.blueprints.examples import ACCOUNT
 from migration_service.blueprints.resources import resources
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.models import BatchMode, BatchSource
+from migration_service.schemas.json import encode_json
 from migration_service.services.batch_upload import BatchOrder
 from migration_service.services.ndjson import FileLimits, Line, read_blocks, read_lines
 
@@ -21,12 +23,16 @@ _MEDIA_TYPES = (
     "application/octet-stream",
 )
 
+_EXAMPLE = encode_json(ACCOUNT).decode() + "\n"
+
 #: For OpenAPI: the body, and the header that makes a retry safe.
 BODY = {
     "required": False,
     "description": "NDJSON: one account payload a line. Plain or gzip, with `Content-Encoding: gzip` or "
     "without; blank lines are left out.",
-    "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in _MEDIA_TYPES},
+    "content": {
+        kind: {"schema": {"type": "string", "format": "binary"}, "example": _EXAMPLE} for kind in _MEDIA_TYPES
+    },
 }
 KEY = {
     "in": "header",

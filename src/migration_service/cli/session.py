@@ -55,6 +55,7 @@ def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
             pool_size=1,
             max_overflow=0,
             application_name="migration-command",
+            pooler=settings.database_pooler,
         )
     except (ArgumentError, ValueError) as error:
         raise CannotRunError(

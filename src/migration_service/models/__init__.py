@@ -14,8 +14,10 @@ from migration_service.models.batch import (
     ChunkState,
     LineStatus,
 )
+from migration_service.models.customer_email import CustomerEmail, EmailState
 from migration_service.models.imports import AccountImportProcess, Attempt, ImportState, Outcome
 from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction, TransactionPeriod
+from migration_service.models.note import Note
 from migration_service.models.operation import (
     ApiKey,
     ImportSupplier,
@@ -24,7 +26,8 @@ from migration_service.models.operation import (
     ServiceLimit,
     SupplierStatus,
 )
-from migration_service.models.statement import Statement
+from migration_service.models.payment import PaymentInstruction, PaymentVendor
+from migration_service.models.statement import Statement, StatementOrigin
 from migration_service.models.supply import (
     Agreement,
     BillingConfigurationPeriod,
@@ -56,6 +59,8 @@ __all__ = [
     "ConfigurationPeriod",
     "CostDetail",
     "Customer",
+    "CustomerEmail",
+    "EmailState",
     "EstimatedAnnualVolume",
     "GridOperatorEffectivePeriod",
     "ImportState",
@@ -66,12 +71,16 @@ __all__ = [
     "Meter",
     "MeterPoint",
     "MonthlyAdvanceChargeTemplate",
+    "Note",
     "OperationsTeam",
     "Organisation",
     "Outcome",
+    "PaymentInstruction",
+    "PaymentVendor",
     "Register",
     "ServiceLimit",
     "Statement",
+    "StatementOrigin",
     "SupplierStatus",
     "SupplyAddress",
     "TaxItem",

@@ -22,7 +22,6 @@ from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountImportInProgressError,
     AccountMarkedToSkipError,
-    AccountNotSkippedError,
     AccountNotStagedError,
     ImportSupplierCompleteError,
     ImportSupplierPausedError,
@@ -214,4 +213,3 @@ def _change(
         process = find_process(session, supplier.id, number)
         if process is None or process.state != new:
             require_pending(process)
-            raise AccountNotSkippedError

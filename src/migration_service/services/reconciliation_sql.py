@@ -32,7 +32,7 @@ LIST_PAGE_OF_BATCH = text("""
 #: [id, staged, created] in texts, so that no amount becomes a float on its way.
 COMPARE = text("""
     WITH page AS MATERIALIZED (
-        SELECT process.id, process.payload, account.id AS account_id, account.created_at
+        SELECT process.id, process.payload, account.id AS account_id
         FROM account_import_process AS process
         JOIN account ON account.account_import_process_id = process.id
         WHERE process.id = ANY (:process_ids)
@@ -69,7 +69,7 @@ COMPARE = text("""
         SELECT id, 'statements', jsonb_array_length(coalesce(payload -> 'statements', '[]')), 0 FROM page
         UNION ALL
         SELECT page.id, 'statements', 0, 1 FROM page JOIN statement
-          ON account_pk = account_id AND statement.created_at = page.created_at
+          ON account_pk = account_id AND origin <> 'ADDED'
         UNION ALL SELECT id, 'transactions', 1, 0 FROM staged_transaction
         UNION ALL SELECT id, 'transactions', 0, 1 FROM created_transaction WHERE period <> 'ADDED'
         UNION ALL SELECT id, 'amount of ' || type, amount, 0 FROM staged_transaction
