@@ -6,7 +6,15 @@ import uuid
 from flask import Flask, Response, g, request
 from werkzeug.routing import PathConverter
 
-from migration_service.blueprints import account_imports, added_data, graphql, health, metrics, progress
+from migration_service.blueprints import (
+    account_imports,
+    added_data,
+    batches,
+    graphql,
+    health,
+    metrics,
+    progress,
+)
 from migration_service.blueprints.errors import register_error_handlers
 from migration_service.blueprints.openapi import configure_openapi
 from migration_service.blueprints.request_log import observe_requests
@@ -49,7 +57,7 @@ def create_app(settings: Settings) -> Flask:
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
-    for module in (account_imports, progress, added_data):
+    for module in (account_imports, progress, added_data, batches):
         api.register_blueprint(module.blueprint)
     return app
 

@@ -16,7 +16,7 @@ from migration_service.tasks.app import KEY_PREFIX, QUEUES, MigrationCelery
 from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.figures import COUNT_ACCOUNTS, COUNT_INTERVAL
 from migration_service.tasks.heartbeat import show_heartbeat
-from migration_service.tasks.maintenance import SWEEP_ATTEMPTS
+from migration_service.tasks.maintenance import SWEEP_ATTEMPTS, SWEEP_BATCHES
 
 #: Seconds between two sweeps.
 SWEEP_INTERVAL = 5.0
@@ -34,6 +34,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
         imports=[
             "migration_service.tasks.accounts",
             "migration_service.tasks.emails",
+            "migration_service.tasks.batches",
             "migration_service.tasks.figures",
             "migration_service.tasks.maintenance",
             "migration_service.tasks.run_log",
@@ -60,6 +61,11 @@ def create_celery(settings: Settings) -> MigrationCelery:
             },
             "customer-emails": {
                 "task": SWEEP_CUSTOMER_EMAILS,
+                "schedule": SWEEP_INTERVAL,
+                "options": {"expires": SWEEP_INTERVAL},
+            },
+            "batches": {
+                "task": SWEEP_BATCHES,
                 "schedule": SWEEP_INTERVAL,
                 "options": {"expires": SWEEP_INTERVAL},
             },

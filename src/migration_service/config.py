@@ -56,6 +56,31 @@ class Settings:
         "The largest request body that is read; a larger one gets 413.",
         8_000_000,
     )
+    max_batch_bytes: int = _setting(
+        "MIGRATION_SERVICE_MAX_BATCH_BYTES",
+        "The largest file of a batch, in bytes after decompression; a larger one gets 413.",
+        64_000_000_000,
+    )
+    batch_slot_reserve: int = _setting(
+        "MIGRATION_SERVICE_BATCH_SLOT_RESERVE",
+        "How many of the places under the concurrency limit batches leave to requests.",
+        50,
+    )
+    batch_chunks_in_flight: int = _setting(
+        "MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT",
+        "Messages that each running batch has in the queue; at least twice the batch worker processes.",
+        8,
+    )
+    batch_retention_days: int = _setting(
+        "MIGRATION_SERVICE_BATCH_RETENTION_DAYS",
+        "Days after its end that the lines and results of a batch are kept; at least 30.",
+        30,
+    )
+    payload_retention_days: int = _setting(
+        "MIGRATION_SERVICE_PAYLOAD_RETENTION_DAYS",
+        "Days that the staged payload of an imported account is kept; 0: for ever.",
+        0,
+    )
     token_lifetime_seconds: int = _setting(
         "MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS", "How long an access token holds.", 3600
     )
@@ -142,6 +167,8 @@ class Settings:
             )
         if len(settings.secret_key) < 32:
             raise SettingsError("MIGRATION_SERVICE_SECRET_KEY is too short: at least 32 characters.")
+        if settings.batch_retention_days < 30:
+            raise SettingsError("MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more.")
         return settings
 
 

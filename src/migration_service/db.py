@@ -3,10 +3,13 @@
 The edge (a view, a task, a command) owns the transaction: `with Session.begin() as session:`.
 """
 
+import os
+import time
 from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
+from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
@@ -97,3 +100,9 @@ def make_engine(
 def make_sessionmaker(engine: Engine) -> sessionmaker[Session]:
     """Sessions whose objects stay readable after the commit (the response is rendered then)."""
     return sessionmaker(engine, expire_on_commit=False)
+
+
+def new_id() -> UUID:
+    """A UUID of version 7: in the order of time, which keeps the index of a million rows compact."""
+    value = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10))
+    return UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 7 << 76 | 2 << 62)

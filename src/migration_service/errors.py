@@ -5,6 +5,14 @@ ServiceError
 │   ├── RequestFailedValidationError      a body or a parameter has the errors listed
 │   │   ├── AccountFailedValidationError  an account payload has the errors listed
 │   │   └── ParseError                    the body is not JSON
+│   ├── BatchFileError                    the file of a batch cannot be read
+│   │   └── BatchFileTooLargeError        it has more than a batch may have (413)
+│   ├── BatchStateError                   a batch cannot be paused, resumed ... in the state it is in
+│   ├── IdempotencyKeyReusedError         the same key came with another request before
+│   ├── LineError                         why a line of a batch failed, where no other error says it
+│   │   ├── LineTooLongError
+│   │   ├── ImportSupplierMismatchError       it names another supplier than the batch
+│   │   └── DuplicateLineError                its account is on an earlier line already
 │   ├── ImportSupplierUnknownError        named in a body: unknown, or another organisation's
 │   ├── ImportSupplierPausedError         nothing new is taken now
 │   ├── ImportSupplierCompleteError       nothing new is taken any more
@@ -32,7 +40,8 @@ ServiceError
 │   └── NotAuthenticatedError             no token
 ├── NotFoundError                     named in a path (404)
 │   ├── ImportSupplierNotFoundError
-│   └── AccountNotFoundError
+│   ├── AccountNotFoundError
+│   └── BatchNotFoundError
 ├── ConcurrencyLimitReachedError      no slot is free (429)
 ├── ThrottledError                    too many failed attempts to obtain a token (429)
 ├── PaymentVendorUnavailableError     the vendor cannot be asked right now (500: retry unchanged)
@@ -103,6 +112,61 @@ class ParseError(RequestFailedValidationError):
 
     code = "parse_error"
     default_detail = "The body is not valid JSON."
+
+
+class BatchFileError(InvalidError):
+    """The file of a batch cannot be read to its end; nothing of it was kept."""
+
+    code = "batch_file_unreadable"
+    default_detail = "The file cannot be read."
+
+
+class BatchFileTooLargeError(BatchFileError):
+    """The file of a batch has more bytes, once decompressed, than a batch may have; nothing was kept."""
+
+    code = "request_too_large"
+    default_detail = "The file is larger than a batch may be. Send it in parts."
+
+
+class BatchStateError(InvalidError):
+    """The batch is not in a state in which this can be done."""
+
+    code = "batch_state_conflict"
+    default_detail = "This cannot be done with the batch as it is."
+
+
+class IdempotencyKeyReusedError(InvalidError):
+    """The Idempotency-Key was used before, for a batch of another file or with other parameters."""
+
+    code = "idempotency_key_reused"
+    default_detail = "This Idempotency-Key was used for another batch. Use a new key for each file."
+
+
+class LineError(InvalidError):
+    """A line of a batch failed for a reason that only batches know."""
+
+
+class LineTooLongError(LineError):
+    """The line is longer than the largest account payload."""
+
+    code = "line_too_long"
+    default_detail = "The line is longer than the largest payload that is read."
+
+
+class ImportSupplierMismatchError(LineError):
+    """The line names another import supplier than the batch."""
+
+    code = "import_supplier_mismatch"
+    default_detail = "The account names another import supplier than the batch."
+    default_attr = "import_supplier"
+
+
+class DuplicateLineError(LineError):
+    """An earlier line of the same file has the same account; that line counts."""
+
+    code = "duplicate_line_in_batch"
+    default_detail = "The account is on an earlier line of the batch already; that line counts."
+    default_attr = "external_account_number"
 
 
 class ImportSupplierUnknownError(InvalidError):
@@ -348,6 +412,13 @@ class AccountNotFoundError(NotFoundError):
 
     code = "account_not_found"
     default_detail = "There is no account for this supplier and external account number."
+
+
+class BatchNotFoundError(NotFoundError):
+    """A path names a batch that does not exist, or is another organisation's."""
+
+    code = "batch_not_found"
+    default_detail = "There is no such batch."
 
 
 class ConcurrencyLimitReachedError(ServiceError):

@@ -11,6 +11,7 @@ from migration_service.errors import ServiceUnavailableError
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier, SupplierStatus
 from migration_service.services import creation
 from migration_service.services.limits import set_concurrency_limit
+from migration_service.services.slot_upkeep import reconcile_slots
 from migration_service.tasks.accounts import perform_attempt, ring_bell
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -234,7 +235,9 @@ def test_beyond_the_limit_the_answer_is_429_with_retry_after(
     first, second = supplier.accounts(2)
     for account in (first, second):
         supplier.stage(account)
+    worker_resources.redis.delete("migration:slots")  # what tests before this one left
     with supplier.Session.begin() as session:
+        reconcile_slots(session, worker_resources.slots)
         set_concurrency_limit(session, worker_resources.slots.in_use() + 1)
     try:
         assert supplier.process(first["external_account_number"]).status_code == 202

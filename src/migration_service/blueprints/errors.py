@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 #: The status of each class of error; the first class of an error's ancestry that is here counts.
 STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
     errors.InvalidError: HTTPStatus.BAD_REQUEST,
+    errors.BatchFileTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.ConcurrencyLimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,

@@ -29,7 +29,7 @@ class Scale:
     """How many processes and threads serve."""
 
     web_workers: int = 2
-    web_threads: int = 128
+    web_threads: int = 320
     interactive_workers: int = 2
     batch_workers: int = 2
 

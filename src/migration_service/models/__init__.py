@@ -1,9 +1,19 @@
-"""The tables. `operation` has what the service is run with, `imports` the work, the others accounts.
+"""The tables: `operation` has what the service is run with, `imports` and `batch` the work, others accounts.
 
 Every model is imported here, so that `Base.metadata` is complete for whoever imports the package.
 """
 
 from migration_service.models.account import Account, Customer, UserDetail
+from migration_service.models.batch import (
+    Batch,
+    BatchChunk,
+    BatchLine,
+    BatchMode,
+    BatchSource,
+    BatchState,
+    ChunkState,
+    LineStatus,
+)
 from migration_service.models.customer_email import CustomerEmail, EmailState
 from migration_service.models.imports import AccountImportProcess, Attempt, ImportState, Outcome
 from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction, TransactionPeriod
@@ -38,7 +48,14 @@ __all__ = [
     "Agreement",
     "ApiKey",
     "Attempt",
+    "Batch",
+    "BatchChunk",
+    "BatchLine",
+    "BatchMode",
+    "BatchSource",
+    "BatchState",
     "BillingConfigurationPeriod",
+    "ChunkState",
     "ConfigurationPeriod",
     "CostDetail",
     "Customer",
@@ -50,6 +67,7 @@ __all__ = [
     "ImportSupplier",
     "Ledger",
     "LineItem",
+    "LineStatus",
     "Meter",
     "MeterPoint",
     "MonthlyAdvanceChargeTemplate",

@@ -38,7 +38,7 @@ from migration_service.slots import LiveAttempt
 
 #: A message is published again for an attempt that nobody works on after this long.
 REDISPATCH_AFTER = "10 seconds"
-#: How many messages an attempt gets before it fails: an account that kills its worker must not loop.
+#: How often an attempt is delivered before it fails: an account that kills its worker must not loop.
 MAX_TRIES = 5
 
 _CURRENT = and_(
@@ -275,6 +275,26 @@ def redispatch_attempts(session: Session, limit: int = 500) -> tuple[list[UUID],
     ).all()
     again = [row.attempt_id for row in rows if row.tries <= MAX_TRIES]
     return again, [row.attempt_id for row in rows if row.tries > MAX_TRIES]
+
+
+def count_redelivery(session: Session, attempt_id: UUID) -> bool:
+    """Count a message that came back because its worker died; true where that was the last try.
+
+    Redelivery is at once, so an account that kills its worker would otherwise kill one after the other
+    until the sweep has counted to the end.
+    """
+    free = (
+        select(AccountImportProcess.id)
+        .where(AccountImportProcess.attempt_id == attempt_id)
+        .with_for_update(skip_locked=True)
+    )
+    tries = session.scalar(
+        update(AccountImportProcess)
+        .where(AccountImportProcess.id.in_(free))
+        .values(dispatched_at=func.now(), tries=AccountImportProcess.tries + 1)
+        .returning(AccountImportProcess.tries)
+    )
+    return tries is not None and tries > MAX_TRIES
 
 
 def list_live_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:

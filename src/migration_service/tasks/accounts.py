@@ -3,13 +3,14 @@
 import logging
 from uuid import UUID
 
-from celery import shared_task
+from celery import Task, shared_task
 from redis import RedisError
-from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.exc import DBAPIError
 
 from migration_service.errors import AccountCreationFailedError, ServiceError
 from migration_service.models import Outcome
-from migration_service.services.attempts import fail_attempt, run_attempt
+from migration_service.services.attempts import MAX_TRIES, count_redelivery, fail_attempt, run_attempt
+from migration_service.services.creation import explain_refusal
 from migration_service.tasks.app import WorkerResources, celery_app
 
 logger = logging.getLogger(__name__)
@@ -24,13 +25,20 @@ def bell(attempt_id: UUID | str) -> str:
     return f"migration:bell:{attempt_id}"
 
 
-@shared_task(name=CREATE_ACCOUNT, soft_time_limit=25, time_limit=30)
-def create_account(attempt_id: str) -> str:
+@shared_task(name=CREATE_ACCOUNT, bind=True, soft_time_limit=25, time_limit=30)
+def create_account(task: "Task[[str], str]", attempt_id: str) -> str:
     """Create the account of an attempt, tell whoever waits, and free its slot.
 
     Nobody fetches the result: it is what Flower and the log show of the task.
     """
     resources = celery_app().resources
+    if (task.request.delivery_info or {}).get("redelivered"):
+        # The worker that had it died of it, maybe: it counts before it is tried again.
+        with resources.Session.begin() as session:
+            hopeless = count_redelivery(session, UUID(attempt_id))
+        if hopeless:
+            give_up_attempt(resources, UUID(attempt_id))
+            return AccountCreationFailedError.code
     outcome = perform_attempt(resources, UUID(attempt_id))
     if outcome is None:
         return "nothing to do"
@@ -49,14 +57,22 @@ def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> str | None:
             return Outcome.SUCCEEDED if run_attempt(session, attempt_id) else None
     except ServiceError as error:
         failure = error
-    except (DataError, IntegrityError) as error:
-        if "uq_account_service_account_number" in str(error.orig):
-            raise  # one chance in a million; the next try draws another number
-        logger.exception("The database refused an account; attempt %s", attempt_id)
-        failure = AccountCreationFailedError("The database refused a value of the account.")
+    except DBAPIError as error:
+        refused = explain_refusal(error)
+        if refused is None:
+            raise
+        failure = refused
     with resources.Session.begin() as session:
         failed = fail_attempt(session, attempt_id, failure)
     return failure.code if failed else None
+
+
+def give_up_attempt(resources: WorkerResources, attempt_id: UUID) -> None:
+    """End an attempt that is out of tries, and tell whoever waits."""
+    failure = AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: no worker survived it.")
+    with resources.Session.begin() as session:
+        fail_attempt(session, attempt_id, failure)
+    ring_bell(resources, str(attempt_id))
 
 
 def ring_bell(resources: WorkerResources, attempt_id: str) -> None:

@@ -1,0 +1,1 @@
+"""How fast the service is, beside what people would otherwise use: `make bench`."""

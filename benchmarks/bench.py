@@ -1,0 +1,139 @@
+"""What every measure needs: the running stack, the prepared requests, and how long to measure."""
+
+import json
+import os
+import statistics
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.seed import stage_copies
+from benchmarks.stack import PROCESSES, Stack, peer_environment, peers_python
+from benchmarks.wrk import Load, run_wrk
+
+STAGE = "/v1/data-import/account-import-process/create-or-update/"
+PROCESS = "/v1/data-import/account-import-process/process/"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much is measured; `quick` gives up precision for time."""
+
+    rounds: int
+    seconds: float
+    #: Accounts of a batch, and those that are there already in the large case.
+    batch: int
+    filled: int
+
+
+FULL = Extent(rounds=5, seconds=6, batch=5_000, filled=1_000_000)
+QUICK = Extent(rounds=2, seconds=2, batch=1_000, filled=100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: a goal, and what was measured."""
+
+    what: str
+    ours: float
+    unit: str
+    goal: str
+    reached: bool
+    #: What it is compared with, in the same unit; None where the goal is a plain number.
+    peer: float | None = None
+    peer_name: str = ""
+    #: Everything else that was seen, for the JSON file.
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Bench:
+    """A run of the benchmarks."""
+
+    stack: Stack
+    extent: Extent
+    token: str
+    texts: Sequence[str]
+    bodies: Path
+    process_body: Path
+    peer_port: int
+    templates: int
+    _next_number: int = 100_000
+
+    @property
+    def url(self) -> str:
+        """The service's address."""
+        return f"http://127.0.0.1:{self.stack.web_port}"
+
+    def take_numbers(self, count: int) -> int:
+        """The first of so many external account numbers that nobody used before."""
+        first = self._next_number
+        self._next_number += count
+        return first
+
+    def stage(self, url: str, *, seconds: float, clients: int) -> Load:
+        """Stage fresh accounts at this endpoint."""
+        first = self.take_numbers(200_000)
+        return run_wrk(
+            url,
+            mode="stage",
+            seconds=seconds,
+            clients=clients,
+            token=self.token,
+            bodies=self.bodies,
+            first=first,
+            count=200_000,
+        )
+
+    def process(self, *, seconds: float, clients: int, expected_rate: float) -> Load:
+        """Create accounts that were staged beforehand, enough of them for this time."""
+        count = int(seconds * expected_rate * 1.5) + 4 * clients
+        first = self.take_numbers(count)
+        stage_copies(self.stack.settings, first, count, self.templates)
+        return run_wrk(
+            self.url + PROCESS,
+            mode="process",
+            seconds=seconds,
+            clients=clients,
+            token=self.token,
+            bodies=self.process_body,
+            first=first,
+            count=count,
+        )
+
+    def peer(self, *arguments: str) -> dict[str, Any]:
+        """What a script of the peers printed (JSON)."""
+        environment = peer_environment() | {
+            "REDIS_URL": self.stack.settings.redis_url,
+            "NORMALIZE__WORKERS": str(PROCESSES),
+            "RUNTIME__DLTHUB_TELEMETRY": "false",
+        }
+        script, *rest = arguments
+        path = Path(__file__).parent / "peers" / script
+        done = subprocess.run(
+            [peers_python(), str(path), *rest],
+            env=environment | {"LC_ALL": os.environ.get("LC_ALL", "C.UTF-8")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{script} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+        result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        return result
+
+
+def alternate(rounds: int, *measures: Callable[[], float]) -> list[list[float]]:
+    """The values of each measure, taken in turn, so that the machine's moods meet all of them."""
+    values: list[list[float]] = [[] for _ in measures]
+    for _ in range(rounds):
+        for place, measure in enumerate(measures):
+            values[place].append(measure())
+    return values
+
+
+def median_ratio(ours: Sequence[float], peers: Sequence[float]) -> float:
+    """The median over the rounds of ours divided by the peer's of the same round."""
+    return statistics.median(one / other for one, other in zip(ours, peers, strict=True))

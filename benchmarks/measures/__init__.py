@@ -1,0 +1,1 @@
+"""One module a question; each function runs its rounds and answers rows of the table."""

@@ -1,0 +1,23 @@
+"""What a process keeps in memory when it is idle again after all that load."""
+
+from benchmarks.bench import Bench, Row
+
+_MEGABYTE = 1 << 20
+
+
+def measure_memory(bench: Bench) -> list[Row]:
+    """The largest web process and the largest worker process, in megabytes."""
+    rows = []
+    for name, program in (("web", "web"), ("worker", "interactive")):
+        sizes = [process.memory_info().rss / _MEGABYTE for process in bench.stack.processes(program)]
+        rows.append(
+            Row(
+                f"memory of an idle {name} process",
+                max(sizes),
+                "MB",
+                "under 120",
+                max(sizes) < 120,
+                more={"ours": sizes},
+            )
+        )
+    return rows

@@ -1,0 +1,46 @@
+"""The payloads that are measured: sample accounts, all distinct, about 8 KB in the mean."""
+
+import json
+from pathlib import Path
+
+from migration_service.samples import generate_accounts
+
+#: The code of the import supplier of every account here.
+SUPPLIER = "BENCH"
+#: The team that accounts are linked to.
+TEAM = "Benchmark team"
+#: Stands for the external account number; the load generator puts a fresh one in.
+NUMBER = "@NUMBER@"
+#: The book also has a few large accounts; without them the mean is 8 KB.
+_LARGEST = 12_000
+
+
+def make_payloads(count: int) -> list[str]:
+    """So many payloads as JSON text on one line, with NUMBER for the external account number."""
+    texts: list[str] = []
+    first = 0
+    while len(texts) < count:
+        for account in generate_accounts(500, supplier=SUPPLIER, first=first):
+            account["external_account_number"] = NUMBER
+            text = json.dumps(account, separators=(",", ":"))
+            if len(text) <= _LARGEST:
+                texts.append(text)
+        first += 500
+    return texts[:count]
+
+
+def write_payloads(path: Path, texts: list[str]) -> Path:
+    """A file with one payload a line, for the load generator."""
+    path.write_text("\n".join(texts) + "\n")
+    return path
+
+
+def write_process_body(path: Path) -> Path:
+    """A file with the body of the process endpoint, for the load generator."""
+    body = {
+        "external_account_number": NUMBER,
+        "import_supplier_code": SUPPLIER,
+        "operations_team_name": TEAM,
+    }
+    path.write_text(json.dumps(body) + "\n")
+    return path

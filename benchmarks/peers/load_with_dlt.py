@@ -1,0 +1,42 @@
+"""Peer c: dlt loads a file of payloads into PostgreSQL: python load_with_dlt.py FILE DATABASE_URL DATASET
+
+dlt turns nested lists into tables of their own by itself. It is given what it can use: CSV files with COPY
+instead of INSERT, and as many processes and threads as the service has.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dlt
+import orjson
+
+
+def main(file: str, database_url: str, dataset: str) -> None:
+    @dlt.resource(name="account", write_disposition="append")
+    def accounts() -> Iterator[list[Any]]:
+        page = []
+        with Path(file).open("rb") as lines:
+            for line in lines:
+                page.append(orjson.loads(line))
+                if len(page) == 500:
+                    yield page
+                    page = []
+        yield page
+
+    pipeline = dlt.pipeline(
+        pipeline_name=f"bench_{dataset}",
+        pipelines_dir=str(Path(file).parent / "dlt"),
+        destination=dlt.destinations.postgres(credentials=database_url),
+        dataset_name=dataset,
+    )
+    started = time.perf_counter()
+    pipeline.run(accounts(), loader_file_format="csv")
+    print(json.dumps({"seconds": time.perf_counter() - started}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,16 @@
+-- The tables of peer a.
+CREATE SCHEMA IF NOT EXISTS peer;
+CREATE TABLE IF NOT EXISTS peer.token (
+    sha256 bytea PRIMARY KEY, organisation_id bigint NOT NULL, revoked_at timestamptz);
+CREATE TABLE IF NOT EXISTS peer.import_supplier (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, organisation_id bigint NOT NULL,
+    code text NOT NULL UNIQUE, status text NOT NULL DEFAULT 'Ongoing');
+CREATE TABLE IF NOT EXISTS peer.staged_account (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    import_supplier_id bigint NOT NULL REFERENCES peer.import_supplier,
+    external_account_number text NOT NULL,
+    state text NOT NULL DEFAULT 'PENDING',
+    payload jsonb NOT NULL,
+    warnings jsonb,
+    staged_at timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (import_supplier_id, external_account_number));

@@ -1,0 +1,223 @@
+"""Filling the database: who asks, staged accounts by the ten thousand, and a million accounts that are there."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from sqlalchemy.orm import Session
+
+from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
+from migration_service.config import Settings
+from migration_service.db import Base, make_engine, make_sessionmaker
+from migration_service.models import Account, ImportSupplier, OperationsTeam, Organisation
+from migration_service.models.part import parent_column, parts_of, table_of
+from migration_service.rules.rule import Profile
+from migration_service.schemas.json import parse_json
+from migration_service.services.imports import stage_account
+from migration_service.services.validation import validate_account
+
+#: External account numbers below this belong to templates, those up to FILLED to the measures.
+TEMPLATES = 10_000
+#: The first external account number and key of accounts that only fill the tables.
+FILLED = 50_000_000
+#: Keys that one account may use in each table.
+_STRIDE = 64
+
+
+def set_up_caller(settings: Settings) -> str:
+    """An organisation with its supplier and a team; returns the token of its requests."""
+    with sessions(settings).begin() as session:
+        organisation = Organisation(name="Benchmark")
+        session.add(organisation)
+        session.flush()
+        session.add(ImportSupplier(organisation_id=organisation.id, code=SUPPLIER, document_root="s3://b/d"))
+        session.add(OperationsTeam(name=TEAM))
+    return "benchmark-token"
+
+
+def set_up_peer(settings: Settings, schema: str, token: str) -> None:
+    """The tables of peer a, and its own token and supplier."""
+    digest = hashlib.sha256(token.encode()).digest()
+    with psycopg.connect(settings.database_url) as connection:
+        connection.execute(schema.encode())
+        connection.execute("INSERT INTO peer.token (sha256, organisation_id) VALUES (%s, 1)", [digest])
+        connection.execute(
+            "INSERT INTO peer.import_supplier (organisation_id, code) VALUES (1, %s)", [SUPPLIER]
+        )
+
+
+def sessions(settings: Settings) -> Any:
+    """A sessionmaker as a worker has it."""
+    engine = make_engine(
+        settings.database_url, pool_size=2, max_overflow=0, application_name="migration-bench"
+    )
+    return make_sessionmaker(engine)
+
+
+def stage_templates(settings: Settings, texts: Sequence[str]) -> int:
+    """Stage these payloads, as number 0 and so on; returns how many."""
+    assert len(texts) <= TEMPLATES
+    with sessions(settings).begin() as session:
+        supplier = session.query(ImportSupplier).filter_by(code=SUPPLIER).one()
+        for number, text in enumerate(texts):
+            _stage(session, supplier, text.replace(NUMBER, f"{number:08d}"))
+    return len(texts)
+
+
+def _stage(session: Session, supplier: ImportSupplier, text: str) -> None:
+    stage_account(session, supplier, validate_account(parse_json(text.encode()), Profile.LENIENT))
+
+
+def stage_copies(settings: Settings, first: int, count: int, templates: int) -> None:
+    """Stage copies of the templates under the numbers from `first` on, in one statement."""
+    with psycopg.connect(settings.database_url) as connection:
+        connection.execute(
+            """
+            INSERT INTO account_import_process
+                   (import_supplier_id, external_account_number, payload, payload_sha256, rules_version,
+                    profile, warnings)
+            SELECT t.import_supplier_id, lpad(n::text, 8, '0'),
+                   t.payload || jsonb_build_object('external_account_number', lpad(n::text, 8, '0')),
+                   t.payload_sha256, t.rules_version, t.profile, t.warnings
+            FROM generate_series(%(first)s::bigint, %(last)s::bigint) n
+            JOIN account_import_process t ON t.external_account_number =
+                 lpad((n %% %(templates)s)::text, 8, '0')
+            """,
+            {"first": first, "last": first + count - 1, "templates": templates},
+        )
+    with psycopg.connect(settings.database_url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE account_import_process")
+
+
+def vacuum(database_url: str) -> None:
+    """Bring statistics and visibility maps up to date, so that no measure pays for it."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        tables = ", ".join(["account_import_process", "attempt", *(table_of(m).name for m in account_tables())])
+        connection.execute(f"VACUUM ANALYZE {tables}")
+
+
+def account_tables() -> list[type[Base]]:
+    """The models that account creation fills, parents first."""
+    return [Account, *_below(Account)]
+
+
+def _below(parent: type[Base]) -> Iterator[type[Base]]:
+    for model in parts_of(parent):
+        yield model
+        yield from _below(model)
+
+
+def empty_tables(settings: Settings, templates: int) -> None:
+    """Take everything out but the templates."""
+    with psycopg.connect(settings.database_url) as connection:
+        connection.execute("TRUNCATE account, attempt CASCADE")
+        connection.execute(
+            "DELETE FROM account_import_process WHERE external_account_number >= %s", [f"{templates:08d}"]
+        )
+    with psycopg.connect(settings.database_url, autocommit=True) as connection:
+        connection.execute("VACUUM FULL account_import_process")
+    vacuum(settings.database_url)
+
+
+def fill_accounts(superuser_url: str, count: int) -> None:
+    """Add `count` imported accounts with all their rows: copies of one that is there.
+
+    The keys of the copies are computed, and no constraint is checked: it is as if they had been made one by
+    one, in a minute instead of an hour.
+    """
+    with psycopg.connect(superuser_url) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("SET synchronous_commit = off")
+        process, account = connection.execute(
+            "SELECT p.id, a.id FROM account_import_process p JOIN account a "
+            "ON a.account_import_process_id = p.id ORDER BY length(p.payload::text) DESC OFFSET 5 LIMIT 1"
+        ).fetchone() or (0, 0)
+        _fill_imports(connection, process, count)
+        firsts = {"account": account}
+        keys = {"account": [account]}
+        for model in account_tables():
+            _fill_table(connection, model, firsts, keys, count)
+    vacuum(superuser_url)
+
+
+def _fill_imports(connection: psycopg.Connection, process: int, count: int) -> None:
+    number = f"lpad(({FILLED} + n)::text, 8, '0')"
+    _copy_rows(
+        connection,
+        "account_import_process",
+        {
+            "id": f"{FILLED} + n",
+            "external_account_number": number,
+            "payload": "NULL",
+            "service_account_number": f"'B-' || {number}",
+        },
+        f"t.id = {process}",
+        count,
+    )
+    _copy_rows(
+        connection,
+        "attempt",
+        {
+            "id": "uuidv7(make_interval(secs => n / 1000.0 - 1e6))",
+            "account_import_process_id": f"{FILLED} + n",
+            "service_account_number": f"'B-' || {number}",
+        },
+        f"t.account_import_process_id = {process}",
+        count,
+    )
+
+
+def _fill_table(
+    connection: psycopg.Connection,
+    model: type[Base],
+    firsts: dict[str, int],
+    keys: dict[str, list[int]],
+    count: int,
+) -> None:
+    table = table_of(model).name
+    changed = {"id": f"{FILLED} + n * {_STRIDE} + t.id - {{first}}"}
+    if model is Account:
+        number = f"lpad(({FILLED} + n)::text, 8, '0')"
+        changed["account_import_process_id"] = f"{FILLED} + n"
+        changed["external_account_number"] = number
+        changed["service_account_number"] = f"'B-' || {number}"
+        where = f"t.id = {keys['account'][0]}"
+    else:
+        parent = parent_column(model)
+        above = next(iter(parent.foreign_keys)).column.table.name
+        if not keys[above]:
+            keys[table] = []
+            return
+        where = f"t.{parent.name} IN ({', '.join(map(str, keys[above]))})"
+        changed[parent.name] = f"{FILLED} + n * {_STRIDE} + t.{parent.name} - {firsts[above]}"
+        for column in table_of(model).columns:
+            if column.info.get("root") and column.name != parent.name:
+                changed[column.name] = f"{FILLED} + n * {_STRIDE}"
+        found = connection.execute(f"SELECT t.id FROM {table} t WHERE {where} ORDER BY 1").fetchall()
+        keys[table] = [row[0] for row in found]
+        if not found:
+            return
+        firsts[table] = keys[table][0]
+    changed["id"] = changed["id"].format(first=firsts[table])
+    _copy_rows(connection, table, changed, where, count)
+
+
+def _copy_rows(
+    connection: psycopg.Connection, table: str, changed: dict[str, str], where: str, count: int
+) -> None:
+    columns = [
+        row[0]
+        for row in connection.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = %s "
+            "AND table_schema = 'public'",
+            [table],
+        )
+    ]
+    values = ", ".join(changed.get(name, f't."{name}"') for name in columns)
+    names = sql.SQL(", ").join(map(sql.Identifier, columns)).as_string(connection)
+    connection.execute(
+        f"INSERT INTO {table} ({names}) OVERRIDING SYSTEM VALUE "
+        f"SELECT {values} FROM generate_series(0, {count - 1}) n, {table} t WHERE {where}"
+    )

@@ -1,0 +1,155 @@
+"""The servers and processes that are measured: the service's own as `migration-service up` starts them.
+
+PostgreSQL writes to disk (fsync on). Everything lives in a temporary folder and ends with us.
+"""
+
+import http.client
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from migration_service import revisions
+from migration_service.config import Settings
+from migration_service.embedded.home import Home
+from migration_service.embedded.ports import LOOPBACK, random_free_port
+from migration_service.embedded.postgres import DATABASE, Postgres
+from migration_service.embedded.process import Child, Program, stop_children, wait_until_ready
+from migration_service.embedded.programs import Programs, Scale
+from migration_service.embedded.valkey import Valkey
+
+#: Processes of each kind, for the service and for its peers alike.
+PROCESSES = 2
+_PEERS = Path(__file__).parent / ".venv" / "bin" / "python"
+
+
+class Stack:
+    """PostgreSQL, Valkey, the service, and the peers on top of the same servers. Use it with `with`."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="migration-service-bench-"))
+        self.folder.chmod(0o711)
+        self.home = Home(self.folder / "home")
+        self.postgres = Postgres(self.home)
+        self.valkey = Valkey(self.home)
+        self.web_port = random_free_port()
+        self._children: dict[str, Child] = {}
+        self._log = (self.folder / "log").open("ab")
+        self._programs = Programs(
+            self.home, Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
+        )
+
+    def __enter__(self) -> "Stack":
+        self._start(self.postgres.program(), self.postgres.is_ready)
+        self.postgres.make_database()
+        self._start(self.valkey.program(), self.valkey.is_ready)
+        revisions.upgrade(self.postgres.url)
+        self.settings = Settings(
+            home=self.home.path,
+            database_url=self.postgres.url,
+            redis_url=self.valkey.url,
+            secret_key=self.home.secret("secret_key"),
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._log.flush()
+            tail = (self.folder / "log").read_text(errors="replace")[-4000:]
+            sys.stderr.write(f"The last lines of the processes' log:\n{tail}\n")
+        stop_children(list(self._children.values()))
+        self._log.close()
+        self.home.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start_service(self) -> None:
+        """Web server, workers and beat."""
+        self.home.write(
+            "settings.json",
+            {
+                "DATABASE_URL": self.settings.database_url,
+                "REDIS_URL": self.settings.redis_url,
+                "MIGRATION_SERVICE_SECRET_KEY": self.settings.secret_key,
+                "MIGRATION_SERVICE_LOG_FORMAT": "json",
+            },
+        )
+        for program in (*self._programs.workers(), self._programs.beat()):
+            self._start(program)
+        self._start(self._programs.web(self.web_port), lambda: answers(self.web_port, "/health/live"))
+
+    def start_peer(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        is_ready: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """A process of the peers' own virtual environment: `python -m ARGUMENTS`."""
+        folder = self.home.folder(f"peers/{name}")
+        self._start(
+            Program(
+                name=name,
+                arguments=[str(_PEERS), *arguments],
+                environment=peer_environment() | environment,
+                folder=folder,
+                stop=((15, 10),),  # type: ignore[arg-type]
+            ),
+            is_ready,
+        )
+
+    def stop(self, *names: str) -> None:
+        """Stop these processes, and wait until they are gone."""
+        stop_children([self._children.pop(name) for name in names])
+
+    def superuser_url(self, database: str = DATABASE) -> str:
+        """The address of a database for what only the server's owner may do."""
+        password = self.home.secret("postgres_password")
+        return f"postgresql://postgres:{password}@{LOOPBACK}:{self.postgres.port}/{database}"
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """The process of this program and all below it."""
+        process = psutil.Process(self._children[name].process.pid)
+        return [process, *process.children(recursive=True)]
+
+    def _start(self, program: Program, is_ready: Callable[[], bool] = lambda: True) -> None:
+        child = Child(program, self._log)
+        self._children[program.name] = child
+        wait_until_ready(child, is_ready)
+
+
+def peers_python() -> str:
+    """The Python of the peers' environment. Exits with a sentence where it was not made."""
+    if not _PEERS.exists():
+        sys.exit("The peers' environment is missing: start this with `make bench`, which makes it.")
+    return str(_PEERS)
+
+
+def peer_environment() -> dict[str, str]:
+    """Where peers find their modules; nothing of our own environment."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "PYTHONPATH": str(Path(__file__).parent / "peers"),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def answers(port: int, path: str) -> bool:
+    """Whether an HTTP server answers 2xx there."""
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=1)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status < 300
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
