@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -152,4 +151,3 @@ def answers(port: int, path: str) -> bool:
         return False
     finally:
         connection.close()
-

@@ -3,13 +3,15 @@
 The edge (a view, a task, a command) owns the transaction: `with Session.begin() as session:`.
 """
 
+import time
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from sqlalchemy import ARRAY, BigInteger, DateTime, Engine, MetaData, Numeric, Text, create_engine
+from sqlalchemy import ARRAY, BigInteger, DateTime, Engine, MetaData, Numeric, Text, create_engine, event
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 
 NAMING_CONVENTION = {
@@ -29,6 +31,9 @@ _SERVER_SETTINGS = {
     "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "60s",
 }
+
+#: Seconds. A connection that rested for longer is asked whether it still lives before it is used.
+_TRUSTED_FOR = 1.0
 
 
 class Base(DeclarativeBase):
@@ -51,12 +56,11 @@ class Base(DeclarativeBase):
 def make_engine(database_url: str, *, pool_size: int, max_overflow: int, application_name: str) -> Engine:
     """An engine for `database_url`; `postgresql://` means psycopg 3. Connects on first use."""
     options = " ".join(f"-c {name}={value}" for name, value in _SERVER_SETTINGS.items())
-    return create_engine(
+    engine = create_engine(
         make_url(database_url).set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=5,
-        pool_pre_ping=True,
         connect_args={
             "options": options,
             "application_name": application_name,
@@ -67,6 +71,31 @@ def make_engine(database_url: str, *, pool_size: int, max_overflow: int, applica
             "tcp_user_timeout": 20_000,
         },
     )
+    _ping_rested_connections(engine)
+    return engine
+
+
+def _ping_rested_connections(engine: Engine) -> None:
+    """What `pool_pre_ping` does, without asking a connection that answered a moment ago.
+
+    A server that comes back was away for longer than a moment, so that one ping for each busy connection
+    is a round trip for each request that never finds anything.
+    """
+
+    @event.listens_for(engine, "checkin")
+    def note_rest(_connection: Any, record: Any) -> None:
+        record.info["rests_since"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def ping_if_rested(connection: Any, record: Any, _proxy: Any) -> None:
+        since = record.info.get("rests_since")
+        if since is None or time.monotonic() - since < _TRUSTED_FOR:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            # Everything that is older than this moment is thrown away, and a new connection made.
+            raise InvalidatePoolError from error
 
 
 def make_sessionmaker(engine: Engine) -> sessionmaker[Session]:

@@ -24,6 +24,7 @@ from migration_service.errors import (
     AccountNotStagedError,
     ImportSupplierCompleteError,
     ImportSupplierPausedError,
+    InvalidError,
 )
 from migration_service.models import AccountImportProcess, ImportState, ImportSupplier, SupplierStatus
 from migration_service.rules.catalogue import RULES_VERSION
@@ -32,9 +33,14 @@ from migration_service.services.validation import ValidatedAccount
 
 def require_ongoing(supplier: ImportSupplier) -> None:
     """Raise ImportSupplierPausedError or ...CompleteError unless `supplier` takes accounts (section 3.1)."""
-    if supplier.status == SupplierStatus.PAUSED:
+    require_ongoing_status(supplier.status)
+
+
+def require_ongoing_status(status: str) -> None:
+    """The same, for the status alone."""
+    if status == SupplierStatus.PAUSED:
         raise ImportSupplierPausedError
-    if supplier.status == SupplierStatus.COMPLETE:
+    if status == SupplierStatus.COMPLETE:
         raise ImportSupplierCompleteError
 
 
@@ -83,6 +89,21 @@ def stage_account(session: Session, supplier: ImportSupplier, account: Validated
     return bool(first)
 
 
+def refusal(
+    state: ImportState, external_account_number: str, service_account_number: str | None
+) -> InvalidError | None:
+    """Why an account in `state` can neither be staged nor created; None where it is PENDING and can."""
+    match state:
+        case ImportState.IMPORTED:
+            return AccountAlreadyImportedError(external_account_number, service_account_number or "")
+        case ImportState.SKIPPED:
+            return AccountMarkedToSkipError()
+        case ImportState.IN_PROGRESS:
+            return AccountImportInProgressError()
+        case ImportState.PENDING:
+            return None
+
+
 def find_process(
     session: Session, import_supplier_id: int, external_account_number: str
 ) -> AccountImportProcess | None:
@@ -101,14 +122,10 @@ def require_pending(process: AccountImportProcess | None) -> AccountImportProces
     """The process where it is PENDING. Raises the error that says why it is not."""
     if process is None:
         raise AccountNotStagedError
-    if process.state == ImportState.IMPORTED:
-        raise AccountAlreadyImportedError(
-            process.external_account_number, process.service_account_number or ""
-        )
-    if process.state == ImportState.SKIPPED:
-        raise AccountMarkedToSkipError
-    if process.state == ImportState.IN_PROGRESS:
-        raise AccountImportInProgressError
+    if error := refusal(
+        ImportState(process.state), process.external_account_number, process.service_account_number
+    ):
+        raise error
     return process
 
 
