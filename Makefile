@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test check format lock docs clean environment environment-dev
+.PHONY: run test drill compose-check check format lock docs clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -25,11 +25,19 @@ run: environment
 test: check
 	$(BIN)/pytest $(ARGS)
 
+# The real service, damaged at random under load, then counted: make drill ARGS="--rounds 20 --seed 7"
+drill: environment-dev
+	PYTHONPATH=tests $(BIN)/python -m drill $(ARGS)
+
 check: environment-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The containers of docker-compose.yml for real: needs a container engine and docker-compose.
+compose-check: environment
+	$(BIN)/python tools/compose_check.py $(ARGS)
 
 format: environment-dev
 	$(BIN)/ruff check --fix .

@@ -1,14 +1,32 @@
 """gunicorn's settings, for `migration-service up` and for containers alike.
 
-Threads, because a process request waits for its worker: 2 x 128 are more than the 250 accounts that may be
-processed at once, so that the next request is answered 429 instead of queueing for a thread, and status and
-stage requests get through meanwhile.
+Threads, because a process request waits for its worker. Each process has more of them than the 250
+accounts that may be processed at once, as the system may hand most connections to one process: so the
+next request is answered 429 instead of queueing for a thread, and status and stage requests get through
+meanwhile. A thread is made when it is needed, and costs little.
 """
 
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from gunicorn.arbiter import Arbiter
+from gunicorn.workers.base import Worker
+from prometheus_client.multiprocess import mark_process_dead
+
+from migration_service.config import Settings
+from migration_service.log import make_handler
+
+_SETTINGS = Settings.from_env()
+
 wsgi_app = "wsgi:app"
-worker_class = "gthread"
+# gunicorn's threaded worker, which cuts off clients that send too slowly.
+worker_class = "migration_service.web_worker.PacedWorker"
 workers = 2
-threads = 128
+threads = 320
+# More connections than threads: those that are kept alive between two requests need none.
+worker_connections = 2000
 # The heartbeat of a web worker process, not a limit for requests: those have a time limit of their own.
 timeout = 60
 # Longer than a process request waits for its outcome.
@@ -16,5 +34,35 @@ graceful_timeout = 40
 keepalive = 5
 # One line a request is logged by the service itself, with the request's id.
 accesslog = None
+# gunicorn's own lines in the same form as all others.
+logconfig_dict = {
+    "handlers": {"console": {"()": make_handler, "log_format": _SETTINGS.log_format}},
+    "root": {"level": _SETTINGS.log_level.upper(), "handlers": ["console"]},
+    "loggers": {"gunicorn.error": {"handlers": [], "propagate": True}},
+}
 # No second way in beside the signals.
 control_socket_disable = True
+
+# Every worker process keeps its metrics in a file of this folder; whichever is asked adds them all up.
+_OWN_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+if _OWN_METRICS_FOLDER:
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="migration-service-metrics-")
+
+
+def on_starting(_server: Arbiter) -> None:
+    """Begin at zero: files of an earlier start, whose process ids may come again, are thrown away."""
+    folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.glob("*.db"):
+        file.unlink()
+
+
+def child_exit(_server: Arbiter, worker: Worker) -> None:
+    """A worker process ended: what it counted stays counted, what it measured at the moment goes."""
+    mark_process_dead(worker.pid)
+
+
+def on_exit(_server: Arbiter) -> None:
+    """Leave nothing behind."""
+    if _OWN_METRICS_FOLDER:
+        shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"], ignore_errors=True)

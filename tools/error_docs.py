@@ -14,6 +14,7 @@ from migration_service import errors  # noqa: E402
 from migration_service.blueprints.error_catalogue import (  # noqa: E402
     CatalogueEntry,
     field_errors,
+    note_errors,
     request_errors,
     rule_errors,
 )
@@ -57,6 +58,8 @@ def render() -> str:
         "\n## Rules across fields\n\nA warning is kept with the staged account and refuses nothing, "
         "unless the supplier's profile is strict or `?profile=strict` is asked for: then it is an error.\n\n",
         "".join(map(_rule, rule_errors())),
+        "## Rules for notes\n\nTaken like the rules above.\n\n",
+        _table(("code", "severity", "meaning", "what to do"), note_errors()),
     ]
     return "".join(parts)
 

@@ -6,9 +6,18 @@ import uuid
 from flask import Flask, Response, g, request
 from werkzeug.routing import PathConverter
 
-from migration_service.blueprints import account_imports, graphql, health, progress
+from migration_service.blueprints import (
+    account_imports,
+    added_data,
+    batches,
+    graphql,
+    health,
+    metrics,
+    progress,
+)
 from migration_service.blueprints.errors import register_error_handlers
 from migration_service.blueprints.openapi import configure_openapi
+from migration_service.blueprints.request_log import observe_requests
 from migration_service.blueprints.resources import Resources, attach_resources
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
@@ -40,13 +49,15 @@ def create_app(settings: Settings) -> Flask:
     app.url_map.merge_slashes = False
     app.url_map.converters["number"] = NumberConverter
     attach_resources(app, _connect(settings))
+    observe_requests(app)
     app.before_request(_take_request_id)
     app.after_request(_give_request_id)
     api = configure_openapi(app)
     register_error_handlers(app)  # after flask-smorest, which brings handlers of its own
     app.register_blueprint(health.blueprint)
+    app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
-    for module in (account_imports, progress):
+    for module in (account_imports, progress, added_data, batches):
         api.register_blueprint(module.blueprint)
     return app
 
@@ -57,6 +68,7 @@ def _connect(settings: Settings) -> Resources:
         pool_size=settings.database_pool_size,
         max_overflow=settings.database_pool_size,
         application_name="migration-web",
+        pooler=settings.database_pooler,
     )
     sessions = make_sessionmaker(engine)
     redis = make_redis(settings.redis_url, max_connections=_MOST_WAITING)

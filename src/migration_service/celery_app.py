@@ -4,15 +4,19 @@ PostgreSQL is the queue of record. A message only says when to look at a row, so
 seconds until the sweep publishes it again, and a doubled one finds nothing to do.
 """
 
+import json
+from pathlib import Path
 from typing import Any
 
-from celery.signals import setup_logging, task_postrun, task_prerun
+from celery.signals import setup_logging
 from kombu import Queue
 
 from migration_service.config import Settings
-from migration_service.log import request_id
-from migration_service.tasks.app import MigrationCelery
-from migration_service.tasks.maintenance import SWEEP_ATTEMPTS
+from migration_service.tasks.app import KEY_PREFIX, QUEUES, MigrationCelery
+from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
+from migration_service.tasks.figures import COUNT_ACCOUNTS, COUNT_INTERVAL
+from migration_service.tasks.heartbeat import show_heartbeat
+from migration_service.tasks.maintenance import SWEEP_ATTEMPTS, SWEEP_BATCHES
 
 #: Seconds between two sweeps.
 SWEEP_INTERVAL = 5.0
@@ -23,15 +27,25 @@ _BROKER_POOL = 200
 
 def create_celery(settings: Settings) -> MigrationCelery:
     """The Celery application over `settings`, for workers, beat, Flower and publishers."""
-    celery = MigrationCelery(settings, broker=settings.redis_url, set_as_current=True)
+    celery = MigrationCelery(settings, broker=settings.broker_url or settings.redis_url, set_as_current=True)
+    if settings.heartbeat_file:
+        show_heartbeat(Path(settings.heartbeat_file))
     celery.conf.update(
-        imports=["migration_service.tasks.accounts", "migration_service.tasks.maintenance"],
-        task_queues=[Queue("interactive"), Queue("batch"), Queue("maintenance")],
+        imports=[
+            "migration_service.tasks.accounts",
+            "migration_service.tasks.emails",
+            "migration_service.tasks.batches",
+            "migration_service.tasks.figures",
+            "migration_service.tasks.maintenance",
+            "migration_service.tasks.run_log",
+        ],
+        task_queues=[Queue(name) for name in QUEUES],
         task_default_queue="interactive",
         task_create_missing_queues=False,
         task_routes={
             "accounts.*": {"queue": "interactive"},
             "batches.*": {"queue": "batch"},
+            "emails.*": {"queue": "maintenance"},
             "maintenance.*": {"queue": "maintenance"},
         },
         beat_schedule={
@@ -39,7 +53,22 @@ def create_celery(settings: Settings) -> MigrationCelery:
                 "task": SWEEP_ATTEMPTS,
                 "schedule": SWEEP_INTERVAL,
                 "options": {"expires": SWEEP_INTERVAL},
-            }
+            },
+            "count-accounts": {
+                "task": COUNT_ACCOUNTS,
+                "schedule": COUNT_INTERVAL,
+                "options": {"expires": COUNT_INTERVAL},
+            },
+            "customer-emails": {
+                "task": SWEEP_CUSTOMER_EMAILS,
+                "schedule": SWEEP_INTERVAL,
+                "options": {"expires": SWEEP_INTERVAL},
+            },
+            "batches": {
+                "task": SWEEP_BATCHES,
+                "schedule": SWEEP_INTERVAL,
+                "options": {"expires": SWEEP_INTERVAL},
+            },
         },
         **_RELIABILITY,
         broker_transport_options=_transport_options(settings),
@@ -79,6 +108,13 @@ _RELIABILITY: dict[str, Any] = {
 
 
 def _transport_options(settings: Settings) -> dict[str, Any]:
+    scheme = (settings.broker_url or settings.redis_url).partition(":")[0]
+    usual = _redis_options(settings) if scheme in ("redis", "rediss", "sentinel") else {}
+    own: dict[str, Any] = json.loads(settings.broker_options)
+    return usual | own
+
+
+def _redis_options(settings: Settings) -> dict[str, Any]:
     return {
         "visibility_timeout": settings.broker_visibility_timeout,
         # Without these a message that nobody acknowledged comes back up to 100 seconds late.
@@ -89,20 +125,10 @@ def _transport_options(settings: Settings) -> dict[str, Any]:
         "socket_keepalive": True,
         "health_check_interval": 5,
         "max_connections": _BROKER_POOL + 50,
-        "global_keyprefix": "migration:",
+        "global_keyprefix": KEY_PREFIX,
     }
 
 
 @setup_logging.connect
 def _set_up_logging(**_kwargs: Any) -> None:
     """Keep Celery from configuring logging: the composition root has done it."""
-
-
-@task_prerun.connect
-def _take_request_id(task: Any, **_kwargs: Any) -> None:
-    request_id.set(getattr(task.request, "request_id", None))
-
-
-@task_postrun.connect
-def _forget_request_id(**_kwargs: Any) -> None:
-    request_id.set(None)

@@ -56,6 +56,31 @@ class Settings:
         "The largest request body that is read; a larger one gets 413.",
         8_000_000,
     )
+    max_batch_bytes: int = _setting(
+        "MIGRATION_SERVICE_MAX_BATCH_BYTES",
+        "The largest file of a batch, in bytes after decompression; a larger one gets 413.",
+        64_000_000_000,
+    )
+    batch_slot_reserve: int = _setting(
+        "MIGRATION_SERVICE_BATCH_SLOT_RESERVE",
+        "How many of the places under the concurrency limit batches leave to requests.",
+        50,
+    )
+    batch_chunks_in_flight: int = _setting(
+        "MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT",
+        "Messages that each running batch has in the queue; at least twice the batch worker processes.",
+        8,
+    )
+    batch_retention_days: int = _setting(
+        "MIGRATION_SERVICE_BATCH_RETENTION_DAYS",
+        "Days after its end that the lines and results of a batch are kept; at least 30.",
+        30,
+    )
+    payload_retention_days: int = _setting(
+        "MIGRATION_SERVICE_PAYLOAD_RETENTION_DAYS",
+        "Days that the staged payload of an imported account is kept; 0: for ever.",
+        0,
+    )
     token_lifetime_seconds: int = _setting(
         "MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS", "How long an access token holds.", 3600
     )
@@ -64,6 +89,22 @@ class Settings:
     )
     database_pool_size: int = _setting(
         "MIGRATION_SERVICE_DATABASE_POOL_SIZE", "Connections that one web process keeps to PostgreSQL.", 10
+    )
+    database_pooler: bool = _setting(
+        "MIGRATION_SERVICE_DATABASE_POOLER",
+        "on: DATABASE_URL is a pgbouncer in transaction mode, so nothing may stay with a connection.",
+        False,
+    )
+    broker_url: str = _setting(
+        "MIGRATION_SERVICE_BROKER_URL",
+        "The broker of the queues, where it is not REDIS_URL: any that Celery knows, "
+        "as amqp://user:password@host:5672// or sentinel://host:26379/0.",
+        "",
+    )
+    broker_options: str = _setting(
+        "MIGRATION_SERVICE_BROKER_OPTIONS",
+        'Further options of the broker\'s transport, as a JSON object: {"master_name": "main"} for Sentinel.',
+        "{}",
     )
     broker_visibility_timeout: int = _setting(
         "MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT",
@@ -80,7 +121,26 @@ class Settings:
         "MIGRATION_SERVICE_EMAIL_FROM", "Sender of the customer e-mails, as Name <address>.", ""
     )
     log_level: str = _setting("MIGRATION_SERVICE_LOG_LEVEL", "DEBUG, INFO, WARNING or ERROR.", "INFO")
-    log_format: str = _setting("MIGRATION_SERVICE_LOG_FORMAT", "json, or text for people.", "json")
+    log_format: str = _setting(
+        "MIGRATION_SERVICE_LOG_FORMAT",
+        "json, or text for people; auto: text on a terminal, json elsewhere.",
+        "auto",
+    )
+    metrics_token: str = _setting(
+        "MIGRATION_SERVICE_METRICS_TOKEN",
+        "The bearer token that /metrics asks for; empty: it answers to this machine only.",
+        "",
+    )
+    heartbeat_file: str = _setting(
+        "MIGRATION_SERVICE_HEARTBEAT_FILE",
+        "A file that workers and beat touch while they work, for health checks; empty: none.",
+        "",
+    )
+    traces_endpoint: str = _setting(
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "Where OpenTelemetry traces are sent, as http://host:4318; empty: nowhere.",
+        "",
+    )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Settings":
@@ -101,8 +161,14 @@ class Settings:
                     "Start one with `migration-service up`, or set the variable."
                 )
         settings = cls(**values)
+        if settings.log_format not in ("json", "text", "auto"):
+            raise SettingsError(
+                f"MIGRATION_SERVICE_LOG_FORMAT must be json, text or auto, not {settings.log_format!r}."
+            )
         if len(settings.secret_key) < 32:
             raise SettingsError("MIGRATION_SERVICE_SECRET_KEY is too short: at least 32 characters.")
+        if settings.batch_retention_days < 30:
+            raise SettingsError("MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more.")
         return settings
 
 
@@ -133,7 +199,14 @@ def load_saved_settings(home: Path) -> dict[str, str]:
     return saved
 
 
+_SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+
+
 def _convert(env: str, text: str, kind: Any) -> Any:
+    if kind is bool:
+        if text.lower() not in _SWITCH:
+            raise SettingsError(f"{env} must be on or off, not {text!r}.")
+        return _SWITCH[text.lower()]
     try:
         return kind(text)
     except ValueError as error:

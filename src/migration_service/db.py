@@ -3,12 +3,28 @@
 The edge (a view, a task, a command) owns the transaction: `with Session.begin() as session:`.
 """
 
+import os
 import time
+from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
+from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, DateTime, Engine, MetaData, Numeric, Text, create_engine, event
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    DateTime,
+    Engine,
+    MetaData,
+    Numeric,
+    Text,
+    any_,
+    create_engine,
+    event,
+    literal,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import InvalidatePoolError
@@ -53,16 +69,28 @@ class Base(DeclarativeBase):
     }
 
 
-def make_engine(database_url: str, *, pool_size: int, max_overflow: int, application_name: str) -> Engine:
-    """An engine for `database_url`; `postgresql://` means psycopg 3. Connects on first use."""
+def one_of(column: ColumnElement[Any], values: Collection[Any]) -> ColumnElement[bool]:
+    """Whether the column has one of these values. One parameter however many: IN has a limit of 65,535."""
+    return column == any_(literal(list(values), ARRAY(column.type)))
+
+
+def make_engine(
+    database_url: str, *, pool_size: int, max_overflow: int, application_name: str, pooler: bool = False
+) -> Engine:
+    """An engine for `database_url`; `postgresql://` means psycopg 3. Connects on first use.
+
+    `pooler`: there is a pgbouncer in transaction mode between, which hands each transaction another
+    connection. Nothing is prepared then, and the settings below are the database role's (docs/scaling.md).
+    """
     options = " ".join(f"-c {name}={value}" for name, value in _SERVER_SETTINGS.items())
+    session: dict[str, Any] = {"prepare_threshold": None} if pooler else {"options": options}
     engine = create_engine(
         make_url(database_url).set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=5,
         connect_args={
-            "options": options,
+            **session,
             "application_name": application_name,
             "connect_timeout": 5,
             "keepalives_idle": 10,
@@ -101,3 +129,9 @@ def _ping_rested_connections(engine: Engine) -> None:
 def make_sessionmaker(engine: Engine) -> sessionmaker[Session]:
     """Sessions whose objects stay readable after the commit (the response is rendered then)."""
     return sessionmaker(engine, expire_on_commit=False)
+
+
+def new_id() -> UUID:
+    """A UUID of version 7: in the order of time, which keeps the index of a million rows compact."""
+    value = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10))
+    return UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 7 << 76 | 2 << 62)

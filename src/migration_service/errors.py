@@ -5,20 +5,32 @@ ServiceError
 │   ├── RequestFailedValidationError      a body or a parameter has the errors listed
 │   │   ├── AccountFailedValidationError  an account payload has the errors listed
 │   │   └── ParseError                    the body is not JSON
+│   ├── BatchFileError                    the file of a batch cannot be read
+│   │   └── BatchFileTooLargeError        it has more than a batch may have (413)
+│   ├── BatchStateError                   a batch cannot be paused, resumed ... in the state it is in
+│   ├── IdempotencyKeyReusedError         the same key came with another request before
+│   ├── LineError                         why a line of a batch failed, where no other error says it
+│   │   ├── LineTooLongError
+│   │   ├── ImportSupplierMismatchError       it names another supplier than the batch
+│   │   └── DuplicateLineError                its account is on an earlier line already
 │   ├── ImportSupplierUnknownError        named in a body: unknown, or another organisation's
 │   ├── ImportSupplierPausedError         nothing new is taken now
 │   ├── ImportSupplierCompleteError       nothing new is taken any more
 │   ├── AccountAlreadyImportedError       carries the account's two numbers
 │   ├── AccountMarkedToSkipError          an operator took it out
-│   ├── AccountNotSkippedError            unskip what was not skipped
 │   ├── AccountImportInProgressError      it is being created at this moment
 │   ├── AccountNotStagedError             process before stage
 │   ├── AccountMissingError               data for an account that was not imported
+│   ├── TransactionOutsideOpenPeriodError its date is in no open statement period
+│   ├── TransactionIdAlreadyUsedError     by another transaction of the account
+│   ├── TransactionImportError            any of these, as the transactions endpoint tells it
+│   ├── HistoricalStatementAlreadyExistsError  with another content
 │   ├── OperationsTeamNotFoundError
 │   ├── OrganisationNotFoundError         named in a command, and unknown
 │   ├── ApiKeyNotFoundError               named in a command, and unknown
 │   ├── NameTakenError                    there is one of this name already
 │   ├── NameInvalidError                  a name that cannot be used
+│   ├── PaymentVendorInvalidError         an address that no payment vendor can have
 │   ├── PaymentVendorNotFoundError        the payment vendor is not set up here
 │   ├── PaymentInstructionRejectedError   the payment vendor says no to the instruction
 │   ├── PaymentVendorUnreachableError     the vendor cannot be asked, for a lasting reason
@@ -28,7 +40,8 @@ ServiceError
 │   └── NotAuthenticatedError             no token
 ├── NotFoundError                     named in a path (404)
 │   ├── ImportSupplierNotFoundError
-│   └── AccountNotFoundError
+│   ├── AccountNotFoundError
+│   └── BatchNotFoundError
 ├── ConcurrencyLimitReachedError      no slot is free (429)
 ├── ThrottledError                    too many failed attempts to obtain a token (429)
 ├── PaymentVendorUnavailableError     the vendor cannot be asked right now (500: retry unchanged)
@@ -37,7 +50,7 @@ ServiceError
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +82,7 @@ class ServiceError(Exception):
         self.errors = list(errors) or [ErrorItem(self.code, self.detail, self.default_attr)]
         super().__init__(self.detail)
 
-    def extra_fields(self) -> dict[str, str | None]:
+    def extra_fields(self) -> dict[str, Any]:
         """Fields that the body of this error has beside detail, code and errors."""
         return {}
 
@@ -99,6 +112,61 @@ class ParseError(RequestFailedValidationError):
 
     code = "parse_error"
     default_detail = "The body is not valid JSON."
+
+
+class BatchFileError(InvalidError):
+    """The file of a batch cannot be read to its end; nothing of it was kept."""
+
+    code = "batch_file_unreadable"
+    default_detail = "The file cannot be read."
+
+
+class BatchFileTooLargeError(BatchFileError):
+    """The file of a batch has more bytes, once decompressed, than a batch may have; nothing was kept."""
+
+    code = "request_too_large"
+    default_detail = "The file is larger than a batch may be. Send it in parts."
+
+
+class BatchStateError(InvalidError):
+    """The batch is not in a state in which this can be done."""
+
+    code = "batch_state_conflict"
+    default_detail = "This cannot be done with the batch as it is."
+
+
+class IdempotencyKeyReusedError(InvalidError):
+    """The Idempotency-Key was used before, for a batch of another file or with other parameters."""
+
+    code = "idempotency_key_reused"
+    default_detail = "This Idempotency-Key was used for another batch. Use a new key for each file."
+
+
+class LineError(InvalidError):
+    """A line of a batch failed for a reason that only batches know."""
+
+
+class LineTooLongError(LineError):
+    """The line is longer than the largest account payload."""
+
+    code = "line_too_long"
+    default_detail = "The line is longer than the largest payload that is read."
+
+
+class ImportSupplierMismatchError(LineError):
+    """The line names another import supplier than the batch."""
+
+    code = "import_supplier_mismatch"
+    default_detail = "The account names another import supplier than the batch."
+    default_attr = "import_supplier"
+
+
+class DuplicateLineError(LineError):
+    """An earlier line of the same file has the same account; that line counts."""
+
+    code = "duplicate_line_in_batch"
+    default_detail = "The account is on an earlier line of the batch already; that line counts."
+    default_attr = "external_account_number"
 
 
 class ImportSupplierUnknownError(InvalidError):
@@ -134,7 +202,7 @@ class AccountAlreadyImportedError(InvalidError):
         self.external_account_number = external_account_number
         self.service_account_number = service_account_number
 
-    def extra_fields(self) -> dict[str, str | None]:
+    def extra_fields(self) -> dict[str, Any]:
         """The two numbers that section 4.3 adds to the body."""
         return {
             "external_account_number": self.external_account_number,
@@ -147,13 +215,6 @@ class AccountMarkedToSkipError(InvalidError):
 
     code = "account_marked_to_skip"
     default_detail = "The account is marked to be skipped."
-
-
-class AccountNotSkippedError(InvalidError):
-    """An account that is not marked to be skipped cannot be unskipped."""
-
-    code = "account_not_skipped"
-    default_detail = "The account is not marked to be skipped."
 
 
 class AccountImportInProgressError(InvalidError):
@@ -175,6 +236,51 @@ class AccountMissingError(InvalidError):
 
     code = "account_not_found"
     default_detail = "There is no imported account for this supplier and external account number."
+
+
+class TransactionOutsideOpenPeriodError(InvalidError):
+    """A transaction is dated outside its ledger's open statement period, and may not be moved into it."""
+
+    code = "transaction_outside_open_period"
+    default_detail = "The transaction is not within the open statement period."
+
+
+class TransactionIdAlreadyUsedError(InvalidError):
+    """A transaction_id is another transaction's: of another amount or type, or nothing was to be skipped."""
+
+    code = "transaction_id_already_used"
+    default_detail = "The transaction_id is used already by a transaction of the account."
+
+
+class TransactionImportError(InvalidError):
+    """Why no transaction of a request was added (section 4.9), with the code of the error beneath.
+
+    `transaction_data` is the first failing transaction as it was sent; None where none is at fault.
+    """
+
+    def __init__(self, error: InvalidError, transaction_data: Any = None) -> None:
+        self.code = error.code
+        self.transaction_data = transaction_data
+        # The first reason says more than "the request has errors"; in a list its path is part of it.
+        first = error.errors[0]
+        in_a_list = isinstance(error, RequestFailedValidationError) and first.attr
+        self.error_detail = f"{first.attr}: {first.detail}" if in_a_list else first.detail
+        super().__init__(error.detail, errors=error.errors)
+
+    def extra_fields(self) -> dict[str, Any]:
+        """The body that section 4.9 gives to a failure."""
+        return {
+            "status": "TRANSACTION_IMPORT_ERROR",
+            "error_detail": self.error_detail,
+            "transaction_data": self.transaction_data,
+        }
+
+
+class HistoricalStatementAlreadyExistsError(InvalidError):
+    """The account has a statement of the same statement_id with another content (section 4.10)."""
+
+    code = "historical_statement_already_exists"
+    default_detail = "The account has another statement of this statement_id."
 
 
 class OperationsTeamNotFoundError(InvalidError):
@@ -211,6 +317,13 @@ class NameInvalidError(InvalidError):
 
     code = "name_invalid"
     default_detail = "The name cannot be used."
+
+
+class PaymentVendorInvalidError(InvalidError):
+    """An address, or the name of a variable, that a payment vendor cannot be set up with."""
+
+    code = "payment_vendor_invalid"
+    default_detail = "A payment vendor cannot be set up like this."
 
 
 class PaymentVendorNotFoundError(InvalidError):
@@ -299,6 +412,13 @@ class AccountNotFoundError(NotFoundError):
 
     code = "account_not_found"
     default_detail = "There is no account for this supplier and external account number."
+
+
+class BatchNotFoundError(NotFoundError):
+    """A path names a batch that does not exist, or is another organisation's."""
+
+    code = "batch_not_found"
+    default_detail = "There is no such batch."
 
 
 class ConcurrencyLimitReachedError(ServiceError):

@@ -16,15 +16,31 @@ request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 class _RequestIdFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = request_id.get()
+        if not hasattr(record, "request_id"):
+            record.request_id = request_id.get()
         return True
 
 
+#: Loggers that tell in several lines, or every few seconds, what the service tells in one.
+_CHATTY = ("celery.worker.strategy", "celery.app.trace", "celery.beat")
+
+
 def configure_logging(level: str, log_format: str) -> None:
-    """Send every log line of this process to standard error, in `log_format` (json or text)."""
+    """Send every log line of this process to standard error, in `log_format` (json, text or auto)."""
+    logging.basicConfig(level=level.upper(), handlers=[make_handler(log_format)], force=True)
+    if level.upper() != "DEBUG":
+        for name in _CHATTY:
+            logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def make_handler(log_format: str) -> logging.Handler:
+    """What writes to standard error in `log_format`.
+
+    auto is text where a person reads it, on a terminal, and json elsewhere.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_RequestIdFilter())
-    if log_format == "json":
+    if log_format == "json" or (log_format == "auto" and not sys.stderr.isatty()):
         handler.setFormatter(
             JsonFormatter(
                 "{levelname}{name}{message}{request_id}",
@@ -35,4 +51,4 @@ def configure_logging(level: str, log_format: str) -> None:
         )
     else:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    return handler

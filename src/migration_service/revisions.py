@@ -2,6 +2,8 @@
 
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from migration_service.db import make_engine
@@ -27,3 +29,18 @@ def upgrade(database_url: str, revision: str = "head") -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
         command.upgrade(alembic_config(connection), revision)
     engine.dispose()
+
+
+def current_revision(connection: Connection) -> str | None:
+    """The revision that the tables are at; None where there are none yet."""
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def newest_revision() -> str:
+    """The revision that this version of the service brings the tables to."""
+    config = Config()
+    config.set_main_option("script_location", "migration_service:alembic")
+    head = ScriptDirectory.from_config(config).get_current_head()
+    if head is None:
+        raise RuntimeError("The service was installed without its revisions.")
+    return head

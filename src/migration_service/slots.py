@@ -140,6 +140,17 @@ class Slots:
         """How many slots are held now."""
         return self._redis.zcard(_KEYS[0])
 
+    def seconds_since_reconcile(self) -> float | None:
+        """How long ago the slots were compared with the database; None where that never happened."""
+        with self._redis.pipeline(transaction=False) as pipeline:
+            pipeline.hget(_KEYS[2], "reconciled_at")
+            pipeline.time()
+            reconciled_at, (seconds, microseconds) = pipeline.execute()
+        if reconciled_at is None:
+            return None
+        now = float(seconds) + float(microseconds) / 1e6
+        return max(0.0, now - float(reconciled_at) / 1000)
+
 
 def _number(limit: int | None) -> int:
     return -1 if limit is None else limit

@@ -24,6 +24,7 @@ OPEN = {
     "graphql.show_hint",
     "health.live",
     "health.ready",
+    "metrics.metrics",
 }
 
 
@@ -31,8 +32,30 @@ def _payload(customer: Customer) -> Any:
     return next(iter(generate_accounts(1, supplier=customer.import_supplier, seed=1)))
 
 
-#: The body with which a route names an import supplier; routes that are not here name it in their path.
+def _added(**fields: Any) -> Any:
+    def body(customer: Customer) -> Any:
+        return {"import_supplier": customer.import_supplier, "external_account_number": "1", **fields}
+
+    return body
+
+
+_DAY = "2026-01-31"
+_PAYMENT = {"transaction_id": "1", "transaction_date": _DAY, "amount": 1, "type": "PAYMENT"}
+_STATEMENT = {
+    "statement_id": "1",
+    "number": "1",
+    "gross_amount": 1,
+    **dict.fromkeys(("issued_date", "bill_period_from_date", "bill_period_to_date"), _DAY),
+}
+
+
+#: The body with which a route names an import supplier; routes that are not here name it in their path
+#: or in the query string.
 BODIES = {
+    "added_data.create_notes": _added(notes=[{"body": "Hello"}]),
+    "added_data.create_transactions": _added(transactions=[_PAYMENT]),
+    "added_data.create_historical_statements": _added(statements=[_STATEMENT]),
+    "added_data.create_payment_instruction": _added(vendor="v", reference="r", type="CARD"),
     "account_imports.process": lambda customer: {
         "external_account_number": "1",
         "import_supplier_code": customer.import_supplier,
@@ -60,7 +83,11 @@ def _open(client: FlaskClient, rule: Rule, method: str, customer: Customer, auth
         )
     headers = {"Authorization": authorization} if authorization is not None else {}
     body = BODIES[rule.endpoint](customer) if rule.endpoint in BODIES else {}
-    return client.open(path, method=method, headers=headers, json=body if method != "GET" else None)
+    query = {"import_supplier": customer.import_supplier, "mode": "import", "source": "pending"}
+    query |= {"operations_team_name": customer.operations_team}
+    return client.open(
+        path, method=method, headers=headers, json=body if method != "GET" else None, query_string=query
+    )
 
 
 def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
@@ -104,12 +131,39 @@ def test_every_route_hides_another_organisations_supplier(
     other = make_customer(sessions)
     nobody = replace(other, import_supplier="NOBODY")
     for rule, method in _guarded(app):
-        assert "import_supplier_code" in rule.arguments or rule.endpoint in BODIES, f"{rule}: say how"
+        if "batch_id" in rule.arguments or rule.endpoint == "batches.list_batches":
+            continue  # the next test
+        in_path, in_body = "import_supplier_code" in rule.arguments, rule.endpoint in BODIES
+        assert in_path or in_body or rule.endpoint == "batches.start", f"{rule}: say how"
         theirs = _open(client, rule, method, other, f"Token {token}")
         none = _open(client, rule, method, nobody, f"Token {token}")
         assert theirs.status_code == (404 if "import_supplier_code" in rule.arguments else 400), rule
-        assert theirs.json["code"] == "import_supplier_not_found"
+        assert theirs.json["code"] == "import_supplier_not_found", (rule, theirs.json)
         assert theirs.data.replace(other.import_supplier.encode(), b"NOBODY") == none.data
+
+
+def test_every_route_hides_another_organisations_batch(
+    app: Flask, client: FlaskClient, token: str, sessions: sessionmaker[Session]
+) -> None:
+    other = make_customer(sessions)
+    theirs = obtain(client, APIKey=other.api_key)["token"]
+    query = {"import_supplier": other.import_supplier, "mode": "validate"}
+    started = client.post(
+        "/v1/data-import/batches/",
+        query_string=query,
+        data=b"{}\n",
+        headers={"Authorization": theirs, "Content-Type": "application/x-ndjson"},
+    )
+    assert started.status_code == 202, started.json
+    batch_id = started.json["batch_id"]
+    for rule, method in _guarded(app):
+        if "batch_id" in rule.arguments:
+            with app.test_request_context():
+                path = app.url_map.bind("").build(rule.endpoint, {"batch_id": batch_id}, method)
+            response = client.open(path, method=method, headers={"Authorization": token})
+            assert (response.status_code, response.json["code"]) == (404, "batch_not_found"), rule
+    mine = client.get("/v1/data-import/batches/", headers={"Authorization": token})
+    assert mine.json == []
 
 
 @pytest.mark.parametrize("form", ["{}", "Token {}", "token {}", "Bearer {}", "JWT {}", " Token  {} "])

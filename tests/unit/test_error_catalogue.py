@@ -6,6 +6,7 @@ from migration_service.blueprints.error_catalogue import (
     FIELD_CODES,
     REMEDIES,
     field_errors,
+    note_errors,
     request_errors,
     rule_errors,
 )
@@ -17,7 +18,7 @@ def test_the_page_of_errors_is_what_the_code_says() -> None:
 
 
 def test_each_code_has_a_meaning_and_says_what_to_do() -> None:
-    for entry in [*request_errors(), *field_errors(), *rule_errors()]:
+    for entry in [*request_errors(), *field_errors(), *rule_errors(), *note_errors()]:
         assert entry.meaning.endswith("."), entry
         assert entry.remedy.endswith("."), entry
 
@@ -33,4 +34,5 @@ def _all_fields(field: type[Coded] = Coded) -> set[type[Coded]]:
 def test_each_code_that_a_field_refuses_with_is_documented() -> None:
     messages = [item for field in _all_fields() for item in field.default_error_messages.items()]
     codes = {getattr(text, "code", key) for key, text in messages}
-    assert codes | {"max_length", "invalid_choice"} == set(FIELD_CODES) - {"unknown_field"}
+    of_schemas = {"max_length", "invalid_choice", "note_body_or_document_path_not_found", "unknown_field"}
+    assert codes | of_schemas == set(FIELD_CODES)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from migration_service import errors
 from migration_service.blueprints.errors import HTTP_CODES, status_of
 from migration_service.rules.catalogue import RULES
+from migration_service.rules.notes import NOTE_RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +31,24 @@ REMEDIES = {
     "account_import_in_progress": "Wait for the status endpoint to say something else.",
     "account_marked_to_skip": "Leave the account out, or ask the operator to unskip it.",
     "account_not_found": "Check the supplier and the number; create the account first.",
-    "account_not_skipped": "Nothing: the account is not taken out.",
     "account_not_staged": "Stage the account, then process it.",
     "api_key_not_found": "Check the prefix with `migration-service api-keys list`.",
     "authentication_failed": "Obtain a new token and send the request again.",
+    "batch_file_unreadable": "Correct the file, and send all of it again.",
+    "batch_not_found": "Check the id of the batch.",
+    "batch_state_conflict": "Look at the batch's state first.",
     "concurrency_limit_reached": "Send the same request again after the seconds of `Retry-After`.",
     "dry_run_succeeded": "Nothing: process without `dry_run` when you want the account.",
+    "duplicate_line_in_batch": "Nothing, if the lines are alike: the first one counts.",
     "error": "Send it again later; tell the operator the `X-Request-ID` if it stays.",
+    "historical_statement_already_exists": "Give it a statement_id of its own; nothing was added.",
     "import_supplier_complete": "Stop: no more accounts are taken from this supplier.",
+    "idempotency_key_reused": "Use a new key for another file.",
+    "import_supplier_mismatch": "Send the line in a batch of its own supplier.",
     "import_supplier_not_found": "Check the code, and that the token is of the organisation that owns it.",
     "import_supplier_paused": "Wait until the operator resumes the supplier.",
     "invalid": "Read the detail.",
+    "line_too_long": "Shorten the payload.",
     "method_not_allowed": "Use a method that the `Allow` header lists.",
     "name_invalid": "Choose another name.",
     "name_taken": "Choose another name, or use what exists.",
@@ -50,6 +58,7 @@ REMEDIES = {
     "organisation_not_found": "Check the name with `migration-service organisations list`.",
     "parse_error": "Send JSON in UTF-8.",
     "payment_instruction_rejected": "Do not send it again unchanged: the vendor does not accept it.",
+    "payment_vendor_invalid": "Correct the address, or the name of the variable, that the detail names.",
     "payment_vendor_not_found": "Ask the operator for the vendor's name.",
     "payment_vendor_unavailable": "Send the same request again later.",
     "payment_vendor_unreachable": "Do not send it again unchanged: the operator must mend the vendor.",
@@ -57,6 +66,9 @@ REMEDIES = {
     "request_too_large": "Send less at once.",
     "service_unavailable": "Send the same request again after the seconds of `Retry-After`.",
     "throttled": "Wait, then obtain a token with the right key.",
+    "transaction_id_already_used": "Give it a transaction_id of its own, or leave it out if it is a repeat.",
+    "transaction_outside_open_period": "Correct the date, or let it be moved: "
+    "`force_add_to_current_statement=true`.",
     "unsupported_media_type": "Send `Content-Type: application/json`, without `Content-Encoding`.",
 }
 
@@ -82,6 +94,7 @@ FIELD_CODES = {
     "invalid_email_address": ("Not the form of an e-mail address.", "Correct it, or leave it out."),
     "invalid_ean": ("An EAN has digits only, at most 18.", "Correct it."),
     "invalid_document_path": ("A path that is not plainly below the document root.", "Send a relative path."),
+    "note_body_or_document_path_not_found": ("A note with neither a body nor document_paths.", "Add one."),
     "unknown_field": ("Under the strict profile: a field that the interface does not have.", "Leave it out."),
 }
 
@@ -106,6 +119,7 @@ def request_errors() -> list[CatalogueEntry]:
 
 
 _HTTP_MEANINGS = {
+    "line_too_long": "Shorten the payload.",
     "method_not_allowed": "The path does not know this method.",
     "request_too_large": "The body is larger than the service reads.",
     "unsupported_media_type": "The body is not of a kind that this operation reads.",
@@ -120,6 +134,11 @@ def field_errors() -> list[CatalogueEntry]:
 def rule_errors() -> list[CatalogueEntry]:
     """The codes of the rules, in their order."""
     return [CatalogueEntry(rule.code, rule.severity, rule.meaning, rule.remedy) for rule in RULES]
+
+
+def note_errors() -> list[CatalogueEntry]:
+    """The codes of the rules for notes."""
+    return [CatalogueEntry(code, "warning", *texts) for code, texts in NOTE_RULES.items()]
 
 
 def _all_subclasses(error: type[errors.ServiceError]) -> list[type[errors.ServiceError]]:

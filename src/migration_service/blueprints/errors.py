@@ -11,12 +11,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
 from migration_service import errors
+from migration_service.schemas.json import encode_json
 
 logger = logging.getLogger(__name__)
 
 #: The status of each class of error; the first class of an error's ancestry that is here counts.
 STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
     errors.InvalidError: HTTPStatus.BAD_REQUEST,
+    errors.BatchFileTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.ConcurrencyLimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
@@ -58,8 +60,9 @@ def register_error_handlers(app: Flask) -> None:
 
 
 def _service_error(error: errors.ServiceError) -> Response:
-    response = jsonify(error_body(error))
-    response.status_code = status = status_of(type(error))
+    status = status_of(type(error))
+    # Not Flask's encoder: a transaction that is sent back keeps its numbers as numbers.
+    response = Response(encode_json(error_body(error)), status, mimetype="application/json")
     if status == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = "Token"
     if status in _RETRY_LATER:

@@ -15,11 +15,13 @@ from flask_smorest import Api, Blueprint
 from migration_service.blueprints.errors import error_body, status_of
 from migration_service.errors import (
     AccountAlreadyImportedError,
+    InvalidError,
     NotAuthenticatedError,
     ServiceError,
     ServiceUnavailableError,
     UnauthenticatedError,
 )
+from migration_service.schemas.base import Fields
 from migration_service.schemas.requests import ErrorBody
 
 View = Callable[..., Any]
@@ -39,9 +41,20 @@ _PAGE_POLICY = (
 
 
 def answers_errors(
-    blueprint: Blueprint, *classes: type[ServiceError], everywhere: bool = True
+    blueprint: Blueprint,
+    *classes: type[ServiceError],
+    everywhere: bool = True,
+    own_body: tuple[type[Fields], Callable[[InvalidError], InvalidError]] | None = None,
 ) -> Callable[[View], View]:
-    """Describe the errors of an operation: for each status its codes, each with an example."""
+    """Describe the errors of an operation: for each status its codes, each with an example.
+
+    `own_body` is for an operation whose 400 has a shape of its own: its schema, and what makes such an error
+    of another.
+    """
+
+    def example(error_class: type[ServiceError]) -> ServiceError:
+        error = _example(error_class)
+        return own_body[1](error) if own_body and isinstance(error, InvalidError) else error
 
     def decorate(view: View) -> View:
         listed = sorted((*classes, *(_EVERYWHERE if everywhere else ())), key=status_of)
@@ -50,9 +63,9 @@ def answers_errors(
             lines = [f"* `{error.code}`: {inspect.getdoc(error)}" for error in members]
             view = blueprint.alt_response(
                 status.value,
-                schema=ErrorBody,
+                schema=own_body[0] if own_body and status == HTTPStatus.BAD_REQUEST else ErrorBody,
                 description=f"{HTTPStatus(status).phrase}\n\n" + "\n".join(lines),
-                examples={error.code: {"value": error_body(_example(error))} for error in members},
+                examples={error.code: {"value": error_body(example(error))} for error in members},
                 success=False,
             )(view)
         return view
@@ -77,7 +90,9 @@ def configure_openapi(app: Flask) -> Api:
         OPENAPI_SWAGGER_UI_PATH="/docs/",
         OPENAPI_SWAGGER_UI_URL="/v1/docs/assets/",
     )
-    api = Api(app)
+    api = Api()
+    api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own errors
+    api.init_app(app)
     api.spec.components.security_scheme(
         "Token",
         {

@@ -61,26 +61,30 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     return {"status": status, "service_account_number": service_account_number}
 
 
-def _list_view(kind: ListKind, summary: str) -> None:
-    endpoint = f"list_{kind}_imports"
-
-    @blueprint.get(f"/{kind}-account-import-processes/<import_supplier_code>/", endpoint=endpoint)
-    @blueprint.response(200, ListedImport(many=True), example=_EXAMPLE)
-    @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
-    @query_arguments(blueprint, ListArguments())
+def _add_list(kind: ListKind, summary: str) -> None:
     def view(arguments: dict[str, Any], import_supplier_code: str) -> Response:
         limit = arguments.get("limit")
-        if limit is not None and not 1 <= limit <= _LARGEST_PAGE:
-            detail = f"A page has 1 to {_LARGEST_PAGE} entries."
-            raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
         if limit is None:
             return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
+        if not 1 <= limit <= _LARGEST_PAGE:
+            detail = f"A page has 1 to {_LARGEST_PAGE} entries."
+            raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
         return _page(kind, import_supplier_code, arguments.get("cursor", ""), limit)
 
     view.__doc__ = f"""{summary}
 
     The whole array, streamed; with `limit` one page of it, and a Link header (rel="next") to the next.
     """
+    decorated: Any = view
+    for decorate in (
+        query_arguments(blueprint, ListArguments()),
+        answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError),
+        blueprint.response(200, ListedImport(many=True), example=_EXAMPLE),
+        blueprint.get(
+            f"/{kind}-account-import-processes/<import_supplier_code>/", endpoint=f"list_{kind}_imports"
+        ),
+    ):
+        decorated = decorate(decorated)
 
 
 def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
@@ -116,6 +120,6 @@ def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> 
     return response
 
 
-_list_view(ListKind.ALL, "Every account import of a supplier")
-_list_view(ListKind.PENDING, "The account imports that are staged and not created")
-_list_view(ListKind.IMPORTED, "The account imports whose account has been created")
+_add_list(ListKind.ALL, "Every account import of a supplier")
+_add_list(ListKind.PENDING, "The account imports that are staged and not created")
+_add_list(ListKind.IMPORTED, "The account imports whose account has been created")

@@ -20,11 +20,16 @@ COMMANDS = {
     "api-keys": (f"{_HERE}.api_keys:api_keys", "API keys, which organisations obtain their tokens with."),
     "suppliers": (f"{_HERE}.suppliers:suppliers", "Import suppliers, which accounts are migrated from."),
     "teams": (f"{_HERE}.teams:teams", "Operations teams, which created accounts are linked to."),
+    "vendors": (f"{_HERE}.vendors:vendors", "Payment vendors, which payment instructions are verified with."),
     "accounts": (
         f"{_HERE}.accounts:accounts",
         "Single accounts on their way: look at one, take it out, put it back.",
     ),
     "limit": (f"{_HERE}.limit:limit", "How many accounts are processed at once."),
+    "revisions": (
+        f"{_HERE}.revisions:revisions",
+        "Revisions, which bring the database's tables up to date.",
+    ),
 }
 
 

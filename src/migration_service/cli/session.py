@@ -44,7 +44,11 @@ def open_session(settings: Settings) -> Iterator[Session]:
     """
     try:
         engine = make_engine(
-            settings.database_url, pool_size=1, max_overflow=0, application_name="migration-command"
+            settings.database_url,
+            pool_size=1,
+            max_overflow=0,
+            application_name="migration-command",
+            pooler=settings.database_pooler,
         )
     except (ArgumentError, ValueError) as error:
         raise CannotRunError(

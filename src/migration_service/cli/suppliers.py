@@ -3,13 +3,16 @@
 import click
 
 from migration_service.cli.output import Record, json_option, show_done, show_list, show_record
-from migration_service.cli.session import open_session, read_settings
+from migration_service.cli.session import CannotRunError, open_session, read_settings
+from migration_service.config import SettingsError
 from migration_service.models import ImportSupplier, SupplierStatus
 from migration_service.rules.rule import Profile
+from migration_service.services.customer_emails import mail_server
 from migration_service.services.import_suppliers import (
     create_import_supplier,
     get_any_import_supplier,
     list_import_suppliers,
+    set_customer_emails,
     set_status,
 )
 
@@ -89,6 +92,27 @@ def change_status(code: str, status: str, as_json: bool) -> None:
     show_done(record, as_json, f"Import supplier {code!r} is {_STATUSES[status]}.")
 
 
+@suppliers.command("set-emails")
+@click.argument("code")
+@click.argument("state", type=click.Choice(["on", "off"]))
+@json_option
+def change_emails(code: str, state: str, as_json: bool) -> None:
+    """Say whether customers of the import supplier CODE get an e-mail when their account is created.
+
+    It needs a mail server: MIGRATION_SERVICE_SMTP_URL and MIGRATION_SERVICE_EMAIL_FROM, here and for the
+    workers.
+    """
+    settings = read_settings()
+    if state == "on":
+        try:
+            mail_server(settings)
+        except SettingsError as error:
+            raise CannotRunError(f"No customer e-mail can be sent: {error}") from error
+    with open_session(settings) as session:
+        set_customer_emails(session, code, on=state == "on")
+    show_done({"code": code, "customer_emails": state}, as_json, f"Customer e-mails of {code!r} are {state}.")
+
+
 def _record(supplier: ImportSupplier, organisation: str) -> Record:
     return {
         "code": supplier.code,
@@ -96,5 +120,6 @@ def _record(supplier: ImportSupplier, organisation: str) -> Record:
         "status": supplier.status,
         "profile": supplier.profile,
         "document_root": supplier.document_root,
+        "customer_emails": "on" if supplier.sends_customer_emails else "off",
         "created_at": supplier.created_at,
     }

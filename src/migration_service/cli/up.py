@@ -59,7 +59,7 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     help="What tokens are signed with; made at the first start otherwise.",
 )
 @click.option("--web-workers", type=_AT_LEAST_ONE, default=2, show_default=True, help="Web server processes.")
-@click.option("--web-threads", type=_AT_LEAST_ONE, default=128, show_default=True, help="Threads of each.")
+@click.option("--web-threads", type=_AT_LEAST_ONE, default=320, show_default=True, help="Threads of each.")
 @click.option(
     "--interactive-workers",
     type=_AT_LEAST_ONE,

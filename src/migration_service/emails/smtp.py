@@ -30,6 +30,10 @@ class EmailDelayedError(EmailError):
     """The message may be taken later: the server is away or busy, or the settings are wrong."""
 
 
+class MailServerAwayError(EmailDelayedError):
+    """The server takes no message at all: it is away or busy, or does not let this service in."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmtpSettings:
     """How to reach the mail server. Neither the password nor the user is in its repr."""
@@ -110,9 +114,9 @@ def _connect(settings: SmtpSettings) -> smtplib.SMTP:
                 server.starttls(context=context)
             except smtplib.SMTPResponseException as error:
                 # What it says is about TLS, not about a message.
-                raise EmailDelayedError("The mail server refuses STARTTLS.") from error
+                raise MailServerAwayError("The mail server refuses STARTTLS.") from error
             except smtplib.SMTPNotSupportedError as error:
-                raise EmailDelayedError("The mail server offers no STARTTLS.") from error
+                raise MailServerAwayError("The mail server offers no STARTTLS.") from error
         if settings.user is not None and settings.password is not None:
             _log_in(server, settings.user, settings.password)
     except BaseException:
@@ -127,7 +131,7 @@ def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
     except smtplib.SMTPServerDisconnected:
         raise
     except smtplib.SMTPException as error:
-        raise EmailDelayedError(
+        raise MailServerAwayError(
             f"The mail server does not let this service log in ({type(error).__name__})."
         ) from None
 
@@ -146,17 +150,18 @@ def _explain(error: smtplib.SMTPException | OSError, recipient: str) -> EmailErr
         case smtplib.SMTPRecipientsRefused():
             code, text = next(iter(error.recipients.values()))
         case smtplib.SMTPConnectError() | smtplib.SMTPHeloError():
-            return EmailDelayedError(f"The mail server takes no messages now ({error.smtp_code}).")
+            return MailServerAwayError(f"The mail server takes no messages now ({error.smtp_code}).")
         case smtplib.SMTPResponseException():
             code, text = error.smtp_code, error.smtp_error
         case ssl.SSLError():
-            return EmailDelayedError(f"No TLS connection to the mail server: {error.reason}.")
+            return MailServerAwayError(f"No TLS connection to the mail server: {error.reason}.")
         case _:
-            return EmailDelayedError(f"The mail server cannot be reached ({type(error).__name__}).")
+            return MailServerAwayError(f"The mail server cannot be reached ({type(error).__name__}).")
     words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     answer = f"The mail server answered {code}: {words.replace(recipient, 'the address')[:200]}"
-    lasting = code >= 500 and code not in _ACCESS_CODES
-    return EmailRefusedError(answer) if lasting else EmailDelayedError(answer)
+    if code in _ACCESS_CODES:
+        return MailServerAwayError(answer)
+    return EmailRefusedError(answer) if code >= 500 else EmailDelayedError(answer)
 
 
 def _wrong(what: str) -> SettingsError:

@@ -12,15 +12,19 @@ from sqlalchemy import select
 
 from migration_service.db import make_engine, make_sessionmaker
 from migration_service.embedded.console import Output
+from migration_service.embedded.demo_additions import VENDOR, add_to_account
 from migration_service.embedded.demo_client import MigrationError, Outcome, SupplierClient, migrate_book
 from migration_service.embedded.demo_report import show_addresses, show_summary
 from migration_service.embedded.home import Home
-from migration_service.models import ImportSupplier, OperationsTeam, Organisation
+from migration_service.models import ImportSupplier, OperationsTeam, Organisation, PaymentVendor
+from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.payment_vendors.sandbox import SANDBOX_VARIABLE
 from migration_service.samples import generate_accounts
 from migration_service.services.api_keys import issue_api_key
 from migration_service.services.import_suppliers import create_import_supplier
 from migration_service.services.operations_teams import create_operations_team
 from migration_service.services.organisations import create_organisation
+from migration_service.services.payment_vendors import create_payment_vendor
 
 ORGANISATION = "Sample Energy"
 SUPPLIER = "SAMPLE_ENERGY"
@@ -59,6 +63,7 @@ class SampleMigration:
             show_addresses(self._output, self._home.path, self._settings, SUPPLIER, state)
 
     def _migrate_missing(self, count: int) -> None:
+        set_up_sandbox_vendor(self._settings["DATABASE_URL"], self._settings["SANDBOX_VENDOR_URL"])
         state = self._find_or_make_supplier()
         done = int(state["migrated"])
         if done < count:
@@ -104,7 +109,9 @@ class SampleMigration:
             self._home.write(_STATE_FILE, finished)
 
     def _client(self, outcome: Outcome) -> SupplierClient:
-        return SupplierClient(self._settings["MIGRATION_SERVICE_WEB_URL"], outcome, self._over)
+        return SupplierClient(
+            self._settings["MIGRATION_SERVICE_WEB_URL"], outcome, self._over, add_to_account
+        )
 
 
 def make_sample_supplier(database_url: str) -> str:
@@ -125,3 +132,15 @@ def make_sample_supplier(database_url: str) -> str:
         api_key = issue_api_key(session, organisation_name=ORGANISATION)
     engine.dispose()
     return api_key
+
+
+def set_up_sandbox_vendor(database_url: str, url: str) -> None:
+    """Make the payment vendor `sandbox`, or set its address: the port may change from start to start."""
+    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
+    with make_sessionmaker(engine).begin() as session:
+        vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == VENDOR))
+        if vendor is None:
+            create_payment_vendor(session, VENDOR, kind=VendorKind.HTTP, url=url, secret_env=SANDBOX_VARIABLE)
+        else:
+            vendor.url = url
+    engine.dispose()

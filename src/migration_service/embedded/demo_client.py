@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -25,6 +25,15 @@ _GIVE_UP_SECONDS = 120.0
 
 class MigrationError(Exception):
     """An account could not be migrated, or no token was given; the message has the interface's reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A request that adds to an account that exists (4.8 to 4.11); `done` is what it is counted as."""
+
+    path: str
+    body: dict[str, Any]
+    done: str
 
 
 @dataclass(slots=True)
@@ -54,10 +63,17 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
     interface asks for, as every request here may be repeated without harm.
     """
 
-    def __init__(self, web_url: str, outcome: Outcome, over: threading.Event) -> None:
+    def __init__(
+        self,
+        web_url: str,
+        outcome: Outcome,
+        over: threading.Event,
+        additions: Callable[[dict[str, Any]], Iterable[Addition]] = lambda _account: (),
+    ) -> None:
         self._web_url = web_url
         self._outcome = outcome
         self._over = over
+        self._additions = additions
         self._session = requests.Session()
         # No proxy of the environment between us and a server on this machine.
         self._session.trust_env = False
@@ -88,7 +104,7 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
             self._outcome.fail(str(error))
 
     def _migrate(self, payload: dict[str, Any], team: str) -> None:
-        """Validate, stage and process one account (sections 4.1 to 4.3). Raises MigrationError."""
+        """Validate, stage and process one account, then add to it (section 4). Raises MigrationError."""
         number = payload["external_account_number"]
         self._step(number, "validate-account/", payload, "validated")
         self._step(number, "account-import-process/create-or-update/", payload, "staged")
@@ -98,6 +114,8 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
             "operations_team_name": team,
         }
         self._step(number, "account-import-process/process/", request, "processed")
+        for addition in self._additions(payload):
+            self._step(number, addition.path, addition.body, addition.done)
         self._outcome.last_account = number
 
     def _step(self, number: str, path: str, body: dict[str, Any], done: str) -> None:

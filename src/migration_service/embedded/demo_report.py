@@ -9,8 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from migration_service.embedded.console import Output
+from migration_service.embedded.demo_additions import ADDITIONS
 from migration_service.embedded.demo_client import Outcome
 
+#: What the sample migration counts of each account.
+STEPS = ("validated", "staged", "processed")
 _FAILURES_SHOWN = 5
 
 
@@ -19,7 +22,7 @@ def show_summary(output: Output, outcome: Outcome, accounts: int, seconds: float
     table = Table(title=f"Sample migration: {accounts} accounts in {seconds:.1f} s", title_justify="left")
     table.add_column("what")
     table.add_column("count", justify="right")
-    for what in ("validated", "staged", "processed", "imported before", "sent again"):
+    for what in (*STEPS, *ADDITIONS, "imported before", "sent again"):
         if outcome.counts[what]:
             table.add_row(what, str(outcome.counts[what]))
     table.add_row("failed", str(len(outcome.failures)))

@@ -13,6 +13,7 @@ from migration_service.embedded.home import Home
 from migration_service.embedded.orphans import program_name, stop_orphans
 from migration_service.embedded.ports import LOOPBACK
 from migration_service.embedded.process import Program
+from migration_service.payment_vendors.sandbox import SANDBOX_VARIABLE
 
 #: Who logs in to Flower; the password is made at the first start.
 FLOWER_USER = "operator"
@@ -28,7 +29,7 @@ class Scale:
     """How many processes and threads serve."""
 
     web_workers: int = 2
-    web_threads: int = 128
+    web_threads: int = 320
     interactive_workers: int = 2
     batch_workers: int = 2
 
@@ -51,6 +52,16 @@ class Programs:
                 *("--workers", str(self._scale.web_workers), "--threads", str(self._scale.web_threads)),
             ],
             stop_seconds=45,
+            environment=self._sandbox_secret(),
+        )
+
+    def sandbox(self, port: int) -> Program:
+        """The sandbox vendor, which payment instructions can be tried with."""
+        return self._python(
+            "sandbox",
+            ["migration_service.payment_vendors.sandbox", "--port", str(port)],
+            stop_seconds=5,
+            environment=self._sandbox_secret(),
         )
 
     def workers(self) -> list[Program]:
@@ -82,8 +93,13 @@ class Programs:
                 "FLOWER_DB": str(self._folder("flower") / "history"),
                 "FLOWER_STATE_SAVE_INTERVAL": "30000",
                 "FLOWER_MAX_TASKS": "10000",
+                "FLOWER_PURGE_OFFLINE_WORKERS": "300",
+                "FLOWER_TASKS_COLUMNS": "name,state,args,result,exception,runtime,worker,started",
             },
         )
+
+    def _sandbox_secret(self) -> dict[str, str]:
+        return {SANDBOX_VARIABLE: self._home.secret("sandbox_vendor")}
 
     def _worker(self, name: str, queues: str, concurrency: int) -> Program:
         return self._python(
@@ -118,6 +134,8 @@ class Programs:
                 "MIGRATION_SERVICE_HOME": str(self._home.path),
                 "PYTHONPATH": paths,
                 "PYTHONUNBUFFERED": "1",
+                # Should native code of a library crash, the log says where.
+                "PYTHONFAULTHANDLER": "1",
                 **environment,
             },
             folder=folder,

@@ -1,6 +1,7 @@
 """`migration-service up`: the whole service on a machine with nothing installed."""
 
 import http.client
+import os
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -71,13 +72,23 @@ def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
         "FLOWER_USER": FLOWER_USER,
         "FLOWER_PASSWORD": home.secret("flower_password"),
     }
-    home.write("settings.json", settings)
     programs = Programs(home, options.scale)
+    if options.sample:
+        port = home.port("sandbox")
+        settings["SANDBOX_VENDOR_URL"] = f"http://{LOOPBACK}:{port}"
+        supervisor.start(programs.sandbox(port))
+    home.write("settings.json", settings | _mail_settings())
     supervisor.start(*programs.workers())
     supervisor.start(programs.beat())
     supervisor.start(programs.flower(flower_port))
     supervisor.start(programs.web(web_port))
     supervisor.run_until_ready(lambda: _answers(web_port), "The web server")
+
+
+def _mail_settings() -> dict[str, str]:
+    """The mail server of our environment: commands that are started elsewhere ask whether there is one."""
+    variables = ("MIGRATION_SERVICE_SMTP_URL", "MIGRATION_SERVICE_EMAIL_FROM")
+    return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
 
 def _start_postgres(home: Home, supervisor: Supervisor) -> str:

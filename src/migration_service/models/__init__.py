@@ -1,11 +1,23 @@
-"""The tables. `operation` has what the service is run with, `imports` the work, the others accounts.
+"""The tables: `operation` has what the service is run with, `imports` and `batch` the work, others accounts.
 
 Every model is imported here, so that `Base.metadata` is complete for whoever imports the package.
 """
 
 from migration_service.models.account import Account, Customer, UserDetail
+from migration_service.models.batch import (
+    Batch,
+    BatchChunk,
+    BatchLine,
+    BatchMode,
+    BatchSource,
+    BatchState,
+    ChunkState,
+    LineStatus,
+)
+from migration_service.models.customer_email import CustomerEmail, EmailState
 from migration_service.models.imports import AccountImportProcess, Attempt, ImportState, Outcome
 from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction, TransactionPeriod
+from migration_service.models.note import Note
 from migration_service.models.operation import (
     ApiKey,
     ImportSupplier,
@@ -14,7 +26,8 @@ from migration_service.models.operation import (
     ServiceLimit,
     SupplierStatus,
 )
-from migration_service.models.statement import Statement
+from migration_service.models.payment import PaymentInstruction, PaymentVendor
+from migration_service.models.statement import Statement, StatementOrigin
 from migration_service.models.supply import (
     Agreement,
     BillingConfigurationPeriod,
@@ -35,25 +48,39 @@ __all__ = [
     "Agreement",
     "ApiKey",
     "Attempt",
+    "Batch",
+    "BatchChunk",
+    "BatchLine",
+    "BatchMode",
+    "BatchSource",
+    "BatchState",
     "BillingConfigurationPeriod",
+    "ChunkState",
     "ConfigurationPeriod",
     "CostDetail",
     "Customer",
+    "CustomerEmail",
+    "EmailState",
     "EstimatedAnnualVolume",
     "GridOperatorEffectivePeriod",
     "ImportState",
     "ImportSupplier",
     "Ledger",
     "LineItem",
+    "LineStatus",
     "Meter",
     "MeterPoint",
     "MonthlyAdvanceChargeTemplate",
+    "Note",
     "OperationsTeam",
     "Organisation",
     "Outcome",
+    "PaymentInstruction",
+    "PaymentVendor",
     "Register",
     "ServiceLimit",
     "Statement",
+    "StatementOrigin",
     "SupplierStatus",
     "SupplyAddress",
     "TaxItem",

@@ -3,7 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, LargeBinary, func
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, LargeBinary, false, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db import Base
@@ -61,6 +61,8 @@ class ImportSupplier(Base):
     #: Where document paths of payloads start: `<storage bucket>/<configured root>`, no slash at the end.
     document_root: Mapped[str] = mapped_column(server_default="")
     profile: Mapped[str] = mapped_column(server_default="lenient")
+    #: Whether customers get an e-mail when their account is created.
+    sends_customer_emails: Mapped[bool] = mapped_column(server_default=false())
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 

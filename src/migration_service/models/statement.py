@@ -2,23 +2,37 @@
 
 from datetime import date, datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import UniqueConstraint, func
+from sqlalchemy import CheckConstraint, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.models.account import Account
 from migration_service.models.part import Part, Source, document_location, parent_key
 
 
+class StatementOrigin(StrEnum):
+    """How a statement came to its account."""
+
+    #: In the payload.
+    PAYLOAD = "PAYLOAD"
+    #: Added after the account was created (section 4.10).
+    ADDED = "ADDED"
+
+
 class Statement(Part):
     """A bill that the customer got from the supplier, and where its PDF lies."""
 
     __tablename__ = "statement"
-    __table_args__ = (UniqueConstraint("account_pk", "statement_id"),)
-    sources = (Source(Account, "statements"),)
+    __table_args__ = (
+        UniqueConstraint("account_pk", "statement_id"),
+        CheckConstraint("origin IN ('PAYLOAD', 'ADDED')", name="origin"),
+    )
+    sources = (Source(Account, "statements", constants=(("origin", StatementOrigin.PAYLOAD),)),)
 
     account_pk: Mapped[int] = parent_key(Account)
+    origin: Mapped[str] = mapped_column(server_default=StatementOrigin.PAYLOAD, info={"constant": True})
     statement_id: Mapped[str]
     #: The invoice number; transactions name it as their associated_invoice_number.
     number: Mapped[str]

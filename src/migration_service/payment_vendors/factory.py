@@ -7,6 +7,7 @@ from migration_service.config import SettingsError, read_secret
 from migration_service.errors import PaymentVendorUnreachableError
 from migration_service.payment_vendors.connection import CallLimits, VendorConnection
 from migration_service.payment_vendors.http import HttpPaymentVendor
+from migration_service.payment_vendors.measured import MeasuredVendor
 from migration_service.payment_vendors.protocol import PaymentVendor, VendorKind
 from migration_service.payment_vendors.stripe import API_VERSION, StripePaymentVendor
 
@@ -36,7 +37,8 @@ def get_vendor(name: str, kind: str, url: str, secret_env: str | None) -> Paymen
     Raises PaymentVendorUnreachableError if the variable or the URL is of no use on this server.
     """
     try:
-        return make_vendor(kind, url, read_secret(secret_env) if secret_env else None, name=name)
+        secret = read_secret(secret_env) if secret_env else None
+        return MeasuredVendor(name, make_vendor(kind, url, secret, name=name))
     except (SettingsError, ValueError) as error:
         logger.error("Payment vendor %s is not set up rightly on this server: %s", name, error)
         raise PaymentVendorUnreachableError(

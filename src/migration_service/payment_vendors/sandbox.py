@@ -15,6 +15,9 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
+#: Holds the secret for `--secret` where it is not to be seen in the list of processes.
+SANDBOX_VARIABLE = "SANDBOX_VENDOR_SECRET"
+
 _PREFIX = "/payment-instructions/"
 _TYPES = {"card": "CARD", "sepa": "SEPA_DEBIT"}
 _DETAILS: dict[str, dict[str, str | int]] = {
@@ -162,7 +165,9 @@ BEHAVIOURS: dict[str, Callable[[_SandboxHandler, str, str], None]] = {
 
 @click.command()
 @click.option("--port", type=int, default=8090, show_default=True, help="0 takes a free one.")
-@click.option("--secret", help="Refuse requests that do not have this as their bearer token.")
+@click.option(
+    "--secret", envvar=SANDBOX_VARIABLE, help="Refuse requests that do not have this as their bearer token."
+)
 def main(port: int, secret: str | None) -> None:
     """Serve the sandbox vendor on 127.0.0.1 until stopped; the first line written is its address."""
     server = SandboxServer(port, secret)

@@ -1,11 +1,12 @@
 """Reading a created account back, in the shapes that it was sent in (section 2.3)."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service.db import Base
+from migration_service.db import Base, one_of
 from migration_service.models import Account
 from migration_service.models.part import (
     Part,
@@ -16,6 +17,8 @@ from migration_service.models.part import (
     payload_columns,
     table_of,
 )
+from migration_service.services.notes import read_notes
+from migration_service.services.payment_instructions import read_payment_instructions
 
 #: Columns of an account that come from the import, not from the payload.
 _NOT_SENT = {"id", "account_import_process_id", "import_supplier_id", "operations_team_id"}
@@ -34,19 +37,34 @@ def find_account(session: Session, import_supplier_id: int, external_account_num
 def read_account(session: Session, account: Account) -> dict[str, Any]:
     """The whole account from its tables: the names, nesting and order of the payload, and what was added.
 
-    Values that were not sent are absent. Resolved document locations stand beside their paths.
+    Values that were not sent are absent. Resolved document locations stand beside their paths. What was
+    added after the creation has names of its own, `added_transactions` in a ledger, `added_statements`,
+    `added_notes` and `added_payment_instructions`; only a ledger_balance is what it has become.
     """
     columns = [column for column in table_of(Account).columns if column.name not in _NOT_SENT]
     data = {column.name: getattr(account, column.name) for column in columns}
     _attach_parts(session, Account, {account.id: data})
+    data |= {
+        "added_notes": read_notes(session, account.id) or None,
+        "added_payment_instructions": read_payment_instructions(session, account.id) or None,
+    }
     return {name: value for name, value in data.items() if value is not None}
+
+
+def read_parts(session: Session, model: type[Part], ids: Collection[int]) -> dict[int, dict[str, Any]]:
+    """Rows of a part and everything below them by key, in the shapes that they were sent in."""
+    rows = session.execute(select(table_of(model)).where(one_of(table_of(model).c.id, ids))).mappings()
+    parts = {row["id"]: _part(model, row) for row in rows}
+    if parts:
+        _attach_parts(session, model, parts)
+    return parts
 
 
 def _attach_parts(session: Session, parent: type[Base], parents: dict[int, dict[str, Any]]) -> None:
     for model in parts_of(parent):
         key = parent_column(model)
         rows = session.execute(
-            select(table_of(model)).where(key.in_(parents)).order_by(table_of(model).c.position)
+            select(table_of(model)).where(one_of(key, parents)).order_by(table_of(model).c.position)
         ).mappings()
         parts: dict[int, dict[str, Any]] = {}
         for row in rows:

@@ -28,12 +28,13 @@ from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.rules.rule import Profile
 from migration_service.schemas.json import parse_json
 from migration_service.services.creation import CreationJob, create_accounts
+from migration_service.services.customer_emails import record_customer_emails
 from migration_service.services.validation import validate_account
 from migration_service.slots import LiveAttempt
 
 #: A message is published again for an attempt that nobody works on after this long.
 REDISPATCH_AFTER = "10 seconds"
-#: How many messages an attempt gets before it fails: an account that kills its worker must not loop.
+#: How often an attempt is delivered before it fails: an account that kills its worker must not loop.
 MAX_TRIES = 5
 
 _CURRENT = and_(
@@ -60,6 +61,7 @@ _TAKE = (
         AccountImportProcess.rules_version,
         AccountImportProcess.profile,
         ImportSupplier.profile.label("supplier_profile"),
+        ImportSupplier.sends_customer_emails,
         Attempt.operations_team_id,
         Attempt.dry_run,
     )
@@ -116,6 +118,8 @@ def run_attempt(session: Session, attempt_id: UUID) -> str | None:
             "created_at": created.created_at,
         },
     )
+    if row.sends_customer_emails:
+        record_customer_emails(session, [row.id])
     return created.service_account_number
 
 
@@ -208,6 +212,26 @@ def redispatch_attempts(session: Session, limit: int = 500) -> tuple[list[UUID],
     ).all()
     again = [row.attempt_id for row in rows if row.tries <= MAX_TRIES]
     return again, [row.attempt_id for row in rows if row.tries > MAX_TRIES]
+
+
+def count_redelivery(session: Session, attempt_id: UUID) -> bool:
+    """Count a message that came back because its worker died; true where that was the last try.
+
+    Redelivery is at once, so an account that kills its worker would otherwise kill one after the other
+    until the sweep has counted to the end.
+    """
+    free = (
+        select(AccountImportProcess.id)
+        .where(AccountImportProcess.attempt_id == attempt_id)
+        .with_for_update(skip_locked=True)
+    )
+    tries = session.scalar(
+        update(AccountImportProcess)
+        .where(AccountImportProcess.id.in_(free))
+        .values(dispatched_at=func.now(), tries=AccountImportProcess.tries + 1)
+        .returning(AccountImportProcess.tries)
+    )
+    return tries is not None and tries > MAX_TRIES
 
 
 def list_live_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:

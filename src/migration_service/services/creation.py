@@ -6,6 +6,7 @@ field is a new column, and nothing here changes. PostgreSQL does it all in one r
 from JSONB to NUMERIC without passing through anything that could round them.
 """
 
+import logging
 import re
 import secrets
 import string
@@ -14,11 +15,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
+from psycopg.errors import ProgramLimitExceeded
 from sqlalchemy import ARRAY, BigInteger, Column, Text, TextClause, bindparam, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 
+from migration_service.errors import AccountCreationFailedError, ServiceError
 from migration_service.models import Account
 from migration_service.models.part import (
     Part,
@@ -30,6 +34,8 @@ from migration_service.models.part import (
     table_of,
 )
 from migration_service.schemas.json import encode_json
+
+logger = logging.getLogger(__name__)
 
 _ALPHABET = string.ascii_uppercase + string.digits
 _SERVICE_ACCOUNT_NUMBER = re.compile(r"A-[A-Z0-9]{8}", re.ASCII)
@@ -78,6 +84,21 @@ def create_accounts(session: Session, jobs: Sequence[CreationJob]) -> list[Creat
         },
     )
     return [CreatedAccount(*row) for row in rows]
+
+
+def explain_refusal(error: DBAPIError) -> ServiceError | None:
+    """What the database has against an account that it refuses to store; None where something else is wrong.
+
+    Then the same can be tried again: the connection was lost, or a service account number was drawn that
+    is taken (one chance in a million; the next try draws another one).
+    """
+    cause = error.orig
+    refused = isinstance(error, (DataError, IntegrityError)) or isinstance(cause, ProgramLimitExceeded)
+    if not refused or "uq_account_service_account_number" in str(cause):
+        return None
+    # Its message could show values of the account.
+    logger.error("The database refused an account: %s", type(cause).__name__)
+    return AccountCreationFailedError("The database refused a value of the account.")
 
 
 @cache

@@ -108,3 +108,12 @@ def set_status(session: Session, code: str, status: SupplierStatus) -> None:
     """
     supplier, _organisation_name = get_any_import_supplier(session, code)
     supplier.status = status
+
+
+def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
+    """Say whether customers get an e-mail when an account of this supplier is created from now on.
+
+    Raises ImportSupplierNotFoundError.
+    """
+    supplier, _organisation_name = get_any_import_supplier(session, code)
+    supplier.sends_customer_emails = on

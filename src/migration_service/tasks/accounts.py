@@ -1,14 +1,17 @@
 """Creating accounts: the task behind the process endpoint."""
 
 import logging
+from dataclasses import dataclass
 from uuid import UUID
 
-from celery import shared_task
+from celery import Task, shared_task
 from redis import RedisError
-from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.exc import DBAPIError
 
 from migration_service.errors import AccountCreationFailedError, ServiceError
-from migration_service.services.attempts import fail_attempt, run_attempt
+from migration_service.models import Outcome
+from migration_service.services.attempts import MAX_TRIES, count_redelivery, fail_attempt, run_attempt
+from migration_service.services.creation import explain_refusal
 from migration_service.tasks.app import WorkerResources, celery_app
 
 logger = logging.getLogger(__name__)
@@ -20,38 +23,69 @@ BELL_SECONDS = 60
 LOOK = "look"
 
 
+@dataclass(frozen=True, slots=True)
+class PerformedAttempt:
+    """How an attempt ended that was performed just now, and is committed."""
+
+    #: `SUCCEEDED`, or the code of the failure.
+    outcome: str
+    service_account_number: str | None = None
+
+
 def bell(attempt_id: UUID | str) -> str:
     """The Redis list that wakes the request waiting for an attempt."""
     return f"migration:bell:{attempt_id}"
 
 
-@shared_task(name=CREATE_ACCOUNT, soft_time_limit=25, time_limit=30)
-def create_account(attempt_id: str) -> None:
-    """Create the account of an attempt, tell whoever waits, and free its slot."""
+@shared_task(name=CREATE_ACCOUNT, bind=True, soft_time_limit=25, time_limit=30)
+def create_account(task: "Task[[str], str]", attempt_id: str) -> str:
+    """Create the account of an attempt, tell whoever waits, and free its slot.
+
+    Nobody fetches the result: it is what Flower and the log show of the task.
+    """
     resources = celery_app().resources
-    rung_with = perform_attempt(resources, UUID(attempt_id))
-    if rung_with is not None:
-        ring_bell(resources, attempt_id, rung_with)
+    if (task.request.delivery_info or {}).get("redelivered"):
+        # The worker that had it died of it, maybe: it counts before it is tried again.
+        with resources.Session.begin() as session:
+            hopeless = count_redelivery(session, UUID(attempt_id))
+        if hopeless:
+            give_up_attempt(resources, UUID(attempt_id))
+            return AccountCreationFailedError.code
+    performed = perform_attempt(resources, UUID(attempt_id))
+    if performed is None:
+        return "nothing to do"
+    ring_bell(resources, attempt_id, performed.service_account_number or LOOK)
+    return performed.outcome
 
 
-def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> str | None:
-    """Run an attempt to its outcome; what to ring its bell with, or None where there was nothing to do.
+def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> PerformedAttempt | None:
+    """Run an attempt to its end; None where there was nothing to do.
 
     What is wrong with the account ends the attempt. What is wrong with the world (the database went away)
     is raised and leaves it in progress: the sweep publishes it again.
     """
     try:
         with resources.Session.begin() as session:
-            return run_attempt(session, attempt_id)
+            number = run_attempt(session, attempt_id)
+        return PerformedAttempt(Outcome.SUCCEEDED, number) if number else None
     except ServiceError as error:
         failure = error
-    except (DataError, IntegrityError) as error:
-        if "uq_account_service_account_number" in str(error.orig):
-            raise  # one chance in a million; the next try draws another number
-        logger.exception("The database refused an account; attempt %s", attempt_id)
-        failure = AccountCreationFailedError("The database refused a value of the account.")
+    except DBAPIError as error:
+        refused = explain_refusal(error)
+        if refused is None:
+            raise
+        failure = refused
     with resources.Session.begin() as session:
-        return LOOK if fail_attempt(session, attempt_id, failure) else None
+        failed = fail_attempt(session, attempt_id, failure)
+    return PerformedAttempt(failure.code) if failed else None
+
+
+def give_up_attempt(resources: WorkerResources, attempt_id: UUID) -> None:
+    """End an attempt that is out of tries, and tell whoever waits."""
+    failure = AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: no worker survived it.")
+    with resources.Session.begin() as session:
+        fail_attempt(session, attempt_id, failure)
+    ring_bell(resources, str(attempt_id))
 
 
 def ring_bell(resources: WorkerResources, attempt_id: str, rung_with: str = LOOK) -> None:

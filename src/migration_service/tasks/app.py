@@ -14,6 +14,11 @@ from migration_service.connections import make_redis
 from migration_service.db import make_engine, make_sessionmaker
 from migration_service.slots import Slots
 
+#: What waits for what: requests, batches, upkeep.
+QUEUES = ("interactive", "batch", "maintenance")
+#: What the broker's keys begin with, where the broker is a Redis.
+KEY_PREFIX = "migration:"
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerResources:
@@ -35,7 +40,11 @@ class MigrationCelery(Celery):
     def resources(self) -> WorkerResources:
         """Made when the first task of a process asks; a connection must never be shared across a fork."""
         engine = make_engine(
-            self.settings.database_url, pool_size=1, max_overflow=1, application_name="migration-worker"
+            self.settings.database_url,
+            pool_size=1,
+            max_overflow=1,
+            application_name="migration-worker",
+            pooler=self.settings.database_pooler,
         )
         redis = make_redis(self.settings.redis_url)
         return WorkerResources(make_sessionmaker(engine), redis, Slots(redis))

@@ -5,7 +5,6 @@ a lost bell costs time, never an account. Nothing here holds a database connecti
 """
 
 import logging
-import os
 import time
 from dataclasses import dataclass
 from typing import cast
@@ -15,6 +14,7 @@ from kombu.exceptions import OperationalError
 from redis import Redis, RedisError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db import new_id
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
@@ -62,7 +62,7 @@ def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: b
     """
     with d.Session.begin() as session:
         request = check_request(session, caller, order)
-    attempt_id = new_attempt_id()
+    attempt_id = new_id()
     _take_slot(d, attempt_id, request.limit)
     try:
         with d.Session.begin() as session:
@@ -78,12 +78,6 @@ def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: b
         raise
     publish_attempt(d.celery, attempt_id)
     return _wait(d, attempt_id) if wait else None
-
-
-def new_attempt_id() -> UUID:
-    """A UUID of version 7: in the order of time, which keeps the index of a million attempts compact."""
-    value = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10))
-    return UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 7 << 76 | 2 << 62)
 
 
 def publish_attempt(celery: MigrationCelery, attempt_id: UUID) -> None:

@@ -4,16 +4,31 @@ import logging
 
 from celery import shared_task
 
-from migration_service.errors import AccountCreationFailedError
-from migration_service.services.attempts import MAX_TRIES, fail_attempt, redispatch_attempts
+from migration_service.services.attempts import redispatch_attempts
+from migration_service.services.batch_feed import recover_chunks
 from migration_service.services.slot_upkeep import reconcile_slots
-from migration_service.tasks.accounts import ring_bell
+from migration_service.tasks.accounts import give_up_attempt
 from migration_service.tasks.app import celery_app
+from migration_service.tasks.batches import feed_batches
 from migration_service.tasks.dispatch import publish_attempt
 
 logger = logging.getLogger(__name__)
 
 SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
+
+
+SWEEP_BATCHES = "maintenance.sweep_batches"
+
+
+@shared_task(name=SWEEP_BATCHES)
+def sweep_batches() -> None:
+    """Give chunks back whose worker was lost, and publish those that are next."""
+    app = celery_app()
+    with app.resources.Session.begin() as session:
+        lost = recover_chunks(session)
+    if lost:
+        logger.warning("%d chunks of batches were lost on their way and are published again", lost)
+    feed_batches(app, app.resources.Session)
 
 
 @shared_task(name=SWEEP_ATTEMPTS)
@@ -26,9 +41,6 @@ def sweep_attempts() -> None:
         logger.warning("Attempt %s was lost on its way and is published again", attempt_id)
         publish_attempt(app, attempt_id)
     for attempt_id in hopeless:
-        failure = AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: no worker survived it.")
-        with app.resources.Session.begin() as session:
-            fail_attempt(session, attempt_id, failure)
-        ring_bell(app.resources, str(attempt_id))
+        give_up_attempt(app.resources, attempt_id)
     with app.resources.Session.begin() as session:
         reconcile_slots(session, app.resources.slots)

@@ -1,0 +1,185 @@
+"""What is added to an account that exists (sections 4.8 to 4.11)."""
+
+from functools import wraps
+from typing import Any
+
+from flask import Response
+from flask_smorest import Blueprint
+
+from migration_service.blueprints import added_examples as examples
+from migration_service.blueprints.auth import caller, require_token
+from migration_service.blueprints.body import View, document_body, json_body, query_arguments, read_json
+from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.resources import resources
+from migration_service.errors import (
+    AccountMissingError,
+    AccountNotFoundError,
+    HistoricalStatementAlreadyExistsError,
+    ImportSupplierUnknownError,
+    InvalidError,
+    ParseError,
+    PaymentInstructionRejectedError,
+    PaymentVendorNotFoundError,
+    PaymentVendorUnavailableError,
+    PaymentVendorUnreachableError,
+    RequestFailedValidationError,
+    TransactionIdAlreadyUsedError,
+    TransactionImportError,
+    TransactionOutsideOpenPeriodError,
+)
+from migration_service.schemas.added import (
+    NoteResult,
+    NotesRequest,
+    PaymentInstructionRequest,
+    PaymentInstructionResult,
+    StatementsRequest,
+    TransactionArguments,
+    TransactionErrorBody,
+    TransactionResults,
+    TransactionsRequest,
+)
+from migration_service.schemas.base import load
+from migration_service.schemas.json import encode_json
+from migration_service.services.historical_statements import add_historical_statements
+from migration_service.services.notes import add_notes
+from migration_service.services.payment_instructions import add_instruction, ask_vendor, prepare_instruction
+from migration_service.services.transactions import add_transactions
+
+blueprint = Blueprint(
+    "added_data",
+    __name__,
+    url_prefix="/v1/data-import",
+    description="Add notes, transactions, statements and payment instructions to an imported account.",
+)
+blueprint.before_request(require_token)
+
+_TRANSACTIONS = TransactionsRequest()
+
+
+@blueprint.post("/notes/create/")
+@blueprint.response(201, NoteResult(many=True), example=examples.NOTE_RESULTS)
+@answers_errors(
+    blueprint, RequestFailedValidationError, ImportSupplierUnknownError, ParseError, AccountNotFoundError
+)
+@json_body(blueprint, NotesRequest(), examples.NOTES)
+def create_notes(body: dict[str, Any]) -> Response:
+    """Add notes to an account
+
+    A note whose body is on the account already (with the same created_at, where one is given) is not added
+    again; without a body the document paths are compared. One result for each note, in their order.
+    """
+    with resources().Session.begin() as session:
+        results = add_notes(session, caller(), body)
+    return _created(results)
+
+
+def _told_as_transaction_error(view: View) -> View:
+    """Read the body, and give every 400 the body of section 4.9."""
+
+    @wraps(view)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        payload = None
+        try:
+            payload = read_json()
+            return view(*args, payload, **kwargs)
+        except InvalidError as error:
+            raise TransactionImportError(error, _first_failing(payload, error)) from error
+
+    return wrapper
+
+
+def _first_failing(payload: Any, error: InvalidError) -> Any:
+    paths = [item.attr.split(".") for item in error.errors if item.attr]
+    indexes = [int(path[1]) for path in paths if path[0] == "transactions" and len(path) > 1]
+    return payload["transactions"][min(indexes)] if indexes else None
+
+
+def _transaction_example(error: InvalidError) -> TransactionImportError:
+    about_a_transaction = isinstance(error, TransactionOutsideOpenPeriodError | TransactionIdAlreadyUsedError)
+    return TransactionImportError(error, examples.TRANSACTION if about_a_transaction else None)
+
+
+@blueprint.post("/transactions/create/")
+@document_body(blueprint, _TRANSACTIONS, examples.TRANSACTIONS)
+@blueprint.response(201, TransactionResults, example=examples.TRANSACTION_RESULTS)
+@answers_errors(
+    blueprint,
+    RequestFailedValidationError,
+    ImportSupplierUnknownError,
+    AccountMissingError,
+    TransactionOutsideOpenPeriodError,
+    TransactionIdAlreadyUsedError,
+    ParseError,
+    own_body=(TransactionErrorBody, _transaction_example),
+)
+@_told_as_transaction_error
+@query_arguments(blueprint, TransactionArguments())
+def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
+    """Add financial transactions to an account: all of them, or none
+
+    The ledger's balance moves with them. One that was added already is skipped. One outside the open
+    statement period gets the nearest date in it, a note that explains this, and one pinned to the account.
+    """
+    body, errors = load(_TRANSACTIONS, payload)
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+    with resources().Session.begin() as session:
+        results = add_transactions(session, caller(), body, **arguments)
+    return _created({"results": results})
+
+
+@blueprint.post("/historical-statements/create/")
+@blueprint.response(201, StatementsRequest, example=examples.STATEMENTS)
+@answers_errors(
+    blueprint,
+    RequestFailedValidationError,
+    ImportSupplierUnknownError,
+    AccountMissingError,
+    HistoricalStatementAlreadyExistsError,
+    ParseError,
+)
+@json_body(blueprint, StatementsRequest(), examples.STATEMENTS)
+def create_historical_statements(body: dict[str, Any]) -> Response:
+    """Add statements of the time before the migration to an account
+
+    Answers with the validated data. The same statement again changes nothing; another one under the same
+    statement_id is an error, and then none is added.
+    """
+    with resources().Session.begin() as session:
+        add_historical_statements(session, caller(), body)
+    return _created(body)
+
+
+@blueprint.post("/payment-instruction/create/")
+@blueprint.response(201, PaymentInstructionResult, example=examples.PAYMENT_INSTRUCTION_RESULT)
+@answers_errors(
+    blueprint,
+    RequestFailedValidationError,
+    ImportSupplierUnknownError,
+    AccountMissingError,
+    PaymentVendorNotFoundError,
+    PaymentInstructionRejectedError,
+    PaymentVendorUnreachableError,
+    ParseError,
+    PaymentVendorUnavailableError,
+)
+@json_body(blueprint, PaymentInstructionRequest(), examples.PAYMENT_INSTRUCTION)
+def create_payment_instruction(body: dict[str, Any]) -> Response:
+    """Add a payment instruction to an account, once its vendor has confirmed it
+
+    400: do not retry unchanged. 500: the vendor cannot be asked right now, retry unchanged. One that was
+    added before gets the same answer again.
+    """
+    with resources().Session.begin() as session:
+        order = prepare_instruction(session, caller(), body)
+    if not order.exists:
+        details = ask_vendor(order)
+        with resources().Session.begin() as session:
+            add_instruction(session, order, details)
+    number = order.account.service_account_number
+    return _created({"service_account_number": number, "reference": order.reference})
+
+
+def _created(body: Any) -> Response:
+    # Not through marshmallow: numbers stay exact, and what a transaction does not have stays absent.
+    return Response(encode_json(body), 201, mimetype="application/json")

@@ -1,0 +1,79 @@
+"""The request that starts a batch: its parameters, and its body as lines that are read as they come in."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from flask import request
+from werkzeug.exceptions import UnsupportedMediaType
+
+from migration_service.blueprints.auth import caller
+from migration_service.blueprints.examples import ACCOUNT
+from migration_service.blueprints.resources import resources
+from migration_service.errors import ErrorItem, RequestFailedValidationError
+from migration_service.models import BatchMode, BatchSource
+from migration_service.schemas.json import encode_json
+from migration_service.services.batch_upload import BatchOrder
+from migration_service.services.ndjson import FileLimits, Line, read_blocks, read_lines
+
+_MEDIA_TYPES = (
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+    "application/gzip",
+    "application/octet-stream",
+)
+
+_EXAMPLE = encode_json(ACCOUNT).decode() + "\n"
+
+#: For OpenAPI: the body, and the header that makes a retry safe.
+BODY = {
+    "required": False,
+    "description": "NDJSON: one account payload a line. Plain or gzip, with `Content-Encoding: gzip` or "
+    "without; blank lines are left out.",
+    "content": {
+        kind: {"schema": {"type": "string", "format": "binary"}, "example": _EXAMPLE} for kind in _MEDIA_TYPES
+    },
+}
+KEY = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "required": False,
+    "description": "Any text up to 128 characters, new for each file. Sending the same again with the same "
+    "key answers with the batch that there is.",
+    "schema": {"type": "string", "maxLength": 128},
+}
+
+
+def read_order(arguments: dict[str, Any]) -> BatchOrder:
+    """What the request asks for. Raises RequestFailedValidationError, and 415 for another kind of body."""
+    mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
+    pending = arguments["source"] == BatchSource.PENDING
+    key = request.headers.get("Idempotency-Key") or None
+    errors = []
+    if mode.creates and team is None:
+        errors.append(ErrorItem("required", "This mode needs an operations team.", "operations_team_name"))
+    if pending and not mode.creates:
+        errors.append(ErrorItem("invalid_choice", "What is pending is staged already.", "mode"))
+    if key and not (len(key) <= 128 and key.isprintable()):
+        errors.append(ErrorItem("invalid", "At most 128 printable characters.", "Idempotency-Key"))
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+    return BatchOrder(
+        mode=mode,
+        operations_team_name=team if mode.creates else None,
+        lines=None if pending else _read_body(),
+        api_key_id=caller().api_key_id,
+        idempotency_key=key,
+    )
+
+
+def _read_body() -> Iterator[Line]:
+    """The lines of the request's body, read as they are asked for."""
+    if request.mimetype and request.mimetype not in _MEDIA_TYPES:
+        raise UnsupportedMediaType("The body must be NDJSON: send Content-Type application/x-ndjson.")
+    if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
+        raise UnsupportedMediaType("The body may be sent as it is, or with Content-Encoding: gzip.")
+    settings = resources().settings
+    request.max_content_length = settings.max_batch_bytes  # not the limit of the other endpoints
+    limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
+    return read_lines(read_blocks(request.stream), limits)

@@ -1,0 +1,222 @@
+"""Batches: whole books of accounts, as a file or from what is pending, driven by workers."""
+
+from typing import Any
+from uuid import UUID
+
+from flask import Response, jsonify, request, stream_with_context, url_for
+from flask_smorest import Blueprint
+
+from migration_service.blueprints.auth import caller, require_token
+from migration_service.blueprints.batch_schema import (
+    BatchAnswer,
+    BatchArguments,
+    BatchListArguments,
+    BatchProgressAnswer,
+    ResultArguments,
+    RetryAnswer,
+)
+from migration_service.blueprints.batch_upload import BODY, KEY, read_order
+from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.examples import SUPPLIER
+from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.resources import resources
+from migration_service.errors import (
+    BatchFileError,
+    BatchFileTooLargeError,
+    BatchNotFoundError,
+    BatchStateError,
+    ErrorItem,
+    IdempotencyKeyReusedError,
+    ImportSupplierCompleteError,
+    ImportSupplierPausedError,
+    ImportSupplierUnknownError,
+    OperationsTeamNotFoundError,
+    RequestFailedValidationError,
+)
+from migration_service.models import LineStatus
+from migration_service.services import batches
+from migration_service.services.batch_results import ResultFormat, stream_results
+from migration_service.services.batch_upload import start_batch
+from migration_service.services.import_suppliers import require_import_supplier
+from migration_service.tasks.batches import feed_batches
+
+_LARGEST_PAGE = 500
+blueprint = Blueprint(
+    "batches",
+    __name__,
+    url_prefix="/v1/data-import/batches",
+    description="Whole books of accounts at once: rehearse, migrate, retry what failed.",
+)
+blueprint.before_request(require_token)
+
+_EXAMPLE: dict[str, Any] = {
+    "batch_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
+    "import_supplier": SUPPLIER,
+    "operations_team_name": "Migration Team",
+    "mode": "import",
+    "source": "upload",
+    "state": "RUNNING",
+    "reason": None,
+    "created_at": "2026-03-01T22:00:00Z",
+    "started_at": "2026-03-01T22:00:01Z",
+    "finished_at": None,
+    "lines_removed_at": None,
+    "lines": 100_000,
+    "counts": {**dict.fromkeys(LineStatus, 0), "PENDING": 59_000, "IMPORTED": 40_000, "FAILED": 1_000},
+}
+_PROGRESS_EXAMPLE = {
+    **_EXAMPLE,
+    "error_counts": {"invalid_phone_number": 640, "required": 360},
+    "warning_counts": {},
+    "rate": 1300.0,
+    "time_left": 45.4,
+}
+
+
+@blueprint.post("/")
+@blueprint.doc(requestBody=BODY)
+@query_arguments(blueprint, BatchArguments())
+@blueprint.doc(parameters=[KEY])
+@blueprint.response(202, BatchProgressAnswer, example=_PROGRESS_EXAMPLE)
+@answers_errors(
+    blueprint,
+    RequestFailedValidationError,
+    ImportSupplierUnknownError,
+    ImportSupplierPausedError,
+    ImportSupplierCompleteError,
+    OperationsTeamNotFoundError,
+    BatchFileError,
+    BatchFileTooLargeError,
+    IdempotencyKeyReusedError,
+)
+def start(arguments: dict[str, Any]) -> Any:
+    """Start a batch
+
+    The file is stored while it comes in, all of it or nothing, and then worked on. Every line is reported
+    by itself; what is wrong with one holds up no other.
+    """
+    order = read_order(arguments)
+    with resources().Session.begin() as session:
+        supplier = require_import_supplier(session, caller().organisation_id, arguments["import_supplier"])
+        batch_id = start_batch(session, supplier, order)
+    _feed()
+    answer = jsonify(_progress(str(batch_id)))
+    return answer, 202, {"Location": url_for("batches.get_batch", batch_id=batch_id)}
+
+
+@blueprint.get("/")
+@query_arguments(blueprint, BatchListArguments())
+@blueprint.response(200, BatchAnswer(many=True), example=[_EXAMPLE])
+@answers_errors(blueprint, RequestFailedValidationError)
+def list_batches(arguments: dict[str, Any]) -> Response:
+    """The batches of the organisation, newest first"""
+    limit = arguments["limit"]
+    if not 1 <= limit <= _LARGEST_PAGE:
+        detail = f"A page has 1 to {_LARGEST_PAGE} entries."
+        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
+    try:
+        before = UUID(arguments["cursor"]) if "cursor" in arguments else None
+    except ValueError:
+        detail = "This is not a cursor that a Link header gave."
+        raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "cursor")]) from None
+    supplier = arguments.get("import_supplier")
+    with resources().Session.begin() as session:
+        reports = batches.list_batches(
+            session,
+            organisation_id=caller().organisation_id,
+            import_supplier=supplier,
+            before=before,
+            limit=limit + 1,
+        )
+    response = jsonify(BatchAnswer(many=True).dump(reports[:limit]))
+    if len(reports) > limit:
+        values = {"limit": limit, "cursor": reports[limit - 1].batch_id, "import_supplier": supplier}
+        response.headers["Link"] = f'<{url_for("batches.list_batches", **values)}>; rel="next"'
+    return response
+
+
+@blueprint.get("/<batch_id>/")
+@blueprint.response(200, BatchProgressAnswer, example=_PROGRESS_EXAMPLE)
+@answers_errors(blueprint, BatchNotFoundError)
+def get_batch(batch_id: str) -> Response:
+    """How far a batch is: counts by status and by error code, rate and time left"""
+    return jsonify(_progress(batch_id))
+
+
+@blueprint.get("/<batch_id>/results/")
+@query_arguments(blueprint, ResultArguments())
+@blueprint.response(200, content_type="application/x-ndjson")
+@answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError)
+def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
+    """What became of each line, streamed
+
+    NDJSON, or CSV with `Accept: text/csv`: line_number, external_account_number, status,
+    service_account_number, errors, warnings. Lines that wait are PENDING. They are kept for at least 30 days
+    after the end of the batch.
+    """
+    status = LineStatus(arguments["status"]) if "status" in arguments else None
+    kinds = {"application/x-ndjson": ResultFormat.NDJSON, "text/csv": ResultFormat.CSV}
+    kind = request.accept_mimetypes.best_match(kinds, default="application/x-ndjson")
+    with resources().Session.begin() as session:
+        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
+    pieces = stream_results(resources().Session, batch.id, kinds[kind], status=status)
+    headers = {"Content-Type": f"{kind}; charset=utf-8", "Vary": "Accept"}
+    return Response(stream_with_context(pieces), headers=headers)
+
+
+@blueprint.post("/<batch_id>/pause/")
+@blueprint.response(200, BatchProgressAnswer, example=_PROGRESS_EXAMPLE | {"state": "PAUSED"})
+@answers_errors(blueprint, BatchNotFoundError, BatchStateError)
+def pause(batch_id: str) -> Response:
+    """Begin no further line until the batch is resumed; those that workers have are finished"""
+    with resources().Session.begin() as session:
+        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
+        batches.pause_batch(session, batch)
+    return jsonify(_progress(batch_id))
+
+
+@blueprint.post("/<batch_id>/resume/")
+@blueprint.response(200, BatchProgressAnswer, example=_PROGRESS_EXAMPLE)
+@answers_errors(blueprint, BatchNotFoundError, BatchStateError)
+def resume(batch_id: str) -> Response:
+    """Go on with a batch that was paused, or stopped because its supplier was complete"""
+    with resources().Session.begin() as session:
+        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
+        batches.resume_batch(session, batch)
+    _feed()
+    return jsonify(_progress(batch_id))
+
+
+@blueprint.post("/<batch_id>/cancel/")
+@blueprint.response(200, BatchProgressAnswer, example=_PROGRESS_EXAMPLE | {"state": "CANCELLED"})
+@answers_errors(blueprint, BatchNotFoundError, BatchStateError)
+def cancel(batch_id: str) -> Response:
+    """Begin no further line, ever; what was done stays"""
+    with resources().Session.begin() as session:
+        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
+        batches.cancel_batch(session, batch)
+    return jsonify(_progress(batch_id))
+
+
+@blueprint.post("/<batch_id>/retry-failed/")
+@blueprint.response(200, RetryAnswer, example={**_PROGRESS_EXAMPLE, "retried": 1_000})
+@answers_errors(blueprint, BatchNotFoundError, BatchStateError)
+def retry_failed(batch_id: str) -> Response:
+    """Do the FAILED lines again, and no others"""
+    with resources().Session.begin() as session:
+        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
+        retried = batches.retry_failed(session, batch)
+    _feed()
+    return jsonify({**_progress(batch_id), "retried": retried})
+
+
+def _progress(batch_id: str) -> dict[str, Any]:
+    with resources().Session.begin() as session:
+        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
+        report = batches.report_batch(session, batch)
+    answer: dict[str, Any] = BatchProgressAnswer().dump(report)
+    return answer
+
+
+def _feed() -> None:
+    feed_batches(resources().dispatch.celery, resources().Session)

@@ -1,0 +1,56 @@
+"""Figures for Prometheus. Not for the world: for who has the token, or for this machine alone."""
+
+import hmac
+from ipaddress import ip_address
+
+from flask import Blueprint, Response, current_app, request
+from redis import Redis
+
+from migration_service.blueprints.figures import ServiceFigures
+from migration_service.blueprints.resources import resources
+from migration_service.config import Settings
+from migration_service.connections import make_redis
+from migration_service.errors import NotFoundError, UnauthenticatedError
+from migration_service.metrics import CONTENT_TYPE, exposition
+
+blueprint = Blueprint("metrics", __name__)
+
+_EXTENSION = "migration_service_figures"
+#: What a proxy adds: then the peer's address says nothing about who asks.
+_PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via")
+
+
+@blueprint.get("/metrics")
+def metrics() -> Response:
+    """Everything counted, in Prometheus' text format. Raises NotFoundError or UnauthenticatedError."""
+    _require_permission(resources().settings.metrics_token)
+    return Response(exposition(_figures()), content_type=CONTENT_TYPE)
+
+
+def _require_permission(token: str) -> None:
+    if token:
+        given = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+            raise UnauthenticatedError("The metrics ask for their bearer token.")
+    elif not _asked_from_here():
+        raise NotFoundError
+
+
+def _asked_from_here() -> bool:
+    forwarded = any(header in request.headers for header in _PROXY_HEADERS)
+    peer = request.remote_addr
+    return not forwarded and peer is not None and ip_address(peer).is_loopback
+
+
+def _figures() -> ServiceFigures:
+    known = current_app.extensions.get(_EXTENSION)
+    if not isinstance(known, ServiceFigures):
+        shared = resources()
+        known = ServiceFigures(shared.Session, shared.redis, _make_broker(shared.settings))
+        current_app.extensions[_EXTENSION] = known
+    return known
+
+
+def _make_broker(settings: Settings) -> Redis | None:
+    url = settings.broker_url or settings.redis_url
+    return make_redis(url, max_connections=4) if url.startswith(("redis:", "rediss:")) else None

@@ -1,0 +1,59 @@
+"""What is told about every request: one log line, and its time for the metrics.
+
+The route's template and not the path, as a path may have an external account number in it; no query string,
+no body.
+"""
+
+import logging
+import time
+
+from flask import Flask, Response, g, request
+
+from migration_service.log import request_id
+from migration_service.metrics import REQUEST_SECONDS
+
+logger = logging.getLogger(__name__)
+
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+#: Asked for every few seconds by machines: no news.
+_QUIET = ("/health/", "/metrics")
+
+
+def observe_requests(app: Flask) -> None:
+    """Log and time every request of `app`. Register it first: what runs before counts, too."""
+    app.before_request(_begin)
+    app.after_request(_end_with_last_byte)
+
+
+def _begin() -> None:
+    g.began_at = time.monotonic()
+
+
+def _end_with_last_byte(response: Response) -> Response:
+    began_at = g.get("began_at", time.monotonic())
+    method = request.method if request.method in _METHODS else "OTHER"
+    route = request.url_rule.rule if request.url_rule else "none"
+    id_ = request_id.get()
+
+    # A list is streamed: the request is over when the last byte is handed over, not here.
+    @response.call_on_close
+    def end() -> None:
+        seconds = time.monotonic() - began_at
+        REQUEST_SECONDS.labels(method, route, str(response.status_code)).observe(seconds)
+        logger.log(
+            logging.DEBUG if route.startswith(_QUIET) else logging.INFO,
+            "%s %s %d in %.0f ms",
+            method,
+            route,
+            response.status_code,
+            seconds * 1000,
+            extra={
+                "method": method,
+                "route": route,
+                "status": response.status_code,
+                "duration_ms": round(seconds * 1000, 1),
+                "request_id": id_,
+            },
+        )
+
+    return response

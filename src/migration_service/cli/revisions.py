@@ -1,0 +1,43 @@
+"""`migration-service revisions`."""
+
+import click
+
+from migration_service.cli.output import json_option, show_done, show_record
+from migration_service.cli.session import open_session, read_settings
+from migration_service.config import Settings
+from migration_service.revisions import current_revision, newest_revision, upgrade
+
+
+@click.group()
+def revisions() -> None:
+    """Revisions, which bring the database's tables up to date."""
+
+
+@revisions.command("upgrade")
+@json_option
+def upgrade_tables(as_json: bool) -> None:
+    """Apply what is missing, all of it or nothing; several that start at once wait for each other.
+
+    Old processes can live with the new tables: apply the revisions first, then replace the processes.
+    """
+    settings = read_settings()
+    before = _current(settings)
+    upgrade(settings.database_url)
+    after = _current(settings)
+    sentence = f"The tables are at revision {after}" + (" already." if before == after else ".")
+    show_done({"before": before, "after": after}, as_json, sentence)
+
+
+@revisions.command()
+@json_option
+def current(as_json: bool) -> None:
+    """The revision of the tables, and the newest one; exit status 1 where they differ."""
+    found, newest = _current(read_settings()), newest_revision()
+    show_record({"current": found, "newest": newest}, as_json)
+    if found != newest:
+        raise click.exceptions.Exit(1)
+
+
+def _current(settings: Settings) -> str | None:
+    with open_session(settings) as session:
+        return current_revision(session.connection())

@@ -1,0 +1,50 @@
+"""`migration-service vendors`."""
+
+import click
+
+from migration_service.cli.output import Record, json_option, show_done, show_list
+from migration_service.cli.session import open_session, read_settings
+from migration_service.models import PaymentVendor
+from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.services.payment_vendors import create_payment_vendor, list_payment_vendors
+
+
+@click.group()
+def vendors() -> None:
+    """Payment vendors, which payment instructions are verified with."""
+
+
+@vendors.command()
+@click.argument("name")
+@click.option(
+    "--kind",
+    required=True,
+    type=click.Choice([kind.value for kind in VendorKind]),
+    help="The interface that it speaks: the plain JSON one of the documentation, or Stripe's.",
+)
+@click.option("--url", required=True, help="Its address, as https://gateway.example/v2.")
+@click.option(
+    "--secret-env",
+    metavar="VAR",
+    help="The environment variable of the web processes that holds its secret; the secret is not stored.",
+)
+@json_option
+def create(name: str, kind: str, url: str, secret_env: str | None, as_json: bool) -> None:
+    """Make the payment vendor NAME."""
+    with open_session(read_settings()) as session:
+        vendor = create_payment_vendor(session, name, kind=VendorKind(kind), url=url, secret_env=secret_env)
+        record = _record(vendor)
+    show_done(record, as_json, f"Payment vendor {name!r} is there.")
+
+
+@vendors.command("list")
+@json_option
+def list_all(as_json: bool) -> None:
+    """Every payment vendor."""
+    with open_session(read_settings()) as session:
+        records = [_record(vendor) for vendor in list_payment_vendors(session)]
+    show_list(records, as_json, nothing="There are no payment vendors yet: vendors create NAME.")
+
+
+def _record(vendor: PaymentVendor) -> Record:
+    return {"name": vendor.name, "kind": vendor.kind, "url": vendor.url, "secret_env": vendor.secret_env}

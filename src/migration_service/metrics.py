@@ -1,0 +1,49 @@
+"""What this process counts and times for Prometheus, and how all of it is written down.
+
+Every label has a closed set of values: route templates and not paths, codes and not sentences, suppliers and
+vendors that operators made. What is read at the moment of the question comes from `blueprints.figures`.
+"""
+
+import os
+from collections.abc import Callable
+
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+#: What `exposition` writes.
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+#: Seconds. A process request may wait for half a minute.
+SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+REQUEST_SECONDS = Histogram(
+    "migration_http_request_duration_seconds",
+    "Requests by route, with the time until the last byte was handed over.",
+    ("method", "route", "status"),
+    buckets=SECONDS_BUCKETS,
+)
+
+VENDOR_CALL_SECONDS = Histogram(
+    "migration_vendor_call_duration_seconds",
+    "Questions to payment vendors, retries included, by how they ended.",
+    ("vendor", "outcome"),
+    buckets=SECONDS_BUCKETS,
+)
+
+
+def exposition(collector: Collector) -> bytes:
+    """Everything that the processes of this server counted, and what `collector` reads now.
+
+    With several processes each keeps its numbers in a file of the folder PROMETHEUS_MULTIPROC_DIR
+    (gunicorn.conf.py), and whoever is asked adds them up.
+    """
+    registry = CollectorRegistry()
+    registry.register(collector)
+    counted = CollectorRegistry()
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        make_collector: Callable[[CollectorRegistry], object] = MultiProcessCollector
+        make_collector(counted)  # registers itself
+    else:
+        counted = REGISTRY
+    return generate_latest(counted) + generate_latest(registry)

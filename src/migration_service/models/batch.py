@@ -1,0 +1,203 @@
+"""Batches: a file of payloads, its lines and what became of them, and the chunks that workers take."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db import Base
+from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam, Organisation
+
+
+class BatchMode(StrEnum):
+    """How far each account of a batch goes."""
+
+    #: It is validated; nothing of it is kept but the result.
+    VALIDATE = "validate"
+    #: It is validated and staged.
+    STAGE = "stage"
+    #: It is validated, staged and created.
+    IMPORT = "import"
+    #: Everything that `import` does, rolled back.
+    DRY_RUN = "dry-run"
+
+    @property
+    def creates(self) -> bool:
+        """Whether accounts are created, for good or not: this needs a team, and slots."""
+        return self in (BatchMode.IMPORT, BatchMode.DRY_RUN)
+
+
+class BatchSource(StrEnum):
+    """Where the payloads of a batch come from."""
+
+    #: A file that was sent with it.
+    UPLOAD = "upload"
+    #: Everything that the supplier had pending when the batch was started.
+    PENDING = "pending"
+
+
+class BatchState(StrEnum):
+    """Where a batch is. `services.batches` has the table of its changes."""
+
+    #: Workers take its chunks.
+    RUNNING = "RUNNING"
+    #: Its supplier is paused; it goes on by itself.
+    WAITING = "WAITING"
+    #: Somebody paused it; it goes on when somebody resumes it.
+    PAUSED = "PAUSED"
+    #: Its supplier is complete, so it cannot go on; it can be resumed if that is changed.
+    STOPPED = "STOPPED"
+    #: Somebody cancelled it. Lines that were not worked on stay PENDING for ever.
+    CANCELLED = "CANCELLED"
+    #: Every line has an outcome.
+    COMPLETED = "COMPLETED"
+
+
+class LineStatus(StrEnum):
+    """What became of one line of a batch."""
+
+    #: Not worked on yet.
+    PENDING = "PENDING"
+    #: Mode `validate`: the payload has no errors.
+    VALID = "VALID"
+    #: Mode `stage`: the payload is stored.
+    STAGED = "STAGED"
+    #: Mode `import`: the account exists now.
+    IMPORTED = "IMPORTED"
+    #: Mode `dry-run`: the account would exist now.
+    WOULD_IMPORT = "WOULD_IMPORT"
+    #: The account existed already, from an earlier batch or a single request. Nothing was changed.
+    ALREADY_IMPORTED = "ALREADY_IMPORTED"
+    #: An operator marked the account to be skipped. Nothing was changed.
+    SKIPPED = "SKIPPED"
+    #: The errors of the line say why; the line can be tried again.
+    FAILED = "FAILED"
+
+
+class ChunkState(StrEnum):
+    """Where a chunk is."""
+
+    #: A row and nothing else: no message, no worker.
+    PENDING = "PENDING"
+    #: A message was published for it; a worker has it, or will.
+    DISPATCHED = "DISPATCHED"
+    #: Every line of it has an outcome.
+    DONE = "DONE"
+
+
+def _one_of(column: str, vocabulary: type[StrEnum]) -> str:
+    return f"{column} IN ({', '.join(repr(member.value) for member in vocabulary)})"
+
+
+class Batch(Base):
+    """One run over many accounts of one supplier."""
+
+    __tablename__ = "batch"
+    __table_args__ = (
+        UniqueConstraint("organisation_id", "idempotency_key", name="uq_batch_idempotency_key"),
+        CheckConstraint(_one_of("mode", BatchMode), name="mode"),
+        CheckConstraint(_one_of("source", BatchSource), name="source"),
+        CheckConstraint(_one_of("state", BatchState), name="state"),
+        CheckConstraint(
+            "operations_team_id IS NOT NULL OR mode IN ('validate', 'stage')", name="team_to_create"
+        ),
+        # What the feeder looks at: the few batches that are not over.
+        Index("ix_batch_open", "created_at", postgresql_where=text("finished_at IS NULL")),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    mode: Mapped[str]
+    source: Mapped[str]
+    operations_team_id: Mapped[int | None] = mapped_column(ForeignKey(OperationsTeam.id))
+    #: None where an operator started it on the command line.
+    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
+    state: Mapped[str] = mapped_column(server_default=BatchState.RUNNING)
+    #: Why it is WAITING or STOPPED: a code of `errors`.
+    reason: Mapped[str | None]
+    #: How many lines it has, blank ones not counted.
+    lines: Mapped[int] = mapped_column(server_default="0")
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: When its first chunk was taken.
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    idempotency_key: Mapped[str | None]
+    #: The hash of what was asked for, the file included; a retry with the key must have the same.
+    request_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
+    #: When its lines were removed, after the time that they are kept.
+    lines_removed_at: Mapped[datetime | None]
+
+
+class BatchLine(Base):
+    """One line of the file: its text, and what became of it.
+
+    No foreign keys: a million lines come in with one COPY, and go with one DELETE.
+    """
+
+    __tablename__ = "batch_line"
+    __table_args__ = (
+        CheckConstraint(_one_of("status", LineStatus), name="status"),
+        # The text moves out of the row, and half of each page is left for the outcome: writing the
+        # outcome then touches neither the text nor the index.
+        {"postgresql_with": {"toast_tuple_target": "128", "fillfactor": "50"}},
+    )
+
+    batch_id: Mapped[UUID] = mapped_column(primary_key=True)
+    #: The number of the line in the file, from 1, blank lines counted: `sed -n 17p` shows line 17.
+    line_number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    #: The line as it came; None where the payload is staged (source `pending`) or the line was too long.
+    payload: Mapped[bytes | None] = mapped_column(LargeBinary)
+    external_account_number: Mapped[str | None]
+    #: The staged payload of a line of source `pending`.
+    account_import_process_id: Mapped[int | None]
+    status: Mapped[str] = mapped_column(server_default=LineStatus.PENDING)
+    service_account_number: Mapped[str | None]
+    #: Objects of detail, code, attr.
+    errors: Mapped[list[Any] | None]
+    warnings: Mapped[list[Any] | None]
+
+
+class BatchChunk(Base):
+    """Some lines of a batch that a worker takes together."""
+
+    __tablename__ = "batch_chunk"
+    __table_args__ = (
+        CheckConstraint(_one_of("state", ChunkState), name="state"),
+        # The feeder takes the next ones from here, the sweep finds lost ones, and a batch its end.
+        Index("ix_batch_chunk_open", "batch_id", "first_line", postgresql_where=text("state <> 'DONE'")),
+        # Chunks with slots: as few as there are workers.
+        Index("ix_batch_chunk_working", "batch_id", postgresql_where=text("attempts IS NOT NULL")),
+    )
+
+    batch_id: Mapped[UUID] = mapped_column(ForeignKey(Batch.id, ondelete="CASCADE"), primary_key=True)
+    first_line: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    last_line: Mapped[int]
+    state: Mapped[str] = mapped_column(server_default=ChunkState.PENDING)
+    #: When its message was last published, or a worker last took it.
+    dispatched_at: Mapped[datetime | None]
+    #: The attempts, and so the slots, of the worker that has it; another worker's are void then.
+    attempts: Mapped[list[UUID] | None] = mapped_column(ARRAY(Uuid))
+    #: How many workers took it and did not come back.
+    tries: Mapped[int] = mapped_column(server_default="0")
+    #: Lines by status, and by the codes of their errors and warnings; counted from the lines whenever a
+    #: worker was through.
+    counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    error_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    warning_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    #: Lines that were worked on since the chunk was last opened: what the rate is made of.
+    worked: Mapped[int] = mapped_column(server_default="0")
+    finished_at: Mapped[datetime | None]

@@ -1,0 +1,46 @@
+"""Customer e-mails: what is to be sent, and what became of it."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db import Base
+from migration_service.models.account import Customer
+
+
+class EmailState(StrEnum):
+    """Where a customer e-mail is."""
+
+    #: To be sent, perhaps after tries that failed.
+    PENDING = "PENDING"
+    #: The mail server has taken it.
+    SENT = "SENT"
+    #: The mail server will never take it for this address.
+    REFUSED = "REFUSED"
+
+
+class CustomerEmail(Base):
+    """The welcome for one customer of a created account, recorded together with the account."""
+
+    __tablename__ = "customer_email"
+    __table_args__ = (
+        CheckConstraint("state IN ('PENDING', 'SENT', 'REFUSED')", name="state"),
+        CheckConstraint("(state = 'SENT') = (sent_at IS NOT NULL)", name="sent_at"),
+        Index("ix_customer_email_due", "next_try_at", postgresql_where=text("state = 'PENDING'")),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    #: The recipient; the address is the customer's.
+    customer_pk: Mapped[int] = mapped_column(ForeignKey(Customer.id), unique=True)
+    state: Mapped[str] = mapped_column(server_default=EmailState.PENDING)
+    #: Recorded before the first try, so that a repeat carries the same.
+    message_id: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: When it is handed to a worker next; moved on with each hand-over and each failure.
+    next_try_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: How often sending has failed, and how the last time.
+    failures: Mapped[int] = mapped_column(server_default="0")
+    error: Mapped[str | None]
+    sent_at: Mapped[datetime | None]

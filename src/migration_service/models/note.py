@@ -1,0 +1,31 @@
+"""Notes that were added to an account."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Identity, LargeBinary, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db import Base
+from migration_service.models.account import Account
+
+
+class Note(Base):
+    """A note on the account's support page (section 2.6)."""
+
+    __tablename__ = "note"
+    # The account's lock keeps out a second note that is the same; this is for a writer that forgets it.
+    __table_args__ = (UniqueConstraint("account_pk", "sameness_sha256", "created_at", name="uq_note_same"),)
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    account_pk: Mapped[int] = mapped_column(ForeignKey(Account.id))
+    body: Mapped[str | None]
+    #: Objects of document_path and its resolved document_location (section 2.1).
+    documents: Mapped[list[Any]]
+    #: When the note was written: as sent, or when it came here. Whole seconds where it was not sent.
+    created_at: Mapped[datetime]
+    #: At the top of the page, until `unpin_at` where there is one.
+    is_pinned: Mapped[bool]
+    unpin_at: Mapped[datetime | None]
+    #: Of what makes two notes the same: the body, or the document paths where there is none.
+    sameness_sha256: Mapped[bytes] = mapped_column(LargeBinary)

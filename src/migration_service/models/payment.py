@@ -1,0 +1,46 @@
+"""Payment vendors, and the instructions that they have confirmed."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, UniqueConstraint, func
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db import Base
+from migration_service.models.account import Account
+
+
+class PaymentVendor(Base):
+    """An upstream payment vendor as an operator has set it up (section 4.11)."""
+
+    __tablename__ = "payment_vendor"
+    __table_args__ = (CheckConstraint("kind IN ('http', 'stripe')", name="kind"),)
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    #: The interface that it speaks.
+    kind: Mapped[str]
+    url: Mapped[str]
+    #: The environment variable of the web processes that holds the secret, which is never stored.
+    secret_env: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class PaymentInstruction(Base):
+    """How an account pays: the vendor's reference to a card or a mandate (section 2.8)."""
+
+    __tablename__ = "payment_instruction"
+    __table_args__ = (
+        UniqueConstraint(
+            "account_pk", "payment_vendor_pk", "reference", "type", name="uq_payment_instruction_same"
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    account_pk: Mapped[int] = mapped_column(ForeignKey(Account.id))
+    payment_vendor_pk: Mapped[int] = mapped_column(ForeignKey(PaymentVendor.id))
+    reference: Mapped[str]
+    type: Mapped[str]
+    #: What the vendor told about it: nothing secret, no card number.
+    details: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())

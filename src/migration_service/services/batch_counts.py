@@ -1,0 +1,118 @@
+"""Counts of batches: always sums over their chunks, which are counted from their lines.
+
+No counter is ever raised, here or in Redis: whatever is killed, the counts are right.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import ARRAY, BigInteger, DateTime, bindparam, text
+from sqlalchemy.orm import Session
+
+_RECOUNT = text("""
+    UPDATE batch_chunk SET
+        counts = counted.counts, error_counts = counted.errors, warning_counts = counted.warnings,
+        state = CASE WHEN NOT counted.counts ? 'PENDING' THEN 'DONE'
+                     WHEN batch_chunk.state = 'DONE' THEN 'PENDING' ELSE batch_chunk.state END,
+        finished_at = CASE WHEN NOT counted.counts ? 'PENDING' THEN now() END,
+        worked = CASE batch_chunk.state WHEN 'DONE' THEN 0 ELSE batch_chunk.worked + :worked END,
+        tries = least(greatest(batch_chunk.tries - 1, 0), 1),
+        attempts = NULL, dispatched_at = now()
+    FROM batch_chunk AS chunk, LATERAL (
+        WITH line AS MATERIALIZED (
+            SELECT line_number, status, errors, warnings FROM batch_line
+            WHERE batch_id = chunk.batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line)
+        SELECT (SELECT coalesce(jsonb_object_agg(status, n), '{}') FROM (
+                    SELECT status, count(*) AS n FROM line GROUP BY status) AS by_status) AS counts,
+               (SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
+                    SELECT error ->> 'code' AS code, count(DISTINCT line_number) AS n
+                    FROM line, jsonb_array_elements(errors) AS error GROUP BY 1) AS by_code) AS errors,
+               (SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
+                    SELECT warning ->> 'code' AS code, count(DISTINCT line_number) AS n
+                    FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code) AS warnings
+        ) AS counted
+    WHERE chunk.batch_id = :batch_id AND (:first_lines IS NULL OR chunk.first_line = ANY (:first_lines))
+      AND batch_chunk.batch_id = chunk.batch_id AND batch_chunk.first_line = chunk.first_line
+""").bindparams(bindparam("first_lines", type_=ARRAY(BigInteger)))
+
+
+def recount(
+    session: Session, batch_id: UUID, first_lines: Sequence[int] | None = None, *, worked: int = 0
+) -> None:
+    """Count the lines of some chunks again, or of all chunks of a batch; no worker has them any more.
+
+    A chunk without pending lines is DONE, and one that was DONE and has some is opened again. `worked` lines
+    of each got their outcome just now. The caller holds the locks of the chunks.
+    """
+    values = {"batch_id": batch_id, "first_lines": first_lines, "worked": worked}
+    session.execute(_RECOUNT, values)
+
+
+#: How far back the rate looks, in seconds.
+RATE_WINDOW = 30
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """How far a batch is."""
+
+    #: Lines by status; only those that there are.
+    counts: dict[str, int]
+    #: Lines with this code among their errors, the most frequent first; the same for warnings.
+    error_counts: dict[str, int]
+    warning_counts: dict[str, int]
+    #: Lines a second: lately while it runs, on the whole once it is over. None: nothing was done yet.
+    rate: float | None
+
+
+def count_lines(session: Session, batch_ids: list[UUID]) -> dict[UUID, dict[str, int]]:
+    """The lines by status of several batches."""
+    counts: dict[UUID, dict[str, int]] = {batch_id: {} for batch_id in batch_ids}
+    for batch_id, status, n in session.execute(_COUNTS, {"batch_ids": batch_ids}):
+        counts[batch_id][status] = n
+    return counts
+
+
+def get_progress(
+    session: Session, batch_id: UUID, *, started_at: datetime | None, finished_at: datetime | None
+) -> BatchProgress:
+    """The counts and the rate of a batch."""
+    found: dict[str, dict[str, int]] = {"counts": {}, "errors": {}, "warnings": {}}
+    for kind, key, n in session.execute(_PROGRESS, {"batch_id": batch_id}):
+        found[kind][key] = n
+    counts = found["counts"]
+    rate = None
+    if started_at:
+        since = {"batch_id": batch_id, "started_at": started_at, "finished_at": finished_at}
+        rate = session.scalar(_RATE, since | {"window": RATE_WINDOW})
+    return BatchProgress(counts, found["errors"], found["warnings"], float(rate) if rate else None)
+
+
+_COUNTS = text("""
+    SELECT batch_id, key, CAST(sum(CAST(value AS bigint)) AS bigint)
+    FROM batch_chunk, jsonb_each(counts) WHERE batch_id = ANY (:batch_ids) GROUP BY batch_id, key
+""")
+
+_PROGRESS = text("""
+    SELECT kind, key, CAST(sum(CAST(value AS bigint)) AS bigint) AS n
+    FROM batch_chunk, LATERAL (
+        SELECT 'counts' AS kind, * FROM jsonb_each(counts)
+        UNION ALL SELECT 'errors', * FROM jsonb_each(error_counts)
+        UNION ALL SELECT 'warnings', * FROM jsonb_each(warning_counts)) AS counted
+    WHERE batch_id = :batch_id GROUP BY kind, key ORDER BY kind, n DESC, key
+""")
+
+_RATE = text("""
+    SELECT sum(worked) / greatest(0.001, extract(epoch FROM until - since))
+    FROM (SELECT coalesce(:finished_at, now()) AS until,
+                 CASE WHEN :finished_at IS NULL
+                      THEN greatest(:started_at, now() - make_interval(secs => :window))
+                      ELSE :started_at END AS since) AS span
+    JOIN batch_chunk ON batch_id = :batch_id AND finished_at >= since
+    GROUP BY since, until
+""").bindparams(
+    bindparam("started_at", type_=DateTime(timezone=True)),
+    bindparam("finished_at", type_=DateTime(timezone=True)),
+)

@@ -1,0 +1,64 @@
+"""Figures for operators: how many accounts and attempts there are, and what is in progress.
+
+`count_accounts` reads whole tables, so that a worker does it once in a while; the rest is quick enough for
+every question.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
+
+from migration_service.models import AccountImportProcess, Attempt, ImportState, ImportSupplier, ServiceLimit
+
+
+@dataclass(frozen=True, slots=True)
+class InProgress:
+    """What is being created at this moment."""
+
+    attempts: int
+    #: How long the one has been there whose message was published the longest ago; 0 where there is none.
+    oldest_seconds: float
+    #: The concurrency limit; None: off.
+    limit: int | None
+
+
+def read_in_progress(session: Session) -> InProgress:
+    """What is in progress, from an index that has nothing else in it."""
+    age = func.extract("epoch", func.now() - func.min(AccountImportProcess.dispatched_at))
+    attempts, oldest = session.execute(
+        select(func.count(), func.coalesce(age, 0)).where(
+            AccountImportProcess.state == ImportState.IN_PROGRESS
+        )
+    ).one()
+    limit = session.scalar(select(ServiceLimit.concurrency_limit))
+    return InProgress(attempts, max(float(oldest), 0.0), limit)
+
+
+def count_accounts(session: Session) -> dict[str, Any]:
+    """Accounts by supplier and state, finished attempts by outcome and code; ready for JSON.
+
+    `{"accounts": [[supplier, state, count], ...], "attempts": [[outcome, code, count], ...]}`. Reads
+    every row: seconds where there are millions.
+    """
+    session.execute(text("SET LOCAL statement_timeout = '40s'"))
+    grouped = (
+        select(AccountImportProcess.import_supplier_id, AccountImportProcess.state, func.count().label("n"))
+        .group_by(AccountImportProcess.import_supplier_id, AccountImportProcess.state)
+        .subquery()
+    )
+    accounts = session.execute(
+        select(ImportSupplier.code, grouped.c.state, grouped.c.n).join(
+            grouped, grouped.c.import_supplier_id == ImportSupplier.id
+        )
+    )
+    attempts = session.execute(
+        select(Attempt.outcome, func.coalesce(Attempt.error_code, ""), func.count())
+        .where(Attempt.outcome.is_not(None))
+        .group_by(Attempt.outcome, Attempt.error_code)
+    )
+    return {
+        "accounts": [list(row) for row in accounts],
+        "attempts": [list(row) for row in attempts],
+    }

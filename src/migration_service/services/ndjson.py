@@ -1,0 +1,108 @@
+"""Reading NDJSON, plain or gzip, in constant memory: lines with their numbers in the file."""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from migration_service.errors import BatchFileError, BatchFileTooLargeError
+
+_READ = 1 << 16
+_GZIP = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line that is not blank. `number` is its place in the file, from 1, blank lines counted."""
+
+    number: int
+    #: The text without its line feed; None where it is longer than a line may be.
+    text: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """How much of a file is read, in bytes after decompression."""
+
+    line: int
+    total: int
+
+
+def read_blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """What `stream` has, in blocks."""
+    while block := stream.read(_READ):
+        yield block
+
+
+def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
+    """The lines of a file that comes in `blocks`; gzip (of several members, too) is recognised by itself.
+
+    Blank lines are left out; the last one needs no line feed. A line that is too long has no text and is
+    never held in memory as a whole. Raises BatchFileError where gzip data is broken or ends early, and
+    BatchFileTooLargeError beyond `limits.total`.
+    """
+    number, head, too_long = 0, b"", False
+    for block in _limit(_decompress(blocks), limits.total):
+        first, *rest = block.split(b"\n")
+        head += b"" if too_long else first
+        for text in rest:
+            number += 1
+            if line := _line(number, head, too_long or len(head) > limits.line):
+                yield line
+            head, too_long = text, False
+        if len(head) > limits.line:
+            head, too_long = b"", True
+    if line := _line(number + 1, head, too_long):
+        yield line
+
+
+def _line(number: int, text: bytes, too_long: bool) -> Line | None:
+    if too_long:
+        return Line(number, None)
+    if number == 1:
+        text = text.removeprefix(_BYTE_ORDER_MARK)
+    text = text.strip()
+    return Line(number, text) if text else None
+
+
+def _limit(blocks: Iterable[bytes], total: int) -> Iterator[bytes]:
+    for block in blocks:
+        total -= len(block)
+        if total < 0:
+            raise BatchFileTooLargeError
+        yield block
+
+
+def _decompress(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    start = b""
+    blocks = iter(blocks)
+    while len(start) < len(_GZIP) and (block := next(blocks, b"")):
+        start += block
+    if not start.startswith(_GZIP):
+        if start:
+            yield start
+        yield from blocks
+        return
+    yield from _gunzip(start, blocks)
+
+
+def _gunzip(data: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """One block at a time, however much a block of compressed data holds."""
+    member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        while data or (data := next(blocks, b"")):
+            if member.eof:
+                if not (data := data.lstrip(b"\0")):  # padding, which tape and block devices add
+                    continue
+                member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            piece = member.decompress(data, _READ)
+            data = member.unused_data if member.eof else member.unconsumed_tail
+            if piece:
+                yield piece
+        while not member.eof and (piece := member.decompress(b"", _READ)):
+            yield piece
+    except zlib.error as error:
+        raise BatchFileError(f"The gzip data is broken: {error}.") from error
+    if not member.eof:
+        raise BatchFileError("The gzip data ends too early.")

@@ -1,0 +1,75 @@
+"""Sending customer e-mails: a sweep hands what is due to the workers, one message each.
+
+The sweep is the only one that publishes: the database has what is to be sent, so nothing is lost with a
+message, and a created account is never kept waiting for a mail server.
+"""
+
+import logging
+
+from celery import shared_task
+from kombu.exceptions import OperationalError
+from redis import RedisError
+
+from migration_service.config import SettingsError
+from migration_service.payment_vendors.breaker import CircuitBreaker
+from migration_service.services.customer_emails import (
+    deliver_email,
+    hold_due_emails,
+    hold_email,
+    mail_server,
+    name_message,
+    take_due_emails,
+)
+from migration_service.tasks.app import celery_app
+
+logger = logging.getLogger(__name__)
+
+SEND_CUSTOMER_EMAIL = "emails.send_customer_email"
+SWEEP_CUSTOMER_EMAILS = "emails.sweep_customer_emails"
+#: How many messages one sweep hands over.
+LARGEST_SWEEP = 200
+
+# A mail server that hangs must not hold the workers, which have batches and upkeep to do.
+_breaker = CircuitBreaker(failures_to_open=2, open_seconds=30)
+
+
+@shared_task(name=SEND_CUSTOMER_EMAIL, soft_time_limit=40, time_limit=50)
+def send_customer_email(email_id: int) -> None:
+    """Send one recorded message, if it is still to be sent."""
+    app = celery_app()
+    sessions = app.resources.Session
+    server = mail_server(app.settings)
+    if not _breaker.allows_call():
+        with sessions.begin() as session:
+            hold_email(session, email_id)
+        return
+    with sessions.begin() as session:
+        name_message(session, email_id, server.sender)
+    with sessions.begin() as session:
+        answered = deliver_email(session, email_id, server)
+    if answered:
+        _breaker.record_success()
+    else:
+        _breaker.record_failure()
+
+
+@shared_task(name=SWEEP_CUSTOMER_EMAILS)
+def sweep_customer_emails() -> None:
+    """Hand over the messages that are due; without a mail server they wait, and the log says so."""
+    app = celery_app()
+    try:
+        mail_server(app.settings)
+    except SettingsError as error:
+        with app.resources.Session.begin() as session:
+            waiting = hold_due_emails(session)
+        if waiting:
+            logger.error("%s customer e-mails wait, as none can be sent: %s", waiting, error)
+        return
+    with app.resources.Session.begin() as session:
+        due = take_due_emails(session, LARGEST_SWEEP)
+    for email_id in due:
+        try:
+            app.send_task(SEND_CUSTOMER_EMAIL, args=[email_id], retry=False)
+        except (OperationalError, RedisError) as error:
+            logger.warning("The broker is away: customer e-mails are handed over later: %s", error)
+            return

@@ -1,0 +1,49 @@
+"""What is told about every task that ran: one log line, and its time for the metrics."""
+
+import logging
+import time
+from typing import Any
+
+from celery.signals import task_postrun, task_prerun
+from redis import RedisError
+
+from migration_service.log import request_id
+from migration_service.tallies import add_task_time
+from migration_service.tasks.app import celery_app
+
+logger = logging.getLogger(__name__)
+
+
+@task_prerun.connect
+def _begin(task: Any, **_kwargs: Any) -> None:
+    request_id.set(getattr(task.request, "request_id", None))
+    task.request.began_at = time.monotonic()
+
+
+@task_postrun.connect
+def _end(task: Any, task_id: str, state: str | None, retval: object, **_kwargs: Any) -> None:
+    seconds = time.monotonic() - task.request.began_at
+    milliseconds = round(seconds * 1000, 1)
+    # The upkeep runs every few seconds: its success is no news.
+    quiet = state == "SUCCESS" and task.name.startswith("maintenance.")
+    # What went wrong is in a line of its own; the result of a task is a word, or nothing.
+    outcome = retval if state == "SUCCESS" and isinstance(retval, str) else state
+    logger.log(
+        logging.DEBUG if quiet else logging.INFO,
+        "%s %s in %.0f ms",
+        task.name,
+        outcome,
+        milliseconds,
+        extra={
+            "task": task.name,
+            "task_id": task_id,
+            "state": state,
+            "outcome": outcome,
+            "duration_ms": milliseconds,
+        },
+    )
+    try:
+        add_task_time(celery_app().resources.redis, task.name, str(state), seconds)
+    except RedisError as error:
+        logger.debug("Redis is away: the time of a task was not counted: %s", error)
+    request_id.set(None)

@@ -1,0 +1,34 @@
+"""One log line a request: what it says, and what it must not say."""
+
+import logging
+
+import pytest
+from flask.testing import FlaskClient
+
+LOGGER = "migration_service.blueprints.request_log"
+
+
+def test_a_request_is_one_line_with_route_status_time_and_id(
+    client: FlaskClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = "/v1/data-import/account-transfer-status/SECRET_SUPPLIER/0612345678/?name=Jansen"
+    with caplog.at_level(logging.INFO, LOGGER):
+        client.get(path, headers={"X-Request-ID": "request-7"}, buffered=True)
+    (line,) = [record for record in caplog.records if record.name == LOGGER]
+    told = vars(line)
+    assert told["method"] == "GET"
+    assert told["status"] == 401
+    assert told["request_id"] == "request-7"
+    assert told["duration_ms"] >= 0
+    assert told["route"].endswith("/<import_supplier_code>/<number:external_account_number>/")
+    for secret in ("SECRET_SUPPLIER", "0612345678", "Jansen"):
+        assert secret not in str(told)
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/metrics"])
+def test_what_machines_ask_every_few_seconds_is_no_news(
+    client: FlaskClient, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    with caplog.at_level(logging.INFO, LOGGER):
+        client.get(path, buffered=True)
+    assert not [record for record in caplog.records if record.name == LOGGER]

@@ -1,0 +1,221 @@
+"""Suppliers that migrate accounts, and do what the interface tells a client to do when something fails."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import requests
+
+from drill.scene import SLOW, SUPPLIER, TEAM, Address, obtain_token
+from migration_service.samples import generate_accounts
+
+#: Seconds after which a client gives an account up; nothing may take that long.
+PATIENCE = 150.0
+_SHARE_SLOW, _SHARE_ASYNC, _SHARE_DRY_RUN = 0.25, 0.2, 0.1
+
+
+@dataclass(slots=True)
+class Order:
+    """One account that a supplier wants to be created, and what came of it."""
+
+    payload: dict[str, Any]
+    asynchronous: bool
+    dry_run_first: bool
+    #: What the service answered in the end: the account's number, or the code of the reason.
+    service_account_number: str = ""
+    failed_with: str = ""
+    #: When the request that the account came from began, and when the answer was there (monotonic).
+    asked_at: float = 0.0
+    answered_at: float = 0.0
+
+    @property
+    def number(self) -> str:
+        """The external account number."""
+        return str(self.payload["external_account_number"])
+
+    def money(self) -> tuple[Decimal, ...]:
+        """The sums of the ledgers' balances, the transactions and the line items as they were sent."""
+        ledgers = self.payload.get("ledgers", [])
+        transactions = [
+            transaction
+            for ledger in ledgers
+            for name in ("transactions_in_open_settlement_period", "historical_statement_transactions")
+            for transaction in ledger.get(name, [])
+        ]
+        lines = [line for transaction in transactions for line in transaction.get("line_items", [])]
+        return (
+            _sum(ledger["ledger_balance"] for ledger in ledgers),
+            _sum(transaction["amount"] for transaction in transactions),
+            _sum(line["net_amount"] for line in lines),
+        )
+
+
+@dataclass(slots=True)
+class Journal:
+    """What the suppliers lived through; written by many threads."""
+
+    orders: list[Order] = field(default_factory=list)
+    statuses: Counter[str] = field(default_factory=Counter)
+    #: Answers that the interface does not promise, and accounts that nobody got an answer for.
+    surprises: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def began(self, order: Order) -> None:
+        """Another account is on its way."""
+        with self._lock:
+            self.orders.append(order)
+
+    def answered(self, response: requests.Response) -> None:
+        """Count an answer; one that no client should ever get is a surprise."""
+        status = response.status_code
+        with self._lock:
+            self.statuses[str(status)] += 1
+            if status >= 500 and status != requests.codes.service_unavailable:
+                self.surprises.append(f"{response.request.path_url}: {status} {response.text[:300]}")
+
+    def cut_off(self) -> None:
+        """Count a request that lost its connection."""
+        with self._lock:
+            self.statuses["no answer"] += 1
+
+    def surprise(self, what: str) -> None:
+        """Note what must not happen."""
+        with self._lock:
+            self.surprises.append(what)
+
+    def created(self) -> list[Order]:
+        """The accounts that suppliers know to be created, so far."""
+        with self._lock:
+            return [order for order in self.orders if order.service_account_number]
+
+
+class Orders(Iterator[Order]):
+    """Accounts without end, the same for the same seed; taken by many threads."""
+
+    def __init__(self, seed: int) -> None:
+        self._orders = _write_orders(seed)
+        self._taking = threading.Lock()
+
+    def __next__(self) -> Order:
+        with self._taking:
+            return next(self._orders)
+
+
+def _write_orders(seed: int) -> Iterator[Order]:
+    chance = random.Random(seed)
+    for index, payload in enumerate(generate_accounts(1_000_000, supplier=SUPPLIER, seed=seed)):
+        if chance.random() < _SHARE_SLOW:
+            payload["external_account_number"] = f"{SLOW}{index}"
+        yield Order(payload, chance.random() < _SHARE_ASYNC, chance.random() < _SHARE_DRY_RUN)
+
+
+class Supplier:
+    """One client of the interface; each thread has its own."""
+
+    def __init__(self, address: Address, journal: Journal) -> None:
+        self._address = address
+        self._journal = journal
+        self._session = requests.Session()
+        # No proxy of the environment between us and a server on this machine.
+        self._session.trust_env = False
+
+    def migrate_all(self, orders: Iterator[Order], enough: threading.Event, *, pause: float) -> None:
+        """Migrate one account after the other until `enough`; `pause` seconds between two."""
+        while not enough.is_set():
+            self.try_to_migrate(next(orders))
+            enough.wait(pause)
+
+    def try_to_migrate(self, order: Order) -> None:
+        """Migrate an account; what goes wrong is written into the journal."""
+        self._journal.began(order)
+        try:
+            self.migrate(order)
+        except Exception as error:
+            self._journal.surprise(f"{order.number}: {type(error).__name__} {error}")
+
+    def migrate(self, order: Order) -> None:
+        """Stage and process one account until the service says what became of it."""
+        deadline = time.monotonic() + PATIENCE
+        staged = self._send("POST", "account-import-process/create-or-update/", deadline, json=order.payload)
+        if staged.status_code not in (200, 201):
+            self._journal.surprise(f"{order.number} not staged: {staged.status_code} {staged.text[:300]}")
+            return
+        if order.dry_run_first:
+            self._process(order, deadline, dry_run=True)
+        self._process(order, deadline, dry_run=False)
+
+    def stage_and_process_once(self, order: Order) -> None:
+        """Stage an account and process it without ever asking a second time, once it was accepted."""
+        deadline = time.monotonic() + PATIENCE
+        self._send("POST", "account-import-process/create-or-update/", deadline, json=order.payload)
+        headers = {"Prefer": "respond-async"} if order.asynchronous else {}
+        path = "account-import-process/process/"
+        self._send("POST", path, deadline, json=_process_body(order, dry_run=False), headers=headers)
+        self._poll(order, deadline)
+
+    def _process(self, order: Order, deadline: float, *, dry_run: bool) -> None:
+        body = _process_body(order, dry_run=dry_run)
+        headers = {"Prefer": "respond-async"} if order.asynchronous and not dry_run else {}
+        while True:
+            asked_at = time.monotonic()
+            response = self._send(
+                "POST", "account-import-process/process/", deadline, json=body, headers=headers
+            )
+            answer = response.json()
+            code = answer.get("code")
+            if response.status_code == 202 or code == "account_import_in_progress":
+                self._poll(order, deadline)
+                continue
+            if dry_run and code == "dry_run_succeeded":
+                return
+            if response.status_code == 201 or code == "account_already_imported":
+                order.asked_at, order.answered_at = asked_at, time.monotonic()
+                order.service_account_number = answer["service_account_number"]
+            elif response.status_code == 400:
+                order.failed_with = code
+            else:
+                self._journal.surprise(f"{order.number}: {response.status_code} {response.text[:300]}")
+            return
+
+    def _poll(self, order: Order, deadline: float) -> None:
+        """Ask for the status until nobody is creating the account any more."""
+        path = f"account-transfer-status/{SUPPLIER}/{order.number}/"
+        while self._send("GET", path, deadline).json()["status"] == "IN_PROGRESS":
+            time.sleep(0.3)
+
+    def _send(self, method: str, path: str, deadline: float, **request: Any) -> requests.Response:
+        """One request, again and again as the interface says, until it is answered."""
+        while time.monotonic() < deadline:
+            try:
+                if "Authorization" not in self._session.headers:
+                    self._session.headers["Authorization"] = f"Token {obtain_token(self._address)}"
+                response = self._session.request(
+                    method, f"{self._address.url}/v1/data-import/{path}", timeout=60, **request
+                )
+            except requests.RequestException:
+                self._journal.cut_off()
+                time.sleep(0.2)
+                continue
+            self._journal.answered(response)
+            if response.status_code not in (429, 503):
+                return response
+            time.sleep(float(response.headers["Retry-After"]))
+        raise TimeoutError(f"no answer within {PATIENCE:.0f} s")
+
+
+def _process_body(order: Order, *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "external_account_number": order.number,
+        "import_supplier_code": SUPPLIER,
+        "operations_team_name": TEAM,
+        "dry_run": dry_run,
+    }
+
+
+def _sum(amounts: Iterator[Any]) -> Decimal:
+    return sum((Decimal(str(amount)) for amount in amounts), Decimal(0))

@@ -1,0 +1,138 @@
+"""What must be true when the dust has settled: each line of the table is a promise and what broke it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from drill.clients import Journal, Order
+from drill.scene import POISON, SUPPLIER, Scene
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A promise, how often it was put to the test, and what did not hold."""
+
+    promise: str
+    counted: int
+    losses: list[str]
+
+
+def count(scene: Scene, journal: Journal, limit: int, most_in_progress: int) -> list[Line]:
+    """Compare what the suppliers were told with the tables, the lists and the broker."""
+    processes = {
+        row[0]: row
+        for row in scene.query(
+            "SELECT external_account_number, state, service_account_number, id FROM account_import_process"
+        )
+    }
+    accounts = scene.query("SELECT external_account_number, service_account_number FROM account")
+    orders = journal.orders
+    exceeded = [f"{most_in_progress} at once"] if most_in_progress > limit else []
+    return [
+        Line("created accounts exist exactly once", len(accounts), _doubled(accounts, processes)),
+        Line("every order created, or reported failed", len(orders), _unsettled(orders, processes, scene)),
+        Line("suppliers were told the number that the table has", len(orders), _wrong(orders, accounts)),
+        Line("a poisoned account fails with a reason", *_poisoned(scene)),
+        Line("ledgers, transactions, line items: the sums sent", len(accounts), _money(scene, orders)),
+        Line("lists and statuses say what the tables say", *_lists(scene, processes)),
+        Line("nothing is IN_PROGRESS, every attempt has an outcome", *_attempts(scene)),
+        Line(f"never more than {limit} at work", most_in_progress, exceeded),
+        Line("slots are back to zero", 0, _if(scene.slots_in_use(), "slots in use")),
+        Line("no message left over", 0, [f"{k}: {v}" for k, v in scene.messages().items() if v]),
+        Line("no answer that nobody promised", sum(journal.statuses.values()), journal.surprises),
+    ]
+
+
+def _doubled(accounts: list[tuple[Any, ...]], processes: dict[str, tuple[Any, ...]]) -> list[str]:
+    numbers = [number for number, _ in accounts]
+    losses = [f"{number} twice" for number in set(numbers) if numbers.count(number) > 1]
+    imported = {number for number, row in processes.items() if row[1] == "IMPORTED"}
+    losses += [f"{number}: an account without an import" for number in set(numbers) - imported]
+    return losses + [f"{number}: imported without an account" for number in imported - set(numbers)]
+
+
+def _unsettled(orders: list[Order], processes: dict[str, tuple[Any, ...]], scene: Scene) -> list[str]:
+    losses = []
+    for order in orders:
+        state = processes.get(order.number, ("", "never staged"))[1]
+        if order.service_account_number and state != "IMPORTED":
+            losses.append(f"{order.number}: said to be created, and is {state}")
+        if not order.service_account_number and not order.failed_with:
+            losses.append(f"{order.number}: nobody said what became of it; it is {state}")
+        if order.failed_with:
+            losses.append(f"{order.number}: a sound account failed with {order.failed_with}")
+    return losses
+
+
+def _wrong(orders: list[Order], accounts: list[tuple[Any, ...]]) -> list[str]:
+    numbers = dict(accounts)
+    return [
+        f"{order.number}: told {order.service_account_number}, is {numbers.get(order.number)}"
+        for order in orders
+        if order.service_account_number and numbers.get(order.number) != order.service_account_number
+    ]
+
+
+def _poisoned(scene: Scene) -> tuple[int, list[str]]:
+    """Each failed with a reason in the end; before that a request may have been told to come again."""
+    rows = scene.query(
+        "SELECT DISTINCT ON (p.id) p.external_account_number, p.state, outcome, error_code, error_detail "
+        "FROM account_import_process p JOIN attempt a ON a.account_import_process_id = p.id "
+        "WHERE p.external_account_number LIKE %s ORDER BY p.id, a.created_at DESC",
+        f"{POISON}%",
+    )
+    good = ("PENDING", "FAILED", "account_creation_failed")
+    return len(rows), [str(row) for row in rows if row[1:4] != good or not row[4]]
+
+
+def _money(scene: Scene, orders: list[Order]) -> list[str]:
+    rows = scene.query("""
+        SELECT external_account_number,
+               (SELECT coalesce(sum(ledger_balance), 0) FROM ledger WHERE account_pk = account.id),
+               (SELECT coalesce(sum(amount), 0) FROM transaction WHERE account_pk = account.id),
+               (SELECT coalesce(sum(net_amount), 0) FROM line_item
+                JOIN transaction ON transaction.id = transaction_pk WHERE account_pk = account.id)
+        FROM account""")
+    found: dict[str, tuple[Decimal, ...]] = {row[0]: row[1:] for row in rows}
+    return [
+        f"{order.number}: sent {order.money()}, found {found[order.number]}"
+        for order in orders
+        if order.number in found and found[order.number] != order.money()
+    ]
+
+
+def _lists(scene: Scene, processes: dict[str, tuple[Any, ...]]) -> tuple[int, list[str]]:
+    states = {"all": None, "pending": "PENDING", "imported": "IMPORTED"}
+    losses = []
+    for kind, state in states.items():
+        listed = scene.send("GET", f"{kind}-account-import-processes/{SUPPLIER}/").json()
+        got = {item["external_account_number"]: item["service_account_number"] for item in listed}
+        due = {number: row[2] for number, row in processes.items() if state in (None, row[1])}
+        if got != due or len(listed) != len(due):
+            losses.append(f"{kind}: {len(listed)} listed, {len(due)} in the table")
+    for number, row in processes.items():
+        answer = scene.send("GET", f"account-transfer-status/{SUPPLIER}/{number}/").json()
+        due_status = "COMPLETED" if row[1] == "IMPORTED" else "UNKNOWN"
+        if answer != {"status": due_status, "service_account_number": row[2] or ""}:
+            losses.append(f"{number}: {answer}, the table has {row[1:3]}")
+    return len(processes), losses
+
+
+def _attempts(scene: Scene) -> tuple[int, list[str]]:
+    rows = scene.query("SELECT id::text, outcome FROM attempt")
+    losses = [f"attempt {attempt} has no outcome" for attempt, outcome in rows if outcome is None]
+    return len(rows), losses + _if(scene.in_progress(), "accounts in progress")
+
+
+def _if(number: int, what: str) -> list[str]:
+    return [f"{number} {what}"] if number else []
+
+
+def describe(losses: Iterable[str]) -> str:
+    """The first few losses, for people."""
+    shown = list(losses)
+    more = f" ... and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return "; ".join(shown[:_SHOWN]) + more

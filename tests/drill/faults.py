@@ -1,0 +1,143 @@
+"""What is done to the service: each a function of the scene that returns when the damage is done."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from random import Random
+
+import psutil
+
+from drill.scene import WORKING, Scene, group_of
+from servers import processes_in
+
+#: Longer than a message may stay unacknowledged (`scene.VISIBILITY_TIMEOUT`), so that somebody else gets it.
+_WORKER_FROZEN = 20.0
+#: Longer than every time-out towards Redis, and than its health check.
+_VALKEY_FROZEN = 12.0
+#: Longer than a connection may take, a lock may be waited for, and a pool be queued for.
+_POSTGRES_FROZEN = 10.0
+
+Fault = Callable[[Scene, Random], None]
+
+
+def _kill(process: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
+
+
+def _busy_child(scene: Scene) -> psutil.Process:
+    """A worker child that is creating an account at this moment, or any where none is."""
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        if process := scene.worker_at(WORKING):
+            return process
+        time.sleep(0.02)
+    return scene.main_process("interactive").children()[0]
+
+
+def _kill_worker_child(scene: Scene, _chance: Random) -> None:
+    _kill(_busy_child(scene))
+
+
+def _kill_worker_main(scene: Scene, _chance: Random) -> None:
+    _kill(scene.main_process("interactive"))
+
+
+def _kill_group(name: str) -> Fault:
+    def kill(scene: Scene, _chance: Random) -> None:
+        os.killpg(group_of(scene.main_process(name)), signal.SIGKILL)
+
+    return kill
+
+
+def _kill_web_process(scene: Scene, chance: Random) -> None:
+    _kill(chance.choice(scene.main_process("web").children()))
+
+
+def _kill_workers_and_valkey(scene: Scene, chance: Random) -> None:
+    _kill_group("interactive")(scene, chance)
+    _kill_group("valkey")(scene, chance)
+
+
+def _wipe_valkey(scene: Scene, _chance: Random) -> None:
+    """Take the files away, then kill it: it comes back empty."""
+    process = scene.main_process("valkey")
+    for file in Path(scene.home / "valkey" / "appendonlydir").iterdir():
+        file.unlink()
+    os.killpg(group_of(process), signal.SIGKILL)
+
+
+def _flush_valkey(scene: Scene, _chance: Random) -> None:
+    scene.redis.flushall()
+
+
+def _freeze_worker_child(scene: Scene, _chance: Random) -> None:
+    _freeze([_busy_child(scene)], _WORKER_FROZEN)
+
+
+def _freeze_worker(scene: Scene, _chance: Random) -> None:
+    _freeze(processes_in(scene.home / "programs" / "interactive"), _WORKER_FROZEN)
+
+
+def _freeze_valkey(scene: Scene, _chance: Random) -> None:
+    _freeze(processes_in(scene.home / "valkey"), _VALKEY_FROZEN)
+
+
+def _freeze_postgres(scene: Scene, _chance: Random) -> None:
+    _freeze(processes_in(scene.home / "postgres"), _POSTGRES_FROZEN)
+
+
+def _freeze(processes: Sequence[psutil.Process], seconds: float) -> None:
+    with frozen(processes):
+        time.sleep(seconds)
+
+
+@contextmanager
+def frozen(processes: Sequence[psutil.Process]) -> Iterator[None]:
+    """These processes stand still meanwhile (SIGSTOP, SIGCONT), and know nothing of it afterwards."""
+    _signal_all(processes, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        _signal_all(processes, signal.SIGCONT)
+
+
+def _signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        # Some may be gone: killed for being late, for example.
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+#: Every kind of fault by its name in the table.
+FAULTS: dict[str, Fault] = {
+    "worker child killed": _kill_worker_child,
+    "worker's main process killed": _kill_worker_main,
+    "whole worker killed": _kill_group("interactive"),
+    "upkeep worker killed": _kill_group("batch"),
+    "web server killed": _kill_group("web"),
+    "one web process killed": _kill_web_process,
+    "beat killed": _kill_group("beat"),
+    "Valkey killed, data kept": _kill_group("valkey"),
+    "Valkey killed, data wiped": _wipe_valkey,
+    "Valkey flushed": _flush_valkey,
+    "worker and Valkey killed": _kill_workers_and_valkey,
+    "PostgreSQL killed": _kill_group("postgres"),
+    "worker child frozen": _freeze_worker_child,
+    "whole worker frozen": _freeze_worker,
+    "Valkey frozen": _freeze_valkey,
+    "PostgreSQL frozen": _freeze_postgres,
+}
+
+
+def deal(rounds: int, chance: Random, kinds: Sequence[str]) -> list[str]:
+    """The names of as many faults, every kind once before any comes again."""
+    dealt: list[str] = []
+    while len(dealt) < rounds:
+        deck = list(kinds)
+        chance.shuffle(deck)
+        dealt += deck
+    return dealt[:rounds]

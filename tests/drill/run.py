@@ -1,0 +1,243 @@
+"""One drill from start to verdict."""
+
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from statistics import median
+
+import psycopg
+import requests
+from rich.console import Console
+from rich.table import Table
+
+from drill.clients import Journal, Order, Orders, Supplier
+from drill.count import Line, count, describe
+from drill.faults import FAULTS, deal
+from drill.poison import Poisoner
+from drill.scene import POISON, Scene
+from servers import wait_until
+
+#: Nothing may take longer to be well again after a fault.
+_RECOVERY = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillOptions:
+    """How long, how hard, and which luck."""
+
+    seed: int = 1
+    rounds: int = 20
+    #: At least so many accounts.
+    accounts: int = 500
+    clients: int = 16
+    #: The concurrency limit; less than there are clients, so that it is felt.
+    limit: int = 12
+    poisoned: int = 2
+    #: Only these kinds of faults, by name; all where it is empty.
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How the service got over one fault; seconds from the end of the fault."""
+
+    #: Until an account was created that was asked for after the fault.
+    new_work: float
+    #: Until every attempt of the time of the fault had its outcome.
+    work_in_hand: float
+    #: Until the status endpoint answered again.
+    answers: float
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What the drill found."""
+
+    lines: list[Line]
+    recoveries: dict[str, list[Recovery]]
+    journal: Journal
+    seconds: float
+    created: int
+    poison_kills: int
+
+    @property
+    def losses(self) -> int:
+        """How many things were lost, doubled or wrong."""
+        return sum(len(line.losses) for line in self.lines)
+
+
+@dataclass(slots=True)
+class _Drill:
+    options: DrillOptions
+    scene: Scene
+    console: Console
+    journal: Journal = field(default_factory=Journal)
+    enough: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
+    most_in_progress: int = 0
+    recoveries: dict[str, list[Recovery]] = field(default_factory=lambda: defaultdict(list))
+
+    def run(self) -> Verdict:
+        started = time.monotonic()
+        poisoner = Poisoner(self.scene)
+        poisoner.start()
+        watcher = threading.Thread(target=self._watch, name="watcher", daemon=True)
+        watcher.start()
+        suppliers = self._suppliers()
+        for supplier in suppliers:
+            supplier.start()
+        poisoned = self._order_poison()
+        wait_until(lambda: len(self.journal.created()) >= self.options.clients, "the first accounts", 60)
+        self._rounds()
+        wait_until(lambda: len(self.journal.orders) >= self.options.accounts, "all accounts asked for", 600)
+        self.enough.set()
+        for thread in suppliers + poisoned:
+            thread.join(300)
+        self._settle()
+        poisoner.stop()
+        self.over.set()
+        watcher.join()
+        lines = count(self.scene, self.journal, self.options.limit, self.most_in_progress)
+        created = len(self.journal.created())
+        seconds = time.monotonic() - started
+        return Verdict(lines, self.recoveries, self.journal, seconds, created, len(poisoner.killed))
+
+    def _suppliers(self) -> list[threading.Thread]:
+        orders = Orders(self.options.seed)
+        return [
+            threading.Thread(
+                target=Supplier(self.scene.address, self.journal).migrate_all,
+                args=[orders, self.enough],
+                kwargs={"pause": 0.1},
+                name="supplier",
+                daemon=True,
+            )
+            for _ in range(self.options.clients)
+        ]
+
+    def _order_poison(self) -> list[threading.Thread]:
+        """Accounts that are not in the journal's orders: they must fail, and say so."""
+        threads: list[threading.Thread] = []
+        orders = Orders(self.options.seed + 1_000)
+        for index in range(self.options.poisoned):
+            order = next(orders)
+            order.payload["external_account_number"] = f"{POISON}{index}"
+            order.asynchronous = bool(index % 2)
+            supplier = Supplier(self.scene.address, self.journal)
+            threads.append(threading.Thread(target=self._poison, args=[supplier, order], daemon=True))
+            threads[-1].start()
+        return threads
+
+    def _poison(self, supplier: Supplier, order: Order) -> None:
+        try:
+            supplier.stage_and_process_once(order)
+        except Exception as error:
+            self.journal.surprise(f"{order.number}: {type(error).__name__} {error}")
+
+    def _rounds(self) -> None:
+        chance = Random(self.options.seed)
+        names = deal(self.options.rounds, chance, self.options.only or tuple(FAULTS))
+        for index, name in enumerate(names, 1):
+            time.sleep(chance.uniform(0.5, 2.5))
+            in_hand = self._attempts_in_hand()
+            FAULTS[name](self.scene, chance)
+            recovery = self._recover(name, in_hand)
+            self.recoveries[name].append(recovery)
+            created = len(self.journal.created())
+            self.console.print(
+                f"round {index:>2}/{len(names)}  {name:<30} new work after {recovery.new_work:5.1f} s, "
+                f"work in hand after {recovery.work_in_hand:5.1f} s, "
+                f"answers after {recovery.answers:4.1f} s; {created} created"
+            )
+
+    def _attempts_in_hand(self) -> list[str]:
+        return [row[0] for row in self.scene.query("SELECT id::text FROM attempt WHERE outcome IS NULL")]
+
+    def _recover(self, name: str, in_hand: list[str]) -> Recovery:
+        """Wait until the service is well again after a fault, and note how long each part took."""
+        hit = time.monotonic()
+        poisons = f"{POISON}%"
+        done: dict[str, float] = {}
+
+        def answers() -> bool:
+            return requests.get(f"{self.scene.address.url}/health/ready", timeout=60).status_code == 200
+
+        def new_work() -> bool:
+            return any(order.asked_at > hit for order in self.journal.created()[-200:])
+
+        def work_in_hand() -> bool:
+            left = self.scene.query(
+                "SELECT 1 FROM attempt a JOIN account_import_process p ON p.id = account_import_process_id "
+                "WHERE a.id::text = ANY(%s) AND outcome IS NULL AND external_account_number NOT LIKE %s",
+                in_hand,
+                poisons,
+            )
+            return not left
+
+        checks = {"answers": answers, "new_work": new_work, "work_in_hand": work_in_hand}
+        while len(done) < len(checks) and time.monotonic() < hit + _RECOVERY:
+            for what in checks.keys() - done.keys():
+                try:
+                    if checks[what]():
+                        done[what] = time.monotonic() - hit
+                except (requests.RequestException, psycopg.Error):
+                    continue
+            time.sleep(0.05)
+        for what in checks.keys() - done.keys():
+            self.journal.surprise(f"{name}: {what} not well within {_RECOVERY:.0f} s")
+        return Recovery(**{what: done.get(what, _RECOVERY) for what in checks})
+
+    def _watch(self) -> None:
+        while not self.over.wait(0.05):
+            try:
+                self.most_in_progress = max(self.most_in_progress, self.scene.in_progress())
+            except psycopg.Error:
+                continue
+
+    def _settle(self) -> None:
+        """Wait until the upkeep has done what it has to do; what it leaves undone is counted."""
+        try:
+            self.scene.wait_until_quiet(120)
+        except AssertionError:
+            self.console.print("It did not become quiet within 120 s.")
+
+
+def run_drill(options: DrillOptions, folder: Path, console: Console) -> Verdict:
+    """Start the service in `folder`, hold the drill, stop the service."""
+    with Scene(folder, limit=options.limit) as scene:
+        return _Drill(options, scene, console).run()
+
+
+def show(verdict: Verdict, options: DrillOptions, console: Console) -> None:
+    """Print the two tables."""
+    promises = Table(
+        "promise", "counted", "losses", title=f"The drill, seed {options.seed}, {options.rounds} rounds"
+    )
+    for line in verdict.lines:
+        promises.add_row(line.promise, str(line.counted), describe(line.losses) or "0")
+    console.print(promises)
+    recoveries = Table(
+        "fault", "times", "new work after", "work in hand after", "answers after", title="Well again (s)"
+    )
+    for name, found in sorted(verdict.recoveries.items()):
+        recoveries.add_row(
+            name,
+            str(len(found)),
+            _spread([recovery.new_work for recovery in found]),
+            _spread([recovery.work_in_hand for recovery in found]),
+            _spread([recovery.answers for recovery in found]),
+        )
+    console.print(recoveries)
+    statuses = ", ".join(f"{status}: {times}" for status, times in sorted(verdict.journal.statuses.items()))
+    console.print(f"{verdict.created} accounts created in {verdict.seconds:.0f} s; answers: {statuses}")
+    console.print(f"{verdict.poison_kills} worker children killed by poisoned accounts")
+    console.print(f"losses: {verdict.losses}")
+
+
+def _spread(seconds: list[float]) -> str:
+    if len(seconds) == 1:
+        return f"{seconds[0]:.1f}"
+    return f"{median(seconds):.1f}, at most {max(seconds):.1f}"

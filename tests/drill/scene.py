@@ -1,0 +1,249 @@
+"""The service that the drill is held on: `migration-service up` with its real servers and processes."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psutil
+import psycopg
+import redis
+import requests
+
+from migration_service.config import load_saved_settings
+from migration_service.connections import make_redis
+from migration_service.db import make_engine, make_sessionmaker
+from migration_service.embedded.ports import random_free_port
+from migration_service.samples import generate_accounts
+from migration_service.services.api_keys import issue_api_key
+from migration_service.services.import_suppliers import create_import_supplier
+from migration_service.services.limits import set_concurrency_limit
+from migration_service.services.operations_teams import create_operations_team
+from migration_service.services.organisations import create_organisation
+from servers import RunningService, processes_in, wait_until
+
+_LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
+
+SUPPLIER = "DRILL"
+TEAM = "Drill team"
+
+#: Seconds after which a message that nobody acknowledged comes back; short, so that a drill sees it.
+VISIBILITY_TIMEOUT = 15
+
+#: Accounts with these beginnings of their numbers take their time while they are created, see `_TRIGGER`.
+SLOW = "SLOW-"
+POISON = "POISON-"
+#: What a session of PostgreSQL is called while it creates such an account.
+WORKING, POISONED = "drill-working", "drill-poisoned"
+
+# The database can be made to hold a worker in the middle of its transaction, and to say which one it is,
+# without a line for tests in the service.
+_TRIGGER = f"""
+-- The lock of a worker that was killed goes at once, so that the next one meets the account, too.
+ALTER DATABASE migration_service SET client_connection_check_interval = '50ms';
+CREATE FUNCTION drill_pause() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.external_account_number LIKE '{SLOW}%' THEN
+    PERFORM set_config('application_name', '{WORKING}', true), pg_sleep(0.3);
+  ELSIF NEW.external_account_number LIKE '{POISON}%' THEN
+    PERFORM set_config('application_name', '{POISONED}', true), pg_sleep(5);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER drill_pause AFTER INSERT ON account FOR EACH ROW EXECUTE FUNCTION drill_pause();
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a supplier finds the service, and the key it has."""
+
+    url: str
+    api_key: str
+
+
+def obtain_token(address: Address) -> str:
+    """A token, as a supplier gets it. Raises RequestException where that is not possible right now."""
+    with requests.Session() as session:
+        session.trust_env = False  # no proxy of the environment before a server on this machine
+        response = session.post(
+            f"{address.url}/v1/graphql/",
+            json={"query": _LOG_IN, "variables": {"key": address.api_key}},
+            timeout=60,
+        )
+    if response.status_code != 200 or not response.json().get("data"):
+        raise requests.RequestException(f"no token: {response.status_code} {response.text[:300]}")
+    return str(response.json()["data"]["obtainServiceToken"]["token"])
+
+
+class Scene:
+    """A running service with a supplier, in a folder of its own. Use it in a `with` statement.
+
+    `environment` are further settings; `limit` is the concurrency limit.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limit: int | None = 250,
+        arguments: tuple[str, ...] = (),
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self.home = folder / "home"
+        self._limit = limit
+        settings = {"MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT": str(VISIBILITY_TIMEOUT)}
+        ports = ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
+        self.service = RunningService(
+            self.home, "--sample", "0", *ports, *arguments, environment=settings | (environment or {})
+        )
+
+    def __enter__(self) -> "Scene":
+        try:
+            self.service.wait_until_serving()
+            self.settings = load_saved_settings(self.home)
+            self.database_url = self.settings["DATABASE_URL"]
+            self.redis = make_redis(self.settings["REDIS_URL"])
+            self.address = Address(self.settings["MIGRATION_SERVICE_WEB_URL"], self._prepare())
+            self.token = obtain_token(self.address)
+        except BaseException:
+            self.service.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.redis.close()
+        self.service.__exit__(kind, error, trace)
+
+    def set_limit(self, limit: int | None) -> None:
+        """Change the concurrency limit of the running service."""
+        engine = make_engine(self.database_url, pool_size=1, max_overflow=0, application_name="drill")
+        with make_sessionmaker(engine).begin() as session:
+            set_concurrency_limit(session, limit)
+        engine.dispose()
+
+    def send(self, method: str, path: str, **request: Any) -> requests.Response:
+        """One request below /v1/data-import with the supplier's token, on a connection of its own."""
+        headers = {"Authorization": f"Token {self.token}"} | request.pop("headers", {})
+        with requests.Session() as session:
+            session.trust_env = False
+            url = f"{self.address.url}/v1/data-import/{path}"
+            return session.request(method, url, headers=headers, timeout=90, **request)
+
+    def stage(self, count: int, beginning: str) -> list[str]:
+        """Stage so many accounts whose numbers start so; returns the numbers."""
+        payloads = list(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning)))
+        for index, payload in enumerate(payloads):
+            payload["external_account_number"] = f"{beginning}{index}"
+        with ThreadPoolExecutor(4) as pool:
+            answers = pool.map(
+                lambda payload: self.send("POST", "account-import-process/create-or-update/", json=payload),
+                payloads,
+            )
+            assert {answer.status_code for answer in answers} == {201}
+        return [str(payload["external_account_number"]) for payload in payloads]
+
+    def process(self, number: str, *, wait: bool = False, **fields: Any) -> requests.Response:
+        """Ask for one account to be created; `wait` for what comes of it."""
+        body = {
+            "external_account_number": number,
+            "import_supplier_code": SUPPLIER,
+            "operations_team_name": TEAM,
+        }
+        headers = {} if wait else {"Prefer": "respond-async"}
+        return self.send("POST", "account-import-process/process/", json=body | fields, headers=headers)
+
+    def states(self, beginning: str) -> dict[str, int]:
+        """How many accounts whose numbers start so are in each state."""
+        rows = self.query(
+            "SELECT state, count(*) FROM account_import_process "
+            "WHERE external_account_number LIKE %s GROUP BY state",
+            f"{beginning}%",
+        )
+        return dict(rows)  # type: ignore[arg-type]
+
+    def is_idle(self) -> bool:
+        """Whether nothing is in progress and no slot is held."""
+        try:
+            return not (self.in_progress() or self.slots_in_use())
+        except (psycopg.Error, redis.RedisError):
+            return False
+
+    def wait_until_idle(self) -> None:
+        """Wait until nothing is in progress and no slot is held."""
+        wait_until(self.is_idle, "idle", 60)
+
+    def wait_until_quiet(self, seconds: float) -> None:
+        """Wait until the service is idle and no message is left, also none that a dead worker had."""
+        wait_until(lambda: self.is_idle() and not any(self.messages().values()), "quiet", seconds)
+
+    def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """The rows of an SQL statement, over a connection of its own: the one before may be dead."""
+        with psycopg.connect(
+            self.database_url, autocommit=True, connect_timeout=5, application_name="drill"
+        ) as connection:
+            return connection.execute(statement.encode(), parameters).fetchall()
+
+    def slots_in_use(self) -> int:
+        """How many slots are held."""
+        return int(self.redis.zcard("migration:slots"))
+
+    def messages(self) -> dict[str, int]:
+        """How many messages wait in each queue, and how many are delivered and not acknowledged."""
+        found = {name: int(self.redis.llen(f"migration:{name}")) for name in ("interactive", "batch")}
+        return found | {"unacknowledged": int(self.redis.hlen("migration:unacked"))}
+
+    def in_progress(self) -> int:
+        """How many accounts are being created, as the table says."""
+        return int(
+            self.query("SELECT count(*) FROM account_import_process WHERE state = 'IN_PROGRESS'")[0][0]
+        )
+
+    def main_process(self, name: str) -> psutil.Process:
+        """The process of this program that `up` started; waited for while `up` starts it again."""
+        found: list[psutil.Process] = []
+
+        def find() -> bool:
+            process = self.service.find(name)
+            found[:] = [process] if process else []
+            return bool(found)
+
+        wait_until(find, f"{name} runs")
+        return found[0]
+
+    def worker_at(self, application_name: str) -> psutil.Process | None:
+        """The worker process whose session of PostgreSQL is called this at the moment, if there is one."""
+        rows = self.query(
+            "SELECT client_port FROM pg_stat_activity WHERE application_name = %s", application_name
+        )
+        ports = {port for (port,) in rows}
+        for process in processes_in(self.home / "programs" / "interactive") if ports else ():
+            try:
+                connected = process.net_connections(kind="tcp")
+            except psutil.Error:
+                continue
+            if any(connection.laddr.port in ports for connection in connected):
+                return process
+        return None
+
+    def _prepare(self) -> str:
+        engine = make_engine(self.database_url, pool_size=1, max_overflow=0, application_name="drill")
+        with make_sessionmaker(engine).begin() as session:
+            create_organisation(session, "Drill")
+            create_import_supplier(session, code=SUPPLIER, organisation_name="Drill")
+            create_operations_team(session, TEAM)
+            set_concurrency_limit(session, self._limit)
+            api_key = issue_api_key(session, organisation_name="Drill")
+        engine.dispose()
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            connection.execute(_TRIGGER.encode())
+        return api_key
+
+
+def group_of(process: psutil.Process) -> int:
+    """The process group that `up` gave to a program: a signal to it reaches all its processes."""
+    return os.getpgid(process.pid)

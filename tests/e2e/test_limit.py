@@ -1,0 +1,94 @@
+"""The concurrency limit (section 8) on the whole service: 400 clients against 250, changes."""
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+import requests
+
+from drill.faults import frozen
+from drill.scene import SUPPLIER, Scene
+from servers import processes_in, wait_until
+
+LIMIT = 250
+CLIENTS = 400
+
+
+@pytest.fixture(autouse=True)
+def limit_as_before(scene: Scene) -> Iterator[None]:
+    yield
+    scene.set_limit(LIMIT)
+    scene.wait_until_idle()
+
+
+@contextmanager
+def workers_frozen(scene: Scene) -> Iterator[None]:
+    """Nobody creates accounts meanwhile: what is accepted stays in progress."""
+    with frozen(processes_in(scene.home / "programs" / "interactive")):
+        yield
+
+
+def test_of_400_clients_at_once_250_are_served_and_the_others_are_told_to_come_again(scene: Scene) -> None:
+    numbers = scene.stage(CLIENTS, "LIMIT-")
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        with workers_frozen(scene):
+            answers = [pool.submit(scene.process, number, wait=True) for number in numbers]
+            wait_until(lambda: _answered(answers) == CLIENTS - LIMIT, "the refusals", 20)
+            assert scene.in_progress() == scene.slots_in_use() == LIMIT
+            # With 250 requests waiting, everybody else is served as ever.
+            for number in numbers[:20]:
+                assert _status(scene, number).status_code == 200
+            assert scene.stage(5, "LIMIT-MEANWHILE-")
+            assert _answered(answers) == CLIENTS - LIMIT, "nobody gave up waiting"
+        found = [answer.result() for answer in answers]
+    assert Counter(answer.status_code for answer in found) == {201: LIMIT, 429: CLIENTS - LIMIT}
+    for refused in (answer for answer in found if answer.status_code == 429):
+        assert refused.json()["code"] == "concurrency_limit_reached"
+        assert 1 <= int(refused.headers["Retry-After"]) <= 3
+    assert scene.states("LIMIT-") == {"IMPORTED": LIMIT, "PENDING": CLIENTS - LIMIT + 5}
+
+
+def test_the_limit_is_changed_and_switched_off_while_the_service_runs(scene: Scene) -> None:
+    numbers = iter(scene.stage(30, "CHANGE-"))
+    with workers_frozen(scene):
+        scene.set_limit(3)
+        assert [scene.process(next(numbers)).status_code for _ in range(4)] == [202, 202, 202, 429]
+        scene.set_limit(5)
+        assert [scene.process(next(numbers)).status_code for _ in range(3)] == [202, 202, 429]
+        scene.set_limit(None)
+        assert {scene.process(next(numbers)).status_code for _ in range(15)} == {202}
+        scene.set_limit(10)
+        assert scene.process(next(numbers)).status_code == 429
+        assert scene.in_progress() == 20
+    wait_until(lambda: scene.states("CHANGE-") == {"IMPORTED": 20, "PENDING": 10}, "all are created")
+
+
+def test_a_dry_run_takes_a_slot_too(scene: Scene) -> None:
+    first, second = scene.stage(2, "DRY-")
+    scene.set_limit(1)
+    with workers_frozen(scene):
+        assert scene.process(first, dry_run=True).status_code == 202
+        assert scene.process(second).status_code == 429
+
+
+def test_workers_that_are_killed_give_their_slots_back(scene: Scene) -> None:
+    numbers = scene.stage(6, "SLOW-KILLED-")
+    scene.set_limit(5)
+    with workers_frozen(scene):
+        assert [scene.process(number).status_code for number in numbers] == [202] * 5 + [429]
+        for process in processes_in(scene.home / "programs" / "interactive"):
+            process.send_signal(signal.SIGKILL)
+    wait_until(lambda: scene.slots_in_use() == 0, "the slots are free")
+    assert scene.states("SLOW-KILLED-") == {"IMPORTED": 5, "PENDING": 1}
+    assert scene.process(numbers[-1], wait=True).status_code == 201
+
+
+def _answered(answers: list["Future[requests.Response]"]) -> int:
+    return sum(answer.done() for answer in answers)
+
+
+def _status(scene: Scene, number: str) -> requests.Response:
+    return scene.send("GET", f"account-transfer-status/{SUPPLIER}/{number}/")

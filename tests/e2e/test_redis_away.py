@@ -1,0 +1,144 @@
+"""Redis goes away under load: the web tier answers all the time, and the workers come back by themselves."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from redis import RedisError
+
+from drill.clients import Journal, Orders, Supplier
+from drill.faults import frozen
+from drill.scene import SUPPLIER, Scene, group_of
+from servers import processes_in, wait_until
+
+#: What no answer of the web tier may take while Redis is away.
+ANSWERS_WITHIN = 8.0
+
+_orders = Orders(seed=55)
+
+
+class Load:
+    """Suppliers at work in the background, and what they were answered."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.journal = Journal()
+        self._enough = threading.Event()
+        self._threads = [
+            threading.Thread(
+                target=Supplier(scene.address, self.journal).migrate_all,
+                args=[_orders, self._enough],
+                kwargs={"pause": 0.02},
+            )
+            for _ in range(8)
+        ]
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        wait_until(self.journal.created, "the first account")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        for thread in self._threads:
+            thread.join()
+
+    def created_since(self, moment: float) -> bool:
+        """Whether an account was created that was asked for after `moment` (monotonic)."""
+        return any(order.asked_at > moment for order in self.journal.created()[-100:])
+
+
+@pytest.fixture(autouse=True)
+def idle_afterwards(scene: Scene) -> Iterator[None]:
+    yield
+    scene.wait_until_idle()
+
+
+def redis_answers(scene: Scene) -> bool:
+    try:
+        return bool(scene.redis.ping())
+    except RedisError:
+        return False
+
+
+def restart_cleanly(scene: Scene) -> None:
+    """As an operator does: it writes its data and ends, and is started again."""
+    os.killpg(group_of(scene.main_process("valkey")), signal.SIGTERM)
+
+
+def kill(scene: Scene) -> None:
+    os.killpg(group_of(scene.main_process("valkey")), signal.SIGKILL)
+
+
+def cut_connections(scene: Scene) -> None:
+    scene.redis.client_kill_filter(_type="normal", skipme=True)
+
+
+def wipe(scene: Scene) -> None:
+    for file in Path(scene.home / "valkey" / "appendonlydir").iterdir():
+        file.unlink()
+    kill(scene)
+
+
+@pytest.mark.parametrize("go_away", [restart_cleanly, kill, cut_connections, wipe])
+def test_accounts_are_created_again_within_15_seconds_and_no_worker_had_to_be_restarted(
+    scene: Scene, go_away: Callable[[Scene], None]
+) -> None:
+    workers = {name: scene.main_process(name) for name in ("interactive", "batch")}
+    with Load(scene) as load:
+        go_away(scene)
+        wait_until(lambda: redis_answers(scene), "Redis is back")
+        back = time.monotonic()
+        wait_until(lambda: load.created_since(back), "a new account is created", 15)
+    assert workers == {name: scene.main_process(name) for name in workers}
+    assert load.journal.surprises == []
+
+
+def test_with_redis_frozen_everything_but_process_works_and_process_says_come_again(scene: Scene) -> None:
+    [number] = scene.stage(1, "FROZEN-")
+    with frozen(processes_in(scene.home / "valkey")):
+        started = time.monotonic()
+        refused = scene.process(number, wait=True)
+        assert (refused.status_code, refused.json()["code"]) == (503, "service_unavailable")
+        assert int(refused.headers["Retry-After"]) >= 1
+        scene.stage(2, "FROZEN-MEANWHILE-")
+        assert (
+            scene.send("GET", f"account-transfer-status/{SUPPLIER}/{number}/").json()["status"] == "UNKNOWN"
+        )
+        assert scene.send("GET", f"pending-account-import-processes/{SUPPLIER}/").status_code == 200
+        assert requests.get(f"{scene.address.url}/health/ready", timeout=30).json()["redis"] == "away"
+        assert time.monotonic() - started < 5 * ANSWERS_WITHIN
+    assert scene.states("FROZEN-") == {"PENDING": 3}
+    assert _process_until_created(scene, number)
+
+
+def test_many_requests_at_once_are_answered_while_redis_is_frozen(scene: Scene) -> None:
+    numbers = scene.stage(60, "CROWD-")
+    answers: list[tuple[int, float]] = []
+
+    def ask(number: str) -> None:
+        started = time.monotonic()
+        answers.append((scene.process(number, wait=True).status_code, time.monotonic() - started))
+
+    with frozen(processes_in(scene.home / "valkey")):
+        threads = [threading.Thread(target=ask, args=[number]) for number in numbers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert {status for status, _ in answers} == {503}
+    assert max(seconds for _, seconds in answers) < ANSWERS_WITHIN
+
+
+def _process_until_created(scene: Scene, number: str) -> bool:
+    def created() -> bool:
+        answer = scene.process(number, wait=True)
+        return answer.status_code == 201 or answer.json()["code"] == "account_already_imported"
+
+    wait_until(created, f"{number} is created")
+    return True

@@ -1,0 +1,107 @@
+"""A worker lives on when Redis goes away while it has messages that it has not acknowledged.
+
+Celery 5.7.0 ends about every third time, in one of two ways. This is the test that a new version has to pass.
+"""
+
+import threading
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from kombu.exceptions import OperationalError
+from redis import RedisError
+
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
+from migration_service.embedded.process import Child, stop_children
+from migration_service.embedded.programs import Programs, Scale
+from migration_service.revisions import upgrade
+from migration_service.tasks.accounts import CREATE_ACCOUNT
+from servers import EmbeddedServers, wait_until
+
+TIMES = 8
+
+
+class Publisher(threading.Thread):
+    """Publishes messages about attempts that do not exist: a worker takes them, looks, and acknowledges."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(daemon=True)
+        self._celery = create_celery(settings)
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.wait(0.004):
+            try:
+                self._celery.send_task(CREATE_ACCOUNT, args=[str(uuid4())], retry=False)
+            except (OperationalError, RedisError):
+                continue
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+        self._celery.close()
+
+
+@pytest.fixture
+def servers() -> Iterator[EmbeddedServers]:
+    with EmbeddedServers() as servers:
+        yield servers
+
+
+@pytest.fixture
+def settings(servers: EmbeddedServers) -> Settings:
+    home = servers.home
+    values = {
+        "DATABASE_URL": servers.database_url,
+        "REDIS_URL": servers.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": home.secret("secret_key"),
+    }
+    home.write("settings.json", values)
+    upgrade(servers.database_url)
+    return Settings.from_env({"MIGRATION_SERVICE_HOME": str(home.path)})
+
+
+class Worker:
+    """A worker of the service, and what it has logged."""
+
+    def __init__(self, servers: EmbeddedServers) -> None:
+        [program, *_] = Programs(servers.home, Scale()).workers()
+        self._log = servers.folder / "worker.log"
+        with self._log.open("wb") as log:
+            self.child = Child(program, log)
+
+    def wait_until_it_consumes(self) -> None:
+        """Wait until it has taken a few more messages than it has by now."""
+        before = self._received()
+        wait_until(lambda: self._received() > before + 5, "the worker takes messages", 15)
+
+    def _received(self) -> int:
+        log = self._log.read_text()
+        assert self.child.process.poll() is None, f"the worker has ended:\n{log[-4000:]}"
+        return log.count(" received")
+
+
+@pytest.fixture
+def worker(servers: EmbeddedServers, settings: Settings) -> Iterator[Worker]:
+    worker = Worker(servers)
+    yield worker
+    stop_children([worker.child])
+
+
+def test_the_same_worker_consumes_within_15_seconds_each_time_that_redis_was_away(
+    servers: EmbeddedServers, settings: Settings, worker: Worker
+) -> None:
+    publisher = Publisher(settings)
+    publisher.start()
+    try:
+        worker.wait_until_it_consumes()
+        for time in range(TIMES):
+            if time % 2:
+                servers.kill("valkey")
+            else:
+                stop_children([servers.children.pop("valkey")])
+            servers.start("valkey")
+            worker.wait_until_it_consumes()
+    finally:
+        publisher.stop()

@@ -1,0 +1,67 @@
+"""`migration-service accounts`: a whole account on the screen, taken out, put back."""
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from migration_service.cli import main
+from migration_service.config import Settings
+from migration_service.tasks.accounts import perform_attempt
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def environment(migrated: Settings) -> dict[str, str]:
+    return {
+        "DATABASE_URL": migrated.database_url,
+        "REDIS_URL": migrated.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+        "MIGRATION_SERVICE_HOME": "/nonexistent",
+    }
+
+
+def _run(environment: dict[str, str], *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["accounts", *arguments], env=environment)
+
+
+def test_the_whole_account_is_shown(
+    environment: dict[str, str], supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    account = next(it for it in supplier.accounts(10) if it.get("customers") and it.get("statements"))
+    account["billing_postcode"] = "nowhere"
+    number = account["external_account_number"]
+    supplier.stage(account)
+    supplier.process(number)
+    perform_attempt(worker_resources, supplier.current_attempt(number))
+
+    shown = json.loads(_run(environment, "show", supplier.code, number, "--json").stdout)
+    assert shown["import"]["state"] == "IMPORTED"
+    assert [warning["code"] for warning in shown["import"]["warnings"]] == ["invalid_postcode"]
+    assert [attempt["outcome"] for attempt in shown["attempts"]] == ["SUCCEEDED"]
+    assert shown["account"]["customers"][0]["family_name"] == account["customers"][0]["family_name"]
+    assert shown["account"]["service_account_number"] == shown["import"]["service_account_number"]
+
+    text = _run(environment, "show", supplier.code, number).stdout
+    for value in (account["customers"][0]["family_name"], "SUCCEEDED", "invalid_postcode", "ENERGY_LEDGER"):
+        assert value in text
+
+
+def test_an_account_is_skipped_and_unskipped_and_wrong_requests_say_why(
+    environment: dict[str, str], supplier: SupplierClient
+) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    missing = _run(environment, "skip", supplier.code, number)
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert "not staged" in missing.stderr
+    supplier.stage(account)
+    assert _run(environment, "unskip", supplier.code, number).exit_code == 0  # nothing to do
+    assert _run(environment, "skip", supplier.code, number).exit_code == 0
+    again = _run(environment, "skip", supplier.code, number, "--json")
+    assert json.loads(again.stdout)["state"] == "SKIPPED"
+    assert supplier.stage(account).status_code == 400
+    assert _run(environment, "unskip", supplier.code, number).exit_code == 0
+    assert supplier.stage(account).status_code == 200
+    assert "no import supplier" in _run(environment, "show", "NOBODY", number).stderr

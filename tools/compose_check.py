@@ -1,0 +1,254 @@
+"""Runs docker-compose.yml for real: `make compose-check`.
+
+Brings everything up under a project name, ports and secrets of its own, migrates a sample book through the
+REST interface, scales to three web and four worker containers and migrates as much again, looks whether each
+of them did its part, and takes everything down, volumes included. Needs a container engine and docker-compose
+1.29 or newer; another base image can be named with PYTHON_IMAGE, POSTGRES_IMAGE and VALKEY_IMAGE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import requests
+
+from migration_service.embedded.demo_client import Outcome, SupplierClient, migrate_book
+from migration_service.samples import generate_accounts
+
+ROOT = Path(__file__).resolve().parent.parent
+SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
+SERVICES = ("postgres", "valkey", "web", "worker", "worker-batch", "beat", "flower")
+READY_SECONDS = 180
+
+
+class CheckError(Exception):
+    """Something is not as it should be; the message says what."""
+
+
+class Project:
+    """One docker-compose project; every command of it goes through here."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.name = f"compose-check-{os.getpid()}"
+        self._environment = os.environ | environment
+        self._compose = ["docker-compose"] if shutil.which("docker-compose") else ["docker", "compose"]
+
+    def compose(self, *arguments: str) -> str:
+        """Standard output of a docker-compose command. Raises CheckError with what it said if it fails."""
+        return self._run([*self._compose, "-p", self.name, *arguments])
+
+    def command(self, *arguments: str) -> dict[str, object]:
+        """What the operators' command answers in JSON, run in a web container."""
+        answer = self.compose("exec", "-T", "web", "migration-service", *arguments, "--json")
+        return dict(json.loads(answer))
+
+    def containers(self, service: str) -> list[str]:
+        """The ids of a service's containers."""
+        return self.compose("ps", "-q", service).split()
+
+    def inspect(self, container: str, template: str) -> str:
+        """One value of what the engine knows about a container."""
+        return self._run(["docker", "inspect", "--format", template, container]).strip()
+
+    def logs(self, container: str) -> str:
+        """Everything that a container wrote."""
+        return self._run(["docker", "logs", container], stderr=subprocess.STDOUT)
+
+    def web_urls(self) -> list[str]:
+        """Where the web containers are published."""
+        ports = '{{(index (index .NetworkSettings.Ports "8000/tcp") 0).HostPort}}'
+        return [f"http://127.0.0.1:{self.inspect(web, ports)}" for web in self.containers("web")]
+
+    def _run(self, arguments: list[str], stderr: int = subprocess.PIPE) -> str:
+        done = subprocess.run(
+            arguments,
+            check=False,
+            cwd=ROOT,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+        if done.returncode:
+            said = f"{done.stdout}\n{done.stderr or ''}".strip()
+            raise CheckError(f"{' '.join(arguments)} ended with {done.returncode}:\n{said[-3000:]}")
+        return done.stdout
+
+
+def say(text: str) -> None:
+    """A line of progress."""
+    print(f"compose-check: {text}", flush=True)
+
+
+def make_environment() -> dict[str, str]:
+    """Secrets and free ports, so that nothing that runs here is disturbed."""
+    names = ("POSTGRES_PASSWORD", "VALKEY_PASSWORD", "MIGRATION_SERVICE_SECRET_KEY", "FLOWER_PASSWORD")
+    first_web, flower = free_ports(10), free_ports(1)
+    return {name: secrets.token_urlsafe(32) for name in names} | {
+        "WEB_PORTS": f"127.0.0.1:{first_web}-{first_web + 9}",
+        "FLOWER_PORT": f"127.0.0.1:{flower}",
+        "MIGRATION_SERVICE_METRICS_TOKEN": secrets.token_urlsafe(16),
+    }
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports in a row that nobody listens on."""
+    for first in range(20_000 + secrets.randbelow(10_000), 32_000):
+        if all(is_free(port) for port in range(first, first + count)):
+            return first
+    raise CheckError("There are no free ports.")
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens on this port of the loopback address."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def wait_until_healthy(project: Project, services: tuple[str, ...]) -> None:
+    """Return when every container of these services is healthy."""
+    deadline = time.monotonic() + READY_SECONDS
+    for container in itertools.chain.from_iterable(map(project.containers, services)):
+        while (state := project.inspect(container, "{{.State.Health.Status}}")) != "healthy":
+            if time.monotonic() > deadline or state == "unhealthy":
+                raise CheckError(f"{container} is {state}:\n{project.logs(container)[-3000:]}")
+            time.sleep(1)
+
+
+def check_hardening(project: Project) -> None:
+    """Our own containers write nowhere, run as nobody in particular, and may do nothing special."""
+    for service in ("web", "worker", "worker-batch", "beat", "flower"):
+        for container in project.containers(service):
+            template = "{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.Config.User}}"
+            found = project.inspect(container, template)
+            if found != "true [ALL] migration":
+                raise CheckError(f"{service} is not closed as it should be: {found}")
+
+
+def migrate(urls: list[str], api_key: str, first: int, last: int) -> float:
+    """Migrate a part of the sample book over all addresses in turn; returns the seconds it took."""
+    outcome = Outcome()
+    over = threading.Event()
+    next_url = itertools.cycle(urls)
+    book = itertools.islice(generate_accounts(last, supplier=SUPPLIER, seed=1), first, None)
+    started = time.monotonic()
+    migrate_book(
+        book,
+        lambda: SupplierClient(next(next_url), outcome, over),
+        api_key=api_key,
+        team=TEAM,
+        clients=6,
+        on_each=lambda: None,
+    )
+    if outcome.failures:
+        raise CheckError(f"{len(outcome.failures)} accounts failed, the first: {outcome.failures[0]}")
+    return time.monotonic() - started
+
+
+def check_everybody_worked(project: Project) -> None:
+    """Each web container answered process requests, and each worker created accounts."""
+    for service, sign in (("web", "account-import-process/process/ 201"), ("worker", '"state": "SUCCESS"')):
+        done = [project.logs(container).count(sign) for container in project.containers(service)]
+        say(f"{service}: {' + '.join(map(str, done))}")
+        if not all(done):
+            raise CheckError(f"A container of {service} had nothing to do: {done}")
+
+
+def check_flower(project: Project, environment: dict[str, str]) -> None:
+    """Flower asks for its password, and then knows the workers."""
+    url = f"http://{environment['FLOWER_PORT']}/api/workers"
+    if requests.get(url, timeout=10).status_code != requests.codes.unauthorized:
+        raise CheckError("Flower answers without a password.")
+    login = ("operator", environment["FLOWER_PASSWORD"])
+    workers = sorted(requests.get(url, params={"refresh": 1}, auth=login, timeout=30).json())
+    expected = len(project.containers("worker")) + len(project.containers("worker-batch"))
+    say(f"Flower knows {len(workers)} workers")
+    if len(workers) != expected:
+        raise CheckError(f"Flower knows {workers}, and there are {expected} workers.")
+
+
+def check_metrics(project: Project, token: str, accounts: int) -> None:
+    """/metrics asks for its token from outside, and tells in time how many accounts were imported."""
+    url = project.web_urls()[0] + "/metrics"
+    if requests.get(url, timeout=10).status_code != requests.codes.unauthorized:
+        raise CheckError("/metrics answers without its token.")
+    wanted = f'migration_accounts{{state="IMPORTED",supplier="{SUPPLIER}"}} {accounts}.0'
+    deadline = time.monotonic() + 60
+    while True:
+        text = requests.get(url, headers={"Authorization": f"Bearer {token}"}, timeout=10).text
+        if wanted in text:
+            return
+        if time.monotonic() > deadline:
+            raise CheckError(f"/metrics does not have {wanted!r}:\n{text}")
+        time.sleep(2)
+
+
+@contextmanager
+def running(project: Project) -> Iterator[None]:
+    """The project, up and healthy; at the end nothing is left of it."""
+    try:
+        project.compose("up", "-d", "--build")
+        wait_until_healthy(project, SERVICES)
+        yield
+    except CheckError:
+        with tempfile.NamedTemporaryFile("w", prefix="compose-check-", suffix=".log", delete=False) as log:
+            log.write(project.compose("logs", "--no-color"))
+        say(f"the logs are in {log.name}")
+        raise
+    finally:
+        say("down")
+        project.compose("down", "--volumes", "--timeout", "45")
+
+
+def check(count: int) -> None:
+    """The whole check. Raises CheckError where something is not as it should be."""
+    environment = make_environment()
+    project = Project(environment)
+    say("build and up")
+    started = time.monotonic()
+    with running(project):
+        say(f"everything is healthy after {time.monotonic() - started:.0f} s")
+        check_hardening(project)
+        project.command("organisations", "create", "Compose check")
+        project.command("suppliers", "create", SUPPLIER, "--organisation", "Compose check")
+        project.command("teams", "create", TEAM)
+        api_key = str(project.command("api-keys", "issue", "--organisation", "Compose check")["api_key"])
+        seconds = migrate(project.web_urls(), api_key, 0, count)
+        say(f"{count} accounts through one web and one worker container in {seconds:.1f} s")
+        project.compose("up", "-d", "--no-recreate", "--scale", "web=3", "--scale", "worker=4")
+        wait_until_healthy(project, SERVICES)
+        seconds = migrate(project.web_urls(), api_key, count, 2 * count)
+        say(f"{count} more through three web and four worker containers in {seconds:.1f} s")
+        check_everybody_worked(project)
+        check_hardening(project)
+        check_flower(project, environment)
+        check_metrics(project, environment["MIGRATION_SERVICE_METRICS_TOKEN"], 2 * count)
+    say("passed")
+
+
+def main() -> None:
+    """Run the check; exit status 1 with a sentence where it fails."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--accounts", type=int, default=100, help="accounts of each of the two rounds")
+    try:
+        check(parser.parse_args().accounts)
+    except CheckError as error:
+        sys.exit(f"compose-check: {error}")
+
+
+if __name__ == "__main__":
+    main()
