@@ -120,7 +120,7 @@ def _uploading(scene: Scene) -> bool:
     return bool(scene.query(running, "COPY batch_line%"))
 
 
-@pytest.mark.parametrize("megabytes", [150])
+@pytest.mark.parametrize("megabytes", [100])
 def test_an_upload_takes_hardly_any_memory(scene: Scene, megabytes: int) -> None:
     _start(scene, ndjson(_accounts(100, "WARM-")), "validate")
     lines = ndjson(_accounts(100, "LARGE-"))
