@@ -88,7 +88,7 @@ def open_redis(settings: Settings) -> Iterator[Redis]:
     try:
         yield redis
     finally:
-        redis.close()
+        redis.connection_pool.disconnect()
 
 
 def _place(settings: Settings) -> str:
