@@ -62,3 +62,28 @@ def count_accounts(session: Session) -> dict[str, Any]:
         "accounts": [list(row) for row in accounts],
         "attempts": [list(row) for row in attempts],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class StuckAttempt:
+    """An attempt that is in progress for longer than anybody waits."""
+
+    import_supplier: str
+    external_account_number: str
+    tries: int
+    seconds: float
+
+
+def find_stuck_attempts(session: Session, *, seconds: float, limit: int = 5) -> list[StuckAttempt]:
+    """The oldest attempts in progress that began more than `seconds` ago."""
+    age = func.extract("epoch", func.now() - Attempt.created_at)
+    process = AccountImportProcess
+    rows = session.execute(
+        select(ImportSupplier.code, process.external_account_number, process.tries, age)
+        .join(Attempt, Attempt.id == process.attempt_id)
+        .join(ImportSupplier, ImportSupplier.id == process.import_supplier_id)
+        .where(process.state == ImportState.IN_PROGRESS, age > seconds)
+        .order_by(Attempt.created_at)
+        .limit(limit)
+    )
+    return [StuckAttempt(code, number, tries, float(old)) for code, number, tries, old in rows]
