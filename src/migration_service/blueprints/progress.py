@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from flask import Response, stream_with_context, url_for
+from flask import Response, url_for
 from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
@@ -88,11 +88,12 @@ def _add_list(kind: ListKind, summary: str) -> None:
 
 
 def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
-    with resources().Session.begin() as session:
+    sessions = resources().Session
+    with sessions.begin() as session:
         supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
 
     def pieces() -> Iterator[bytes]:
-        with resources().Session.begin() as session:
+        with sessions.begin() as session:
             entries = list_imports(session, supplier, kind, after=after)
             separator = b"["
             while piece := list(islice(entries, _PIECE)):
@@ -100,7 +101,7 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
                 separator = b","
             yield b"[]" if separator == b"[" else b"]"
 
-    return Response(stream_with_context(pieces()), mimetype="application/json")
+    return Response(pieces(), mimetype="application/json")
 
 
 def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:
