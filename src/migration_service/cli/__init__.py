@@ -39,6 +39,7 @@ COMMANDS = {
         f"{_HERE}.revisions:revisions",
         "Revisions, which bring the database's tables up to date.",
     ),
+    "doctor": (f"{_HERE}.doctor:doctor", "Check every part of the running service, with advice."),
 }
 
 
