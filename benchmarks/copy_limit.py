@@ -44,7 +44,10 @@ class CopyLimit:
             for part in range(PROCESSES):
                 of_part = f"{_range(first, count, 'account')} AND account.id % {PROCESSES} = {part}"
                 self._parts.append(
-                    [(table_of(model).name, _read(source, _rows(model, of_part))) for model in account_tables()]
+                    [
+                        (table_of(model).name, _read(source, _rows(model, of_part)))
+                        for model in account_tables()
+                    ]
                 )
         self._accounts = count
 

@@ -94,7 +94,9 @@ def stage_copies(settings: Settings, first: int, count: int, templates: int) -> 
 def vacuum(database_url: str) -> None:
     """Bring statistics and visibility maps up to date, so that no measure pays for it."""
     with psycopg.connect(database_url, autocommit=True) as connection:
-        tables = ", ".join(["account_import_process", "attempt", *(table_of(m).name for m in account_tables())])
+        tables = ", ".join(
+            ["account_import_process", "attempt", *(table_of(m).name for m in account_tables())]
+        )
         connection.execute(f"VACUUM ANALYZE {tables}")
 
 

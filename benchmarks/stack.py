@@ -152,4 +152,3 @@ def answers(port: int, path: str) -> bool:
         return False
     finally:
         connection.close()
-

@@ -11,7 +11,10 @@ CLIENTS = 16
 
 def measure_staging(bench: Bench) -> Row:
     """Fresh accounts staged a second, all rules on."""
-    ours, theirs = bench.url + STAGE, f"http://127.0.0.1:{bench.peer_port}/account-import-process/create-or-update/"
+    ours, theirs = (
+        bench.url + STAGE,
+        f"http://127.0.0.1:{bench.peer_port}/account-import-process/create-or-update/",
+    )
     for url in (ours, theirs):
         bench.stage(url, seconds=1, clients=CLIENTS)
     mine, peers = alternate(

@@ -45,8 +45,7 @@ def main(what: str, seconds: str, threads: str = "1") -> None:
     _measure(0.5)
     results: list[list[float]] = []
     callers = [
-        threading.Thread(target=lambda: results.append(_measure(float(seconds))))
-        for _ in range(int(threads))
+        threading.Thread(target=lambda: results.append(_measure(float(seconds)))) for _ in range(int(threads))
     ]
     started = time.perf_counter()
     for caller in callers:

@@ -372,7 +372,10 @@ class Ledger(Model):
         settled = self.last_settlement_balance
         if settled is not None:
             moved = sum(
-                (_SIGN[item.type] * item.amount for item in self.transactions_in_open_settlement_period or ()),
+                (
+                    _SIGN[item.type] * item.amount
+                    for item in self.transactions_in_open_settlement_period or ()
+                ),
                 Decimal(0),
             )
             if abs(settled + moved - self.ledger_balance) > Decimal("0.005"):

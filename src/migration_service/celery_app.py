@@ -16,10 +16,12 @@ from migration_service.tasks.app import KEY_PREFIX, QUEUES, MigrationCelery
 from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.figures import COUNT_ACCOUNTS, COUNT_INTERVAL
 from migration_service.tasks.heartbeat import show_heartbeat
-from migration_service.tasks.maintenance import SWEEP_ATTEMPTS, SWEEP_BATCHES
+from migration_service.tasks.maintenance import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
 
 #: Seconds between two sweeps.
 SWEEP_INTERVAL = 5.0
+#: Seconds between two removals of what was kept long enough.
+REMOVAL_INTERVAL = 600.0
 #: Publishing connections a web process may open at once; fewer would make requests queue behind
 #: a broker that does not answer.
 _BROKER_POOL = 200
@@ -68,6 +70,11 @@ def create_celery(settings: Settings) -> MigrationCelery:
                 "task": SWEEP_BATCHES,
                 "schedule": SWEEP_INTERVAL,
                 "options": {"expires": SWEEP_INTERVAL},
+            },
+            "removal": {
+                "task": REMOVE_OLD_DATA,
+                "schedule": REMOVAL_INTERVAL,
+                "options": {"expires": REMOVAL_INTERVAL},
             },
         },
         **_RELIABILITY,

@@ -85,6 +85,7 @@ def make_engine(
         max_overflow=max_overflow,
         pool_timeout=5,
         pool_pre_ping=True,
+        hide_parameters=True,  # an error in the log must not show values of an account
         connect_args={
             **session,
             "application_name": application_name,

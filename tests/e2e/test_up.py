@@ -107,7 +107,7 @@ def assert_warm(service: RunningService) -> None:
 
 def assert_stopped_in_order(service: RunningService) -> None:
     stops = re.findall(r"up +\| stopping ([^:\n]+)\n", service.output)
-    assert stops == ["web", "flower", "beat", "interactive, batch", "valkey", "postgres"]
+    assert stops == ["web", "flower", "beat", "interactive, batch", "sandbox", "valkey", "postgres"]
     assert processes_in(service.home) == []
 
 
