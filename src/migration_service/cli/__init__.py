@@ -25,7 +25,10 @@ COMMANDS = {
         f"{_HERE}.accounts:accounts",
         "Single accounts on their way: look at one, take it out, put it back.",
     ),
-    "check": (f"{_HERE}.check:check", "Validate the accounts in FILE, with no server at all."),
+    "check": (
+        f"{_HERE}.check:check",
+        "Validate the accounts in FILE (NDJSON, plain or gzip; - is standard input), with no server at all.",
+    ),
     "batches": (f"{_HERE}.batches:batches", "Batches: whole books of accounts, driven by workers."),
     "reconcile": (
         f"{_HERE}.reconcile:reconcile",
