@@ -1,4 +1,4 @@
-"""Filling the database: who asks, staged accounts by the ten thousand, and a million accounts that are there."""
+"""Filling the database: who asks, staged accounts, and a million accounts that are there."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,16 @@ from sqlalchemy.orm import Session
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
 from migration_service.config import Settings
 from migration_service.db import Base, make_engine, make_sessionmaker
-from migration_service.models import Account, ImportSupplier, OperationsTeam, Organisation
+from migration_service.models import Account, ImportSupplier
 from migration_service.models.part import parent_column, parts_of, table_of
 from migration_service.rules.rule import Profile
 from migration_service.schemas.json import parse_json
+from migration_service.services.api_keys import issue_api_key
+from migration_service.services.import_suppliers import create_import_supplier
 from migration_service.services.imports import stage_account
+from migration_service.services.operations_teams import create_operations_team
+from migration_service.services.organisations import create_organisation
+from migration_service.services.tokens import obtain_tokens
 from migration_service.services.validation import validate_account
 
 #: External account numbers below this belong to templates, those up to FILLED to the measures.
@@ -27,14 +32,15 @@ _STRIDE = 64
 
 
 def set_up_caller(settings: Settings) -> str:
-    """An organisation with its supplier and a team; returns the token of its requests."""
+    """An organisation with its key, supplier and a team; returns the token of its requests."""
     with sessions(settings).begin() as session:
-        organisation = Organisation(name="Benchmark")
-        session.add(organisation)
-        session.flush()
-        session.add(ImportSupplier(organisation_id=organisation.id, code=SUPPLIER, document_root="s3://b/d"))
-        session.add(OperationsTeam(name=TEAM))
-    return "benchmark-token"
+        create_organisation(session, "Benchmark")
+        create_import_supplier(
+            session, code=SUPPLIER, organisation_name="Benchmark", document_root="s3://bucket/documents"
+        )
+        create_operations_team(session, TEAM)
+        api_key = issue_api_key(session, organisation_name="Benchmark")
+        return obtain_tokens(session, settings, api_key).token
 
 
 def set_up_peer(settings: Settings, schema: str, token: str) -> None:

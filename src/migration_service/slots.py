@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from redis import Redis
+from redis.client import Pipeline
 
 #: How long a slot is held without anybody confirming it. `reconcile` confirms those in progress.
 LEASE_MS = 120_000
@@ -114,11 +115,15 @@ class Slots:
 
     def release(self, attempts: Collection[str]) -> None:
         """Give the slots of `attempts` back; nothing happens for one that holds none."""
+        with self._redis.pipeline() as pipeline:
+            self.add_release(pipeline, attempts)
+            pipeline.execute()
+
+    def add_release(self, pipeline: Pipeline, attempts: Collection[str]) -> None:
+        """`release` as commands of the caller's pipeline, to save a round trip."""
         if attempts:
-            with self._redis.pipeline() as pipeline:
-                pipeline.zrem(_KEYS[0], *attempts)
-                pipeline.zrem(_KEYS[1], *attempts)
-                pipeline.execute()
+            pipeline.zrem(_KEYS[0], *attempts)
+            pipeline.zrem(_KEYS[1], *attempts)
 
     def reconcile(self, live: Iterable[LiveAttempt]) -> list[str]:
         """Make the set agree with the attempts in progress; answers those that had no slot.

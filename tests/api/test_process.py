@@ -12,7 +12,7 @@ from migration_service.models import Account, AccountImportProcess, Attempt, Imp
 from migration_service.services import creation
 from migration_service.services.limits import set_concurrency_limit
 from migration_service.services.slot_upkeep import reconcile_slots
-from migration_service.tasks.accounts import perform_attempt, ring_bell
+from migration_service.tasks.accounts import LOOK, perform_attempt, ring_bell
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -38,8 +38,18 @@ def _count_accounts(supplier: SupplierClient) -> int:
 
 def _work(supplier: SupplierClient, resources: WorkerResources, number: str) -> None:
     attempt_id = supplier.current_attempt(number)
-    assert perform_attempt(resources, attempt_id)
-    ring_bell(resources, str(attempt_id))
+    performed = perform_attempt(resources, attempt_id)
+    assert performed
+    ring_bell(resources, str(attempt_id), performed.service_account_number or LOOK)
+
+
+def _created_number(supplier: SupplierClient, number: str) -> str:
+    with supplier.Session() as session:
+        return session.scalars(
+            select(Account.service_account_number)
+            .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
+            .where(ImportSupplier.code == supplier.code, Account.external_account_number == number)
+        ).one()
 
 
 def test_respond_async_answers_202_and_status_shows_progress_and_completion(
@@ -71,7 +81,26 @@ def test_the_request_waits_for_the_worker_and_answers_201(
     _work(supplier, worker_resources, number)
     request.join()
     assert answers[0].status_code == 201
-    assert answers[0].json["service_account_number"].startswith("A-")
+    assert answers[0].json["service_account_number"] == _created_number(supplier, number)
+
+
+@pytest.mark.parametrize("lie", ["look", "", "1", "A-", "A-7kx2m9qd", "A-7KX2M9QD2", "\N{SNOWMAN}"])
+def test_a_bell_that_lies_only_makes_the_request_look_into_the_database(
+    supplier: SupplierClient, worker_resources: WorkerResources, lie: str
+) -> None:
+    number = _stage(supplier)
+    answers = []
+    request = threading.Thread(target=lambda: answers.append(supplier.process(number, prefer="")))
+    request.start()
+    while (supplier.status(number).json or {}).get("status") != "IN_PROGRESS":
+        pass
+    attempt_id = supplier.current_attempt(number)
+    ring_bell(worker_resources, str(attempt_id), lie)
+    assert perform_attempt(worker_resources, attempt_id)
+    ring_bell(worker_resources, str(attempt_id), lie)
+    request.join()
+    assert answers[0].status_code == 201
+    assert answers[0].json["service_account_number"] == _created_number(supplier, number)
 
 
 def test_processing_an_imported_account_answers_its_two_numbers(
@@ -185,7 +214,9 @@ def test_a_message_that_comes_twice_or_late_does_nothing(
     number = _stage(supplier)
     supplier.process(number)
     attempt_id = supplier.current_attempt(number)
-    assert perform_attempt(worker_resources, attempt_id) == "SUCCEEDED"
+    performed = perform_attempt(worker_resources, attempt_id)
+    assert performed
+    assert performed.outcome == "SUCCEEDED"
     assert perform_attempt(worker_resources, attempt_id) is None
     assert _count_accounts(supplier) == 1
 
@@ -205,7 +236,7 @@ def test_two_workers_with_the_same_message_create_one_account(
         thread.start()
     for thread in threads:
         thread.join()
-    assert set(results) == {"SUCCEEDED", None}
+    assert sorted(map(bool, results)) == [False, True]
     assert _count_accounts(supplier) == 1
 
 

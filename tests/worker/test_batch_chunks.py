@@ -6,11 +6,17 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 
 from batch_client import BatchClient, counts
 from migration_service.db import new_id
-from migration_service.models import Account, BatchChunk, ImportSupplier
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    BatchChunk,
+    ImportState,
+    ImportSupplier,
+)
 from migration_service.services import batch_upload
 from migration_service.services.batch_chunks import (
     MAX_TRIES,
@@ -30,6 +36,15 @@ from supplier_client import SupplierClient
 
 @pytest.fixture
 def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    """A client where nothing of other tests is left: chunks and slots are looked at across all suppliers."""
+    with worker_resources.Session.begin() as session:
+        session.execute(delete(BatchChunk))
+        session.execute(
+            update(AccountImportProcess)
+            .where(AccountImportProcess.state == ImportState.IN_PROGRESS)
+            .values(state=ImportState.PENDING, attempt_id=None)
+        )
+    worker_resources.redis.delete("migration:slots", "migration:slots:batch")
     return BatchClient(supplier, worker_resources)
 
 

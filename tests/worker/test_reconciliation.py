@@ -82,7 +82,7 @@ def test_a_cent_too_much_is_found_with_its_account(batches: BatchClient) -> None
         account_id = select(Account.id).where(Account.external_account_number == number)
         session.execute(
             update(Ledger)
-            .where(Ledger.account_pk.in_(account_id))
+            .where(Ledger.account_pk.in_(account_id), Ledger.position == 0)
             .values(ledger_balance=Ledger.ledger_balance + Decimal("0.01"))
         )
         session.execute(delete(Statement).where(Statement.account_pk.in_(account_id)))

@@ -36,8 +36,9 @@ from migration_service.schemas.requests import (
     ValidateArguments,
 )
 from migration_service.services import imports
+from migration_service.services.acceptance import ProcessOrder
 from migration_service.services.validation import validate_payload
-from migration_service.tasks.dispatch import ProcessOrder, process_account
+from migration_service.tasks.dispatch import process_account
 
 blueprint = Blueprint(
     "account_imports",

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, and_, cast, func, insert, select, text, update
+from sqlalchemy import Text, and_, bindparam, cast, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
     DryRunSucceededError,
     ErrorItem,
-    OperationsTeamNotFoundError,
     ServiceError,
 )
 from migration_service.models import (
@@ -23,16 +22,13 @@ from migration_service.models import (
     Attempt,
     ImportState,
     ImportSupplier,
-    OperationsTeam,
     Outcome,
-    ServiceLimit,
 )
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.rules.rule import Profile
 from migration_service.schemas.json import parse_json
 from migration_service.services.creation import CreationJob, create_accounts
 from migration_service.services.customer_emails import record_customer_emails
-from migration_service.services.imports import find_process, require_ongoing, require_pending
 from migration_service.services.validation import validate_account
 from migration_service.slots import LiveAttempt
 
@@ -48,17 +44,6 @@ _CURRENT = and_(
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptRequest:
-    """What the process endpoint was asked for, checked and ready to begin."""
-
-    account_import_process_id: int
-    operations_team_id: int
-    dry_run: bool
-    #: The concurrency limit in force; None: off.
-    limit: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """How an attempt ended, as the waiting request needs it; `outcome` None: it has not."""
 
@@ -69,95 +54,73 @@ class Answer:
     errors: list[ErrorItem]
 
 
-def check_request(
-    session: Session,
-    supplier: ImportSupplier,
-    external_account_number: str,
-    *,
-    operations_team_name: str,
-    dry_run: bool,
-) -> AttemptRequest:
-    """Everything that can be checked before a slot is taken (section 4.3).
-
-    Raises the InvalidError that says why the account cannot be processed now.
-    """
-    require_ongoing(supplier)
-    process = require_pending(find_process(session, supplier.id, external_account_number))
-    team_id = session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == operations_team_name))
-    if team_id is None:
-        raise OperationsTeamNotFoundError
-    limit = session.scalar(select(ServiceLimit.concurrency_limit))
-    return AttemptRequest(process.id, team_id, dry_run, limit)
-
-
-def begin_attempt(
-    session: Session,
-    attempt_id: UUID,
-    request: AttemptRequest,
-    *,
-    api_key_id: int | None,
-    request_id: str | None,
-) -> bool:
-    """PENDING becomes IN_PROGRESS for this attempt; false where another was faster."""
-    begun = session.execute(
-        update(AccountImportProcess)
-        .where(
-            AccountImportProcess.id == request.account_import_process_id,
-            AccountImportProcess.state == ImportState.PENDING,
-        )
-        .values(state=ImportState.IN_PROGRESS, attempt_id=attempt_id, dispatched_at=func.now(), tries=1)
-        .returning(AccountImportProcess.id)
-    ).first()
-    if begun is None:
-        return False
-    session.execute(
-        insert(Attempt).values(
-            id=attempt_id,
-            account_import_process_id=request.account_import_process_id,
-            operations_team_id=request.operations_team_id,
-            api_key_id=api_key_id,
-            dry_run=request.dry_run,
-            request_id=request_id,
-        )
+# The hot path's statements are written once: to build one anew takes longer than to run it.
+_TAKE = (
+    select(
+        AccountImportProcess.id,
+        AccountImportProcess.rules_version,
+        AccountImportProcess.profile,
+        ImportSupplier.profile.label("supplier_profile"),
+        ImportSupplier.sends_customer_emails,
+        Attempt.operations_team_id,
+        Attempt.dry_run,
     )
-    return True
+    .join(Attempt, _CURRENT)
+    .join(ImportSupplier, ImportSupplier.id == AccountImportProcess.import_supplier_id)
+    .where(Attempt.id == bindparam("attempt_id"))
+    .with_for_update(of=AccountImportProcess, skip_locked=True)
+)
+
+_COMPLETE = text("""
+    WITH imported AS (
+        UPDATE account_import_process
+        SET state = 'IMPORTED', attempt_id = NULL, service_account_number = :service_account_number,
+            account_created_at = :created_at
+        WHERE id = :account_import_process_id
+    )
+    UPDATE attempt
+    SET outcome = 'SUCCEEDED', finished_at = now(), service_account_number = :service_account_number
+    WHERE id = :attempt_id
+""")
+
+_FIND_ANSWER = select(
+    Attempt.outcome,
+    Attempt.service_account_number,
+    Attempt.error_code,
+    Attempt.error_detail,
+    Attempt.errors,
+).where(Attempt.id == bindparam("attempt_id"))
 
 
-def run_attempt(session: Session, attempt_id: UUID) -> bool:
-    """Create the account of a current attempt; false where there is nothing to do (any more).
+def run_attempt(session: Session, attempt_id: UUID) -> str | None:
+    """Create the account of a current attempt, and answer its service account number.
 
-    The row stays locked until the caller's transaction ends, so nobody else runs the attempt meanwhile.
-    A ServiceError says why there is no account, DryRunSucceededError included: the caller rolls back,
-    and records it with `fail_attempt`.
+    None: there is nothing to do (any more). The row stays locked until the caller's transaction ends, so
+    nobody else runs the attempt meanwhile. A ServiceError says why there is no account,
+    DryRunSucceededError included: the caller rolls back, and records it with `fail_attempt`.
     """
-    row = session.execute(
-        select(
-            AccountImportProcess.id,
-            AccountImportProcess.rules_version,
-            AccountImportProcess.profile,
-            ImportSupplier.profile.label("supplier_profile"),
-            ImportSupplier.sends_customer_emails,
-            Attempt.operations_team_id,
-            Attempt.dry_run,
-        )
-        .join(Attempt, _CURRENT)
-        .join(ImportSupplier, ImportSupplier.id == AccountImportProcess.import_supplier_id)
-        .where(Attempt.id == attempt_id)
-        .with_for_update(of=AccountImportProcess, skip_locked=True)
-    ).first()
+    row = session.execute(_TAKE, {"attempt_id": attempt_id}).first()
     if row is None:
-        return False
+        return None
     if row.rules_version != RULES_VERSION or row.profile != row.supplier_profile:
         _validate_again(session, row.id, Profile(row.supplier_profile))
-    created = create_accounts(session, [CreationJob(row.id, row.operations_team_id)])
+    (created,) = create_accounts(session, [CreationJob(row.id, row.operations_team_id)])
     if row.dry_run:
         # Deferred constraints are checked when a transaction commits, and this one never does.
         session.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
         raise DryRunSucceededError
-    _complete(session, attempt_id, row.id, created[0].service_account_number, created[0].created_at)
+    session.execute(
+        _COMPLETE,
+        {
+            "attempt_id": attempt_id,
+            "account_import_process_id": row.id,
+            "service_account_number": created.service_account_number,
+            "created_at": created.created_at,
+        },
+    )
     if row.sends_customer_emails:
         record_customer_emails(session, [row.id])
-    return True
+    return created.service_account_number
 
 
 def _validate_again(session: Session, process_id: int, profile: Profile) -> None:
@@ -169,24 +132,6 @@ def _validate_again(session: Session, process_id: int, profile: Profile) -> None
         update(AccountImportProcess)
         .where(AccountImportProcess.id == process_id)
         .values(rules_version=RULES_VERSION, profile=profile)
-    )
-
-
-def _complete(session: Session, attempt_id: UUID, process_id: int, number: str, created_at: Any) -> None:
-    session.execute(
-        update(AccountImportProcess)
-        .where(AccountImportProcess.id == process_id)
-        .values(
-            state=ImportState.IMPORTED,
-            attempt_id=None,
-            service_account_number=number,
-            account_created_at=created_at,
-        )
-    )
-    session.execute(
-        update(Attempt)
-        .where(Attempt.id == attempt_id)
-        .values(outcome=Outcome.SUCCEEDED, finished_at=func.now(), service_account_number=number)
     )
 
 
@@ -229,15 +174,7 @@ def _end(session: Session, attempt_id: UUID, **values: Any) -> bool:
 
 def find_answer(session: Session, attempt_id: UUID) -> Answer:
     """How the attempt ended, or that it has not."""
-    row = session.execute(
-        select(
-            Attempt.outcome,
-            Attempt.service_account_number,
-            Attempt.error_code,
-            Attempt.error_detail,
-            Attempt.errors,
-        ).where(Attempt.id == attempt_id)
-    ).one()
+    row = session.execute(_FIND_ANSWER, {"attempt_id": attempt_id}).one()
     errors = [ErrorItem(item["code"], item["detail"], item["attr"]) for item in row.errors or ()]
     outcome = Outcome(row.outcome) if row.outcome else None
     return Answer(outcome, row.service_account_number, row.error_code, row.error_detail, errors)

@@ -7,6 +7,7 @@ from JSONB to NUMERIC without passing through anything that could round them.
 """
 
 import logging
+import re
 import secrets
 import string
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ from migration_service.schemas.json import encode_json
 logger = logging.getLogger(__name__)
 
 _ALPHABET = string.ascii_uppercase + string.digits
+_SERVICE_ACCOUNT_NUMBER = re.compile(r"A-[A-Z0-9]{8}", re.ASCII)
 _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
@@ -60,6 +62,11 @@ class CreatedAccount:
 def new_service_account_number() -> str:
     """`A-` and eight upper-case letters or digits that nobody can guess."""
     return "A-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
+
+
+def is_service_account_number(text: str) -> bool:
+    """Whether `text` has the form of one."""
+    return _SERVICE_ACCOUNT_NUMBER.fullmatch(text) is not None
 
 
 def create_accounts(session: Session, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:

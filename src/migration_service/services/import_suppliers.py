@@ -5,7 +5,7 @@ A caller sees its own organisation's suppliers; another organisation's is the sa
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
@@ -19,6 +19,11 @@ from migration_service.services.organisations import get_organisation
 
 #: Characters of the code of an import supplier.
 MAX_CODE = 64
+
+# Written once, as it runs in nearly every request.
+_FIND = select(ImportSupplier).where(
+    ImportSupplier.organisation_id == bindparam("organisation_id"), ImportSupplier.code == bindparam("code")
+)
 
 
 def create_import_supplier(
@@ -55,8 +60,7 @@ def find_import_supplier(session: Session, organisation_id: int, code: str) -> I
     """The organisation's import supplier of this code, if there is one; `code` may be any text."""
     if not is_name(code, MAX_CODE):
         return None
-    mine = ImportSupplier.organisation_id == organisation_id
-    return session.scalar(select(ImportSupplier).where(mine, ImportSupplier.code == code))
+    return session.scalar(_FIND, {"organisation_id": organisation_id, "code": code})
 
 
 def get_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier:

@@ -35,9 +35,14 @@ from migration_service.services.validation import ValidatedAccount
 
 def require_ongoing(supplier: ImportSupplier) -> None:
     """Raise ImportSupplierPausedError or ...CompleteError unless `supplier` takes accounts (section 3.1)."""
-    if supplier.status == SupplierStatus.PAUSED:
+    require_ongoing_status(supplier.status)
+
+
+def require_ongoing_status(status: str) -> None:
+    """The same, for the status alone."""
+    if status == SupplierStatus.PAUSED:
         raise ImportSupplierPausedError
-    if supplier.status == SupplierStatus.COMPLETE:
+    if status == SupplierStatus.COMPLETE:
         raise ImportSupplierCompleteError
 
 

@@ -27,11 +27,10 @@ def remove_payloads(session: Session, *, after_days: int) -> int:
 
 
 _REMOVE_LINES = text("""
-    DELETE FROM batch_line USING (
-        SELECT line.batch_id, line.line_number FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
+    DELETE FROM batch_line WHERE ctid = ANY (ARRAY(
+        SELECT line.ctid FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
         WHERE batch.finished_at < now() - make_interval(days => :days) AND batch.lines_removed_at IS NULL
-        LIMIT :limit) AS old
-    WHERE batch_line.batch_id = old.batch_id AND batch_line.line_number = old.line_number
+        LIMIT :limit))
     RETURNING 1
 """)
 

@@ -1,6 +1,7 @@
 """Creating accounts: the task behind the process endpoint."""
 
 import logging
+from dataclasses import dataclass
 from uuid import UUID
 
 from celery import Task, shared_task
@@ -18,6 +19,17 @@ logger = logging.getLogger(__name__)
 CREATE_ACCOUNT = "accounts.create_account"
 #: A bell is a list with one element, there for as long as anybody could be waiting.
 BELL_SECONDS = 60
+#: What a bell is rung with where the database has more to say than a service account number.
+LOOK = "look"
+
+
+@dataclass(frozen=True, slots=True)
+class PerformedAttempt:
+    """How an attempt ended that was performed just now, and is committed."""
+
+    #: `SUCCEEDED`, or the code of the failure.
+    outcome: str
+    service_account_number: str | None = None
 
 
 def bell(attempt_id: UUID | str) -> str:
@@ -39,22 +51,23 @@ def create_account(task: "Task[[str], str]", attempt_id: str) -> str:
         if hopeless:
             give_up_attempt(resources, UUID(attempt_id))
             return AccountCreationFailedError.code
-    outcome = perform_attempt(resources, UUID(attempt_id))
-    if outcome is None:
+    performed = perform_attempt(resources, UUID(attempt_id))
+    if performed is None:
         return "nothing to do"
-    ring_bell(resources, attempt_id)
-    return outcome
+    ring_bell(resources, attempt_id, performed.service_account_number or LOOK)
+    return performed.outcome
 
 
-def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> str | None:
-    """Run an attempt to its end: `SUCCEEDED`, the code of its failure, or None: there was nothing to do.
+def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> PerformedAttempt | None:
+    """Run an attempt to its end; None where there was nothing to do.
 
     What is wrong with the account ends the attempt. What is wrong with the world (the database went away)
     is raised and leaves it in progress: the sweep publishes it again.
     """
     try:
         with resources.Session.begin() as session:
-            return Outcome.SUCCEEDED if run_attempt(session, attempt_id) else None
+            number = run_attempt(session, attempt_id)
+        return PerformedAttempt(Outcome.SUCCEEDED, number) if number else None
     except ServiceError as error:
         failure = error
     except DBAPIError as error:
@@ -64,7 +77,7 @@ def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> str | None:
         failure = refused
     with resources.Session.begin() as session:
         failed = fail_attempt(session, attempt_id, failure)
-    return failure.code if failed else None
+    return PerformedAttempt(failure.code) if failed else None
 
 
 def give_up_attempt(resources: WorkerResources, attempt_id: UUID) -> None:
@@ -75,13 +88,16 @@ def give_up_attempt(resources: WorkerResources, attempt_id: UUID) -> None:
     ring_bell(resources, str(attempt_id))
 
 
-def ring_bell(resources: WorkerResources, attempt_id: str) -> None:
-    """Wake the waiting request and free the slot. Without Redis both happen a little later by themselves."""
+def ring_bell(resources: WorkerResources, attempt_id: str, rung_with: str = LOOK) -> None:
+    """Free the slot and wake the waiting request. Without Redis both happen a little later by themselves.
+
+    Only ever after the commit: `rung_with` may be the service account number that was committed.
+    """
     try:
-        with resources.redis.pipeline() as pipeline:
-            pipeline.rpush(bell(attempt_id), b"1")
+        with resources.redis.pipeline(transaction=False) as pipeline:
+            resources.slots.add_release(pipeline, [attempt_id])
+            pipeline.rpush(bell(attempt_id), rung_with)
             pipeline.expire(bell(attempt_id), BELL_SECONDS)
             pipeline.execute()
-        resources.slots.release([attempt_id])
     except RedisError as error:
         logger.warning("Redis is away: attempt %s is done, nobody was told: %s", attempt_id, error)

@@ -1,12 +1,13 @@
 """From an accepted request to its outcome: slot, attempt, message, and the wait (section 4.3).
 
-The database is told before the broker, and asked after every wake-up and every second: so a lost message
-or a lost bell costs time, never an account. Nothing here holds a database connection while it waits.
+The database is told before the broker, and asked every second that no bell was heard: so a lost message or
+a lost bell costs time, never an account. Nothing here holds a database connection while it waits.
 """
 
 import logging
 import time
 from dataclasses import dataclass
+from typing import cast
 from uuid import UUID
 
 from kombu.exceptions import OperationalError
@@ -22,14 +23,9 @@ from migration_service.errors import (
 )
 from migration_service.log import request_id
 from migration_service.models import Outcome
-from migration_service.services.attempts import (
-    AttemptRequest,
-    begin_attempt,
-    check_request,
-    find_answer,
-    withdraw_attempt,
-)
-from migration_service.services.import_suppliers import require_import_supplier
+from migration_service.services.acceptance import ProcessOrder, begin_attempt, check_request
+from migration_service.services.attempts import find_answer, withdraw_attempt
+from migration_service.services.creation import is_service_account_number
 from migration_service.services.slot_upkeep import reconcile_slots
 from migration_service.services.tokens import Caller
 from migration_service.slots import Slots, SlotsStaleError
@@ -56,16 +52,6 @@ class Dispatch:
     wait_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessOrder:
-    """The body of the process endpoint."""
-
-    external_account_number: str
-    import_supplier_code: str
-    operations_team_name: str
-    dry_run: bool = False
-
-
 def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: bool) -> str | None:
     """Have a worker create a staged account; its service account number, or None: still under way.
 
@@ -75,7 +61,7 @@ def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: b
     behind the client's back.
     """
     with d.Session.begin() as session:
-        request = _check(session, caller, order)
+        request = check_request(session, caller, order)
     attempt_id = new_id()
     _take_slot(d, attempt_id, request.limit)
     try:
@@ -85,7 +71,7 @@ def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: b
             )
         if not begun:
             with d.Session.begin() as session:
-                _check(session, caller, order)  # raises what the other one made of it
+                check_request(session, caller, order)  # raises what the other one made of it
             raise AccountImportInProgressError
     except BaseException:
         _release_slot(d, attempt_id)
@@ -102,17 +88,6 @@ def publish_attempt(celery: MigrationCelery, attempt_id: UUID) -> None:
         )
     except (OperationalError, RedisError) as error:
         logger.warning("The broker is away: attempt %s is published later: %s", attempt_id, error)
-
-
-def _check(session: Session, caller: Caller, order: ProcessOrder) -> AttemptRequest:
-    supplier = require_import_supplier(session, caller.organisation_id, order.import_supplier_code)
-    return check_request(
-        session,
-        supplier,
-        order.external_account_number,
-        operations_team_name=order.operations_team_name,
-        dry_run=order.dry_run,
-    )
 
 
 def _take_slot(d: Dispatch, attempt_id: UUID, limit: int | None) -> None:
@@ -151,9 +126,12 @@ def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
     until = time.monotonic() + d.wait_seconds
     while (left := until - time.monotonic()) > 0:
         try:
-            d.waiting_redis.blpop([bell(attempt_id)], timeout=min(WAIT_SLICE, left))
+            rung = d.waiting_redis.blpop([bell(attempt_id)], timeout=min(WAIT_SLICE, left))
         except RedisError:
             time.sleep(min(0.2, left))
+        else:
+            if rung and (number := read_bell(cast(bytes, rung[1]))):
+                return number
         answered, number = _answer(d, attempt_id)
         if answered:
             return number
@@ -163,6 +141,16 @@ def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
         _release_slot(d, attempt_id)
         raise ConcurrencyLimitReachedError("No worker was free in time, and nothing was changed. Try again.")
     return _answer(d, attempt_id)[1]
+
+
+def read_bell(rung_with: bytes) -> str | None:
+    """The service account number that a bell was rung with; None: ask the database.
+
+    The worker rings after its commit, on a bell named after this one attempt, so a number is the outcome.
+    Whatever does not look like one is not believed.
+    """
+    text = rung_with.decode("ascii", "replace")
+    return text if is_service_account_number(text) else None
 
 
 def _answer(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:

@@ -1,0 +1,118 @@
+"""Accepting a process request (section 4.3): what is checked first, and how its attempt begins.
+
+One statement each, written once: a request that creates an account may cost little more than the account.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from migration_service.errors import (
+    AccountNotStagedError,
+    ImportSupplierUnknownError,
+    OperationsTeamNotFoundError,
+)
+from migration_service.models import ImportState
+from migration_service.services.import_suppliers import MAX_CODE
+from migration_service.services.imports import refusal, require_ongoing_status
+from migration_service.services.names import is_name
+from migration_service.services.tokens import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOrder:
+    """The body of the process endpoint."""
+
+    external_account_number: str
+    import_supplier_code: str
+    operations_team_name: str
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRequest:
+    """A process order that was checked and is ready to begin."""
+
+    account_import_process_id: int
+    operations_team_id: int
+    dry_run: bool
+    #: The concurrency limit in force; None: off.
+    limit: int | None
+
+
+_CHECK = text("""
+    SELECT supplier.status, process.id, process.state, process.service_account_number, team.id AS team_id,
+           (SELECT concurrency_limit FROM service_limit) AS concurrency_limit
+    FROM import_supplier supplier
+    LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
+         AND process.external_account_number = :external_account_number
+    LEFT JOIN operations_team team ON team.name = :operations_team_name
+    WHERE supplier.organisation_id = :organisation_id AND supplier.code = :import_supplier_code
+""")
+
+_BEGIN = text("""
+    WITH begun AS (
+        UPDATE account_import_process
+        SET state = 'IN_PROGRESS', attempt_id = :attempt_id, dispatched_at = now(), tries = 1
+        WHERE id = :account_import_process_id AND state = 'PENDING'
+        RETURNING id
+    )
+    INSERT INTO attempt
+        (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id)
+    SELECT :attempt_id, id, :operations_team_id, :api_key_id, :dry_run, :request_id FROM begun
+    RETURNING id
+""")
+
+
+def check_request(session: Session, caller: Caller, order: ProcessOrder) -> AttemptRequest:
+    """Everything that can be checked before a slot is taken.
+
+    Raises the InvalidError that says why the account cannot be processed now.
+    """
+    if not is_name(order.import_supplier_code, MAX_CODE):
+        raise ImportSupplierUnknownError
+    found = session.execute(
+        _CHECK,
+        {
+            "external_account_number": order.external_account_number,
+            "operations_team_name": order.operations_team_name,
+            "organisation_id": caller.organisation_id,
+            "import_supplier_code": order.import_supplier_code,
+        },
+    ).one_or_none()
+    if found is None:
+        raise ImportSupplierUnknownError
+    require_ongoing_status(found.status)
+    if found.id is None:
+        raise AccountNotStagedError
+    number = order.external_account_number
+    if error := refusal(ImportState(found.state), number, found.service_account_number):
+        raise error
+    if found.team_id is None:
+        raise OperationsTeamNotFoundError
+    return AttemptRequest(found.id, found.team_id, order.dry_run, found.concurrency_limit)
+
+
+def begin_attempt(
+    session: Session,
+    attempt_id: UUID,
+    request: AttemptRequest,
+    *,
+    api_key_id: int,
+    request_id: str | None,
+) -> bool:
+    """PENDING becomes IN_PROGRESS for this attempt; false where another was faster."""
+    begun = session.execute(
+        _BEGIN,
+        {
+            "attempt_id": attempt_id,
+            "account_import_process_id": request.account_import_process_id,
+            "operations_team_id": request.operations_team_id,
+            "api_key_id": api_key_id,
+            "dry_run": request.dry_run,
+            "request_id": request_id,
+        },
+    )
+    return begun.first() is not None

@@ -1,0 +1,62 @@
+"""What `db.make_engine` does instead of asking before each use whether a connection still lives."""
+
+from unittest.mock import patch
+
+import psycopg
+import pytest
+from sqlalchemy import Engine, text
+
+from migration_service import db
+
+
+@pytest.fixture
+def engine(database_url: str) -> Engine:
+    return db.make_engine(database_url, pool_size=2, max_overflow=0, application_name="rested")
+
+
+def _process_id(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return int(connection.scalar(text("SELECT pg_backend_pid()")))
+
+
+def _end_connections(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rested'"
+        )
+
+
+def test_a_connection_that_rested_and_died_is_replaced_before_it_is_used(
+    engine: Engine, database_url: str
+) -> None:
+    first = _process_id(engine)
+    _end_connections(database_url)
+    with patch.object(db, "_TRUSTED_FOR", 0.0):
+        assert _process_id(engine) != first
+    engine.dispose()
+
+
+def test_a_connection_that_answered_a_moment_ago_is_used_without_asking(engine: Engine) -> None:
+    first = _process_id(engine)
+    with (
+        patch.object(db, "_TRUSTED_FOR", 60.0),
+        patch.object(engine.dialect, "do_ping", side_effect=AssertionError),
+    ):
+        assert _process_id(engine) == first
+    engine.dispose()
+
+
+def test_one_that_died_within_that_moment_fails_once_and_takes_the_whole_pool_with_it(
+    engine: Engine, database_url: str
+) -> None:
+    with engine.connect() as one, engine.connect() as two:
+        assert one.scalar(text("SELECT 1")) == two.scalar(text("SELECT 1"))
+    _end_connections(database_url)
+    with (
+        patch.object(db, "_TRUSTED_FOR", 60.0),
+        pytest.raises(Exception, match="terminating connection"),
+    ):
+        _process_id(engine)
+    assert _process_id(engine)
+    assert _process_id(engine)
+    engine.dispose()
