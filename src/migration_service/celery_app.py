@@ -91,9 +91,9 @@ _RELIABILITY: dict[str, Any] = {
     "worker_max_memory_per_child": 400_000,
     "worker_soft_shutdown_timeout": 25.0,
     "worker_enable_soft_shutdown_on_idle": True,
-    # Flower shows sent, started and finished tasks.
+    # Flower shows received, started and finished tasks. That one was sent it is not told: that would be a
+    # second message for each request, and the attempt's row says when it was.
     "worker_send_task_events": True,
-    "task_send_sent_event": True,
     "broker_connection_retry": True,
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
