@@ -20,7 +20,7 @@ from migration_service.revisions import upgrade
 from migration_service.tasks.accounts import CREATE_ACCOUNT
 from servers import EmbeddedServers, wait_until
 
-TIMES = 6
+TIMES = 8
 
 
 class Publisher(threading.Thread):
@@ -32,7 +32,7 @@ class Publisher(threading.Thread):
         self._over = threading.Event()
 
     def run(self) -> None:
-        while not self._over.wait(0.004):
+        while not self._over.wait(0.001):
             try:
                 self._celery.send_task(CREATE_ACCOUNT, args=[str(uuid4())], retry=False)
             except (OperationalError, RedisError):

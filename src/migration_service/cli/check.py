@@ -36,10 +36,10 @@ from migration_service.services.offline_check import Summary, check_lines
 )
 @json_option
 def check(file: Path, profile: str, supplier: str | None, processes: int | None, as_json: bool) -> None:
-    """Validate the accounts in FILE (NDJSON, plain or gzip; - is standard input), with no server at all.
+    """Validate the accounts in FILE, with no server at all.
 
-    The same rules as behind the interface. The exit status is 0 where no line has an error, 1 where one
-    has, 2 where the file cannot be read.
+    FILE is NDJSON, plain or gzip; - is standard input. The same rules as behind the interface. The exit
+    status is 0 where no line has an error, 1 where one has, 2 where the file cannot be read.
     """
     summary = Summary()
     try:
