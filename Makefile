@@ -60,6 +60,7 @@ lock:
 docs: environment-dev
 	$(BIN)/python tools/error_docs.py
 	$(BIN)/python tools/settings_docs.py
+	$(BIN)/python tools/dashboard.py
 
 clean:
 	rm -rf $(VENV) .make build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

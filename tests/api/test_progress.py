@@ -1,12 +1,15 @@
 """Sections 4.4 to 4.7: status and lists."""
 
+from datetime import datetime
 from itertools import chain
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy import select
 
+from migration_service.models import Account
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -101,5 +104,26 @@ def test_a_page_that_cannot_be_is_refused(supplier: SupplierClient, query: str) 
 def test_a_long_list_is_streamed_whole(supplier: SupplierClient) -> None:
     for account in supplier.accounts(5):
         supplier.stage(account)
-    with patch("migration_service.blueprints.progress._PIECE", 2):
-        assert len(_list(supplier, "all")) == 5
+    whole = _list(supplier, "all")
+    assert len(whole) == 5
+    for piece in (1, 2, 4, 5, 6):
+        with patch("migration_service.blueprints.progress._PIECE", piece):
+            assert _list(supplier, "all") == whole
+
+
+def test_a_list_has_every_number_as_it_was_sent_and_times_as_iso_8601(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    numbers = sorted(['quo"te', "back\\slash", "ümläut", "a,b", "{}", "\N{SNOWMAN}", "</script>"])
+    for account, number in zip(supplier.accounts(len(numbers)), numbers, strict=True):
+        assert supplier.stage(account | {"external_account_number": number}).status_code == 201
+    supplier.process(numbers[0])
+    perform_attempt(worker_resources, supplier.current_attempt(numbers[0]))
+    entries = _list(supplier, "all")
+    assert [entry["external_account_number"] for entry in entries] == numbers
+    with supplier.Session() as session:
+        created_at = session.scalars(
+            select(Account.created_at).where(Account.external_account_number == numbers[0])
+        ).one()
+    assert datetime.fromisoformat(entries[0]["account_created_at"]) == created_at
+    assert entries[0]["account_created_at"].endswith("Z")

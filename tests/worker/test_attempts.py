@@ -21,7 +21,7 @@ from migration_service.services.attempts import (
     run_attempt,
     withdraw_attempt,
 )
-from migration_service.tasks.accounts import bell, create_account, perform_attempt
+from migration_service.tasks.accounts import LOOK, bell, create_account, perform_attempt
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import sweep_attempts
 from supplier_client import SupplierClient
@@ -150,7 +150,7 @@ def test_the_sweep_gives_a_hopeless_attempt_up_and_tells_whoever_waits(
     assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "account_creation_failed")
     assert attempt.error_detail == "Given up after 5 tries: no worker survived it."
     assert begun.process().state == ImportState.PENDING
-    assert worker_resources.redis.lpop(bell(begun.attempt_id)) == b"1"
+    assert worker_resources.redis.lpop(bell(begun.attempt_id)) == LOOK.encode()
     assert worker_resources.redis.zscore("migration:slots", str(begun.attempt_id)) is None
 
 
@@ -182,7 +182,7 @@ def test_a_message_that_came_back_too_often_ends_the_attempt(
     redelivered(begun.attempt_id)
     assert begun.attempt().outcome == Outcome.FAILED
     assert begun.process().state == ImportState.PENDING
-    assert worker_resources.redis.lpop(bell(begun.attempt_id)) == b"1"
+    assert worker_resources.redis.lpop(bell(begun.attempt_id)) == LOOK.encode()
     assert begun.supplier.status(begun.number).json == {"status": "UNKNOWN", "service_account_number": ""}
 
 

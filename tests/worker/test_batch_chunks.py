@@ -6,12 +6,17 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select, update
-from sqlalchemy.orm import Session as OrmSession
+from sqlalchemy import delete, func, select, update
 
 from batch_client import BatchClient, counts
 from migration_service.db import new_id
-from migration_service.models import Account, BatchChunk, ImportSupplier
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    BatchChunk,
+    ImportState,
+    ImportSupplier,
+)
 from migration_service.services import batch_upload
 from migration_service.services.batch_chunks import (
     MAX_TRIES,
@@ -31,6 +36,15 @@ from supplier_client import SupplierClient
 
 @pytest.fixture
 def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    """A client where nothing of other tests is left: chunks and slots are looked at across all suppliers."""
+    with worker_resources.Session.begin() as session:
+        session.execute(delete(BatchChunk))
+        session.execute(
+            update(AccountImportProcess)
+            .where(AccountImportProcess.state == ImportState.IN_PROGRESS)
+            .values(state=ImportState.PENDING, attempt_id=None)
+        )
+    worker_resources.redis.delete("migration:slots", "migration:slots:batch")
     return BatchClient(supplier, worker_resources)
 
 
@@ -41,16 +55,13 @@ def small_chunks() -> Iterator[None]:
 
 
 @pytest.fixture
-def slots_in_use(worker_resources: WorkerResources) -> Iterator[int]:
-    """How many slots accounts hold that other tests left in progress; the limit is 51 more than that."""
-    # Workers that "died" in other tests would hold theirs for ten seconds more.
-    worker_resources.redis.delete("migration:slots", "migration:slots:batch")
+def limit_of_51(worker_resources: WorkerResources) -> Iterator[None]:
     with worker_resources.Session.begin() as session:
-        reconcile_slots(session, worker_resources.slots)
-        in_use = worker_resources.slots.in_use()
         before = get_concurrency_limit(session)
-        set_concurrency_limit(session, in_use + 51)
-    yield in_use
+        set_concurrency_limit(session, 51)
+    # Workers that "died" in other tests hold theirs for ten seconds more.
+    worker_resources.redis.delete("migration:slots", "migration:slots:batch")
+    yield
     with worker_resources.Session.begin() as session:
         set_concurrency_limit(session, before)
 
@@ -166,28 +177,28 @@ def test_a_line_that_no_worker_survives_is_given_up_and_the_others_go_on(batches
     assert counts(batches.get(batch_id)) == {"IMPORTED": 3}
 
 
-def test_a_chunk_works_on_as_many_lines_as_it_has_slots_and_leaves_the_reserve(
-    batches: BatchClient, slots_in_use: int
-) -> None:
+@pytest.mark.usefixtures("limit_of_51")
+def test_a_chunk_works_on_as_many_lines_as_it_has_slots_and_leaves_the_reserve(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(3))
-    slots, held = batches.resources.slots, []
+    held: list[int] = []
 
-    def watched(session: OrmSession, key: ChunkKey, attempts: list[UUID]) -> int | None:
-        held.append(slots.in_use() - slots_in_use)
-        return work_on_chunk(session, key, attempts)
+    def watched(session: object, key: ChunkKey, attempts: list[UUID]) -> int | None:
+        held.append(batches.resources.slots.in_use())
+        return work_on_chunk(session, key, attempts)  # type: ignore[arg-type]
 
     with patch.object(tasks, "work_on_chunk", watched):
-        batches.work(reserve=50 + slots_in_use)
+        batches.work()
     assert held == [1, 1, 1]
-    assert slots.in_use() == slots_in_use
+    assert batches.resources.slots.in_use() == 0
     assert counts(batches.get(batch_id)) == {"IMPORTED": 3}
 
 
-def test_a_chunk_without_a_slot_is_given_back(batches: BatchClient, slots_in_use: int) -> None:
+@pytest.mark.usefixtures("limit_of_51")
+def test_a_chunk_without_a_slot_is_given_back(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(2))
     (key,) = batches.dispatch()
     others = [str(new_id()) for _ in range(51)]
-    assert batches.resources.slots.acquire(others, limit=slots_in_use + 51) == 51
+    assert batches.resources.slots.acquire(others, limit=51) == 51
     try:
         with patch.object(tasks, "SLOT_PATIENCE", 0.1):
             assert not perform_chunk(batches.resources, key, reserve=50)

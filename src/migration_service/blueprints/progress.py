@@ -1,7 +1,6 @@
 """How far imports are: the status of an account and the three lists (sections 4.4 to 4.7)."""
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from flask import Response, url_for
@@ -17,13 +16,12 @@ from migration_service.errors import (
     ImportSupplierNotFoundError,
     RequestFailedValidationError,
 )
-from migration_service.schemas.json import encode_json
 from migration_service.schemas.requests import AccountStatus, ListArguments, ListedImport
 from migration_service.services.import_suppliers import get_import_supplier
-from migration_service.services.status import ListKind, get_status, list_imports
+from migration_service.services.status import ListKind, get_status, read_imports
 
 #: How many entries one piece of a streamed list has.
-_PIECE = 1_000
+_PIECE = 5_000
 _LARGEST_PAGE = 100_000
 
 blueprint = Blueprint(
@@ -56,8 +54,9 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     there is one.
     """
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
-        status, service_account_number = get_status(session, supplier, external_account_number)
+        status, service_account_number = get_status(
+            session, caller().organisation_id, import_supplier_code, external_account_number
+        )
     return {"status": status, "service_account_number": service_account_number}
 
 
@@ -88,18 +87,21 @@ def _add_list(kind: ListKind, summary: str) -> None:
 
 
 def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
+    """The whole list, a piece at a time; no connection is kept while the client reads a piece."""
     sessions = resources().Session
     with sessions.begin() as session:
         supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        first = read_imports(session, supplier, kind, after=after, limit=_PIECE)
 
-    def pieces() -> Iterator[bytes]:
-        with sessions.begin() as session:
-            entries = list_imports(session, supplier, kind, after=after)
-            separator = b"["
-            while piece := list(islice(entries, _PIECE)):
-                yield separator + encode_json(piece)[1:-1]
-                separator = b","
-            yield b"[]" if separator == b"[" else b"]"
+    def pieces() -> Iterator[str]:
+        page = first
+        yield f"[{page.json}"
+        while page.count == _PIECE:
+            with sessions.begin() as session:
+                page = read_imports(session, supplier, kind, after=page.last, limit=_PIECE)
+            if page.count:
+                yield f",{page.json}"
+        yield "]"
 
     return Response(pieces(), mimetype="application/json")
 
@@ -107,15 +109,15 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
 def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:
     with resources().Session.begin() as session:
         supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
-        entries = list(list_imports(session, supplier, kind, after=after, limit=limit + 1))
-    response = Response(encode_json(entries[:limit]), mimetype="application/json")
-    if len(entries) > limit:
-        last = entries[limit - 1].external_account_number
+        page = read_imports(session, supplier, kind, after=after, limit=limit)
+        more = page.count and read_imports(session, supplier, kind, after=page.last, limit=1).count
+    response = Response(f"[{page.json}]", mimetype="application/json")
+    if more:
         url = url_for(
             f"progress.list_{kind}_imports",
             import_supplier_code=import_supplier_code,
             limit=limit,
-            cursor=last,
+            cursor=page.last,
         )
         response.headers["Link"] = f'<{url}>; rel="next"'
     return response

@@ -1,16 +1,15 @@
 """How far imports are: the status of one account, and the three lists (sections 4.4 to 4.7)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import select
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.errors import AccountNotFoundError
-from migration_service.models import AccountImportProcess, ImportState, ImportSupplier
-from migration_service.services.imports import find_process
+from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
+from migration_service.models import ImportState, ImportSupplier
+from migration_service.services.import_suppliers import MAX_CODE
+from migration_service.services.names import is_name
 
 
 class ReportedStatus(StrEnum):
@@ -41,51 +40,75 @@ class ListKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ListedImport:
-    """One entry of a list (section 4.5)."""
+class ImportsPage:
+    """Some entries of a list, one after the other."""
 
-    external_account_number: str
-    service_account_number: str | None
-    account_created_at: datetime | None
+    #: The entries as JSON objects with commas between them.
+    json: str
+    count: int
+    #: The external account number of the last one; empty where there is none.
+    last: str
+
+
+_FIND_STATUS = text("""
+    SELECT process.state, process.service_account_number
+    FROM import_supplier supplier
+    LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
+         AND process.external_account_number = :external_account_number
+    WHERE supplier.organisation_id = :organisation_id AND supplier.code = :import_supplier_code
+""")
+
+# PostgreSQL writes the JSON: a million entries are a few hundred values for us. Text and times are written
+# as `schemas.json` writes them.
+_READ_PAGE = r"""
+    SELECT string_agg(
+               '{"external_account_number":' || to_json(external_account_number)
+               || ',"service_account_number":' || coalesce(to_json(service_account_number)::text, 'null')
+               || ',"account_created_at":'
+               || coalesce('"' || to_char(account_created_at AT TIME ZONE 'UTC',
+                                          'YYYY-MM-DD"T"HH24\:MI\:SS.US"Z"') || '"', 'null')
+               || '}', ',') AS json,
+           count(*) AS entries, max(external_account_number) AS last
+    FROM (SELECT external_account_number, service_account_number, account_created_at
+          FROM account_import_process
+          WHERE import_supplier_id = :import_supplier_id AND external_account_number > :after {kind}
+          ORDER BY external_account_number LIMIT :limit) page
+"""
+
+_PAGES = {
+    ListKind.ALL: text(_READ_PAGE.replace("{kind}", "")),
+    ListKind.PENDING: text(_READ_PAGE.replace("{kind}", "AND state <> 'IMPORTED'")),
+    ListKind.IMPORTED: text(_READ_PAGE.replace("{kind}", "AND state = 'IMPORTED'")),
+}
 
 
 def get_status(
-    session: Session, supplier: ImportSupplier, external_account_number: str
+    session: Session, organisation_id: int, import_supplier_code: str, external_account_number: str
 ) -> tuple[ReportedStatus, str]:
     """The reported status and the service account number, empty until there is one (section 4.4).
 
-    Raises AccountNotFoundError where nothing was staged for the pair.
+    Raises ImportSupplierNotFoundError, and AccountNotFoundError where nothing was staged for the pair.
     """
-    process = find_process(session, supplier.id, external_account_number)
-    if process is None:
+    found = None
+    if is_name(import_supplier_code, MAX_CODE):
+        names = {
+            "organisation_id": organisation_id,
+            "import_supplier_code": import_supplier_code,
+            "external_account_number": external_account_number,
+        }
+        found = session.execute(_FIND_STATUS, names).one_or_none()
+    if found is None:
+        raise ImportSupplierNotFoundError
+    if found.state is None:
         raise AccountNotFoundError
-    return _REPORTED[ImportState(process.state)], process.service_account_number or ""
+    return _REPORTED[ImportState(found.state)], found.service_account_number or ""
 
 
-def list_imports(
-    session: Session, supplier: ImportSupplier, kind: ListKind, *, after: str = "", limit: int | None = None
-) -> Iterator[ListedImport]:
-    """The supplier's imports in the order of their external account numbers, streamed (4.5 to 4.7).
-
-    `after` is the number that the page before ended with. The session stays busy until the end.
-    """
-    statement = (
-        select(
-            AccountImportProcess.external_account_number,
-            AccountImportProcess.service_account_number,
-            AccountImportProcess.account_created_at,
-        )
-        .where(
-            AccountImportProcess.import_supplier_id == supplier.id,
-            AccountImportProcess.external_account_number > after,
-        )
-        .order_by(AccountImportProcess.external_account_number)
-        .limit(limit)
-        .execution_options(yield_per=5_000)
-    )
-    if kind is ListKind.PENDING:
-        statement = statement.where(AccountImportProcess.state != ImportState.IMPORTED)
-    elif kind is ListKind.IMPORTED:
-        statement = statement.where(AccountImportProcess.state == ImportState.IMPORTED)
-    for row in session.execute(statement):
-        yield ListedImport(*row)
+def read_imports(
+    session: Session, supplier: ImportSupplier, kind: ListKind, *, after: str, limit: int
+) -> ImportsPage:
+    """The supplier's imports behind the number `after`, in the order of their numbers (4.5 to 4.7)."""
+    found = session.execute(
+        _PAGES[kind], {"import_supplier_id": supplier.id, "after": after, "limit": limit}
+    ).one()
+    return ImportsPage(found.json or "", found.entries, found.last or "")
