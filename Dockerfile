@@ -9,6 +9,8 @@ ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
 ARG PIP_ARGS=""
+# otel, for traces.
+ARG EXTRAS=""
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
 RUN python -m venv --without-pip /opt/migration-service
@@ -20,7 +22,8 @@ COPY pyproject.toml setup.cfg ./
 COPY src src
 # Without README.md, setup.cfg's long description would not be found; nothing shows it here.
 RUN touch README.md \
- && pip --python /opt/migration-service/bin/python install -q --no-deps --no-build-isolation .
+ && pip --python /opt/migration-service/bin/python install -q --no-deps --no-build-isolation . \
+ && if [ -n "${EXTRAS}" ]; then pip --python /opt/migration-service/bin/python install ${PIP_ARGS} --no-build-isolation ".[${EXTRAS}]"; fi
 
 FROM ${PYTHON_IMAGE}
 RUN groupadd --system --gid 10001 migration \

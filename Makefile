@@ -54,12 +54,13 @@ lock:
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	    --extra build setup.cfg -o requirements.lock
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-	    --extra build --extra dev -c requirements.lock setup.cfg -o requirements-dev.lock
+	    --extra build --extra dev --extra otel -c requirements.lock setup.cfg -o requirements-dev.lock
 
 # The pages that are written from the code.
 docs: environment-dev
 	$(BIN)/python tools/error_docs.py
 	$(BIN)/python tools/settings_docs.py
+	$(BIN)/python tools/dashboard.py
 
 clean:
 	rm -rf $(VENV) .make build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -7,3 +7,7 @@ from migration_service.log import configure_logging
 settings = Settings.from_env()
 configure_logging(settings.log_level, settings.log_format)
 celery = create_celery(settings)
+if settings.traces_endpoint:
+    from migration_service.telemetry import trace_workers
+
+    trace_workers()

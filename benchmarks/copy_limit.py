@@ -1,4 +1,4 @@
-"""Peer d: plain COPY of the very rows that account creation writes, into a second database of the same schema.
+"""Peer d: plain COPY of the very rows that account creation writes, into a second database.
 
 The same revisions made both databases, so indexes and constraints are the same.
 """
@@ -52,7 +52,7 @@ class CopyLimit:
         self._accounts = count
 
     def copy(self) -> float:
-        """Copy them into empty tables, from as many connections as batches have workers; accounts a second."""
+        """Copy them into empty tables, with as many connections as batch workers; accounts a second."""
         with psycopg.connect(self._target) as connection:
             connection.execute("TRUNCATE account CASCADE")
         with psycopg.connect(self._target, autocommit=True) as connection:

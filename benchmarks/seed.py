@@ -1,4 +1,4 @@
-"""Filling the database: who asks, staged accounts by the ten thousand, and a million accounts that are there."""
+"""Filling the database: who asks, staged accounts, and a million accounts that are there."""
 
 import hashlib
 from collections.abc import Iterator, Sequence

@@ -25,13 +25,14 @@ from migration_service.embedded.valkey import Valkey
 
 #: Processes of each kind, for the service and for its peers alike.
 PROCESSES = 2
+_EVEN = Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
 _PEERS = Path(__file__).parent / ".venv" / "bin" / "python"
 
 
 class Stack:
     """PostgreSQL, Valkey, the service, and the peers on top of the same servers. Use it with `with`."""
 
-    def __init__(self) -> None:
+    def __init__(self, scale: Scale = _EVEN) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="migration-service-bench-"))
         self.folder.chmod(0o711)
         self.home = Home(self.folder / "home")
@@ -40,9 +41,7 @@ class Stack:
         self.web_port = random_free_port()
         self._children: dict[str, Child] = {}
         self._log = (self.folder / "log").open("ab")
-        self._programs = Programs(
-            self.home, Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
-        )
+        self._programs = Programs(self.home, scale)
 
     def __enter__(self) -> "Stack":
         self._start(self.postgres.program(), self.postgres.is_ready)

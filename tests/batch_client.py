@@ -63,11 +63,11 @@ class BatchClient:
         self.work()
         return self.get(batch_id)
 
-    def work(self) -> None:
+    def work(self, *, reserve: int = 50) -> None:
         """Do what the workers do, until no batch has anything to do."""
         while chunks := self.dispatch():
             for chunk in chunks:
-                assert perform_chunk(self.resources, chunk, reserve=50)
+                assert perform_chunk(self.resources, chunk, reserve=reserve)
 
     def dispatch(self) -> list[ChunkKey]:
         """The chunks that are next."""

@@ -74,7 +74,11 @@ def app(migrated: Settings) -> Iterator[Flask]:
     app = create_app(migrated)
     yield app
     with app.app_context():
-        resources().Session.kw["bind"].dispose()
+        shared = resources()
+    shared.Session.kw["bind"].dispose()
+    shared.redis.connection_pool.disconnect()
+    shared.dispatch.waiting_redis.connection_pool.disconnect()
+    shared.dispatch.celery.close()
 
 
 @pytest.fixture(scope="session")
@@ -83,6 +87,7 @@ def worker_resources(migrated: Settings) -> Iterator[WorkerResources]:
     resources = create_celery(migrated).resources
     yield resources
     resources.Session.kw["bind"].dispose()
+    resources.redis.connection_pool.disconnect()
 
 
 @pytest.fixture

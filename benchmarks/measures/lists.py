@@ -19,7 +19,7 @@ def measure_list(bench: Bench) -> list[Row]:
         highest = before
         over = threading.Event()
 
-        def watch() -> None:
+        def watch(over: threading.Event = over) -> None:
             nonlocal highest
             while not over.wait(0.05):
                 highest = max(highest, _memory(bench))

@@ -14,6 +14,7 @@ from migration_service.blueprints import (
     health,
     metrics,
     progress,
+    reconciliation,
 )
 from migration_service.blueprints.errors import register_error_handlers
 from migration_service.blueprints.openapi import configure_openapi
@@ -57,7 +58,7 @@ def create_app(settings: Settings) -> Flask:
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
-    for module in (account_imports, progress, added_data, batches):
+    for module in (account_imports, progress, added_data, batches, reconciliation):
         api.register_blueprint(module.blueprint)
     return app
 

@@ -8,7 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from celery.signals import setup_logging
+from billiard import pool
+from celery.signals import setup_logging, worker_init
 from kombu import Queue
 
 from migration_service.config import Settings
@@ -17,10 +18,12 @@ from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.event_flow import GatheredEvents
 from migration_service.tasks.figures import COUNT_ACCOUNTS, COUNT_INTERVAL
 from migration_service.tasks.heartbeat import show_heartbeat
-from migration_service.tasks.maintenance import SWEEP_ATTEMPTS, SWEEP_BATCHES
+from migration_service.tasks.maintenance import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
 
 #: Seconds between two sweeps.
 SWEEP_INTERVAL = 5.0
+#: Seconds between two removals of what was kept long enough.
+REMOVAL_INTERVAL = 600.0
 #: Publishing connections a web process may open at once; fewer would make requests queue behind
 #: a broker that does not answer.
 _BROKER_POOL = 200
@@ -71,6 +74,11 @@ def create_celery(settings: Settings) -> MigrationCelery:
                 "schedule": SWEEP_INTERVAL,
                 "options": {"expires": SWEEP_INTERVAL},
             },
+            "removal": {
+                "task": REMOVE_OLD_DATA,
+                "schedule": REMOVAL_INTERVAL,
+                "options": {"expires": REMOVAL_INTERVAL},
+            },
         },
         **_RELIABILITY,
         broker_transport_options=_transport_options(settings),
@@ -93,9 +101,9 @@ _RELIABILITY: dict[str, Any] = {
     "worker_max_memory_per_child": 400_000,
     "worker_soft_shutdown_timeout": 25.0,
     "worker_enable_soft_shutdown_on_idle": True,
-    # Flower shows received, started and finished tasks. That one was sent it is not told: that would be a
-    # second message for each request, and the attempt's row says when it was.
+    # Flower shows sent, started and finished tasks.
     "worker_send_task_events": True,
+    "task_send_sent_event": True,
     "broker_connection_retry": True,
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
@@ -134,3 +142,13 @@ def _redis_options(settings: Settings) -> dict[str, Any]:
 @setup_logging.connect
 def _set_up_logging(**_kwargs: Any) -> None:
     """Keep Celery from configuring logging: the composition root has done it."""
+
+
+@worker_init.connect
+def _end_promptly(**_kwargs: Any) -> None:
+    """Let children end soon after a loss of Redis.
+
+    A child that ends waits until its parent has counted all its results, for 30 seconds; a result whose
+    acknowledgement met the loss is never counted. Nothing hangs on the count here: the database knows.
+    """
+    pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 20

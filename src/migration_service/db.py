@@ -89,6 +89,7 @@ def make_engine(
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=5,
+        hide_parameters=True,  # an error in the log must not show values of an account
         connect_args={
             **session,
             "application_name": application_name,

@@ -8,6 +8,9 @@ from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer, obtain
+from imported_account import ImportedAccount
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
 
 
 @pytest.fixture
@@ -28,3 +31,18 @@ def customer(sessions: sessionmaker[Session]) -> Customer:
 def token(client: FlaskClient, customer: Customer) -> str:
     """An access token of the customer."""
     return str(obtain(client, APIKey=customer.api_key)["token"])
+
+
+@pytest.fixture
+def account(supplier: SupplierClient, worker_resources: WorkerResources) -> ImportedAccount:
+    """An account that was imported, with one ledger."""
+    return ImportedAccount.create(supplier, worker_resources)
+
+
+@pytest.fixture
+def strict_account(
+    app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources
+) -> ImportedAccount:
+    """An account of a supplier with the strict profile."""
+    supplier = SupplierClient.create(app, sessions, profile="strict")
+    return ImportedAccount.create(supplier, worker_resources, ledgers=[])

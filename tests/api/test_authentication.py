@@ -14,6 +14,9 @@ from migration_service.config import Settings
 from migration_service.samples import generate_accounts
 from migration_service.services.api_keys import revoke_api_key
 from migration_service.services.tokens import obtain_tokens
+from migration_service.tasks.accounts import perform_attempt
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
 
 #: Routes that need no token; a new one is to be thought about before it is added here.
 OPEN = {
@@ -125,10 +128,14 @@ def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
             assert set(response.json) == {"detail", "code", "errors"}
 
 
-def test_every_route_hides_another_organisations_supplier(
-    app: Flask, client: FlaskClient, customer: Customer, token: str, sessions: sessionmaker[Session]
+def test_every_route_hides_another_organisations_accounts(
+    app: Flask, client: FlaskClient, token: str, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    other = make_customer(sessions)
+    (account,) = supplier.accounts()
+    supplier.stage(account | {"external_account_number": "1"})
+    supplier.process("1")
+    assert perform_attempt(worker_resources, supplier.current_attempt("1"))
+    other = Customer(supplier.organisation, 0, supplier.api_key, supplier.code, supplier.team)
     nobody = replace(other, import_supplier="NOBODY")
     for rule, method in _guarded(app):
         if "batch_id" in rule.arguments or rule.endpoint == "batches.list_batches":
@@ -140,6 +147,8 @@ def test_every_route_hides_another_organisations_supplier(
         assert theirs.status_code == (404 if "import_supplier_code" in rule.arguments else 400), rule
         assert theirs.json["code"] == "import_supplier_not_found", (rule, theirs.json)
         assert theirs.data.replace(other.import_supplier.encode(), b"NOBODY") == none.data
+        mine = _open(client, rule, method, other, f"Token {supplier.token}")
+        assert b"import_supplier_not_found" not in mine.data, rule
 
 
 def test_every_route_hides_another_organisations_batch(
@@ -181,7 +190,7 @@ def test_revoking_the_key_ends_a_token_between_two_requests(
     path = f"/v1/data-import/all-account-import-processes/{customer.import_supplier}/"
     headers = {"Authorization": f"Token {token}"}
     refresh_token = obtain(client, APIKey=customer.api_key)["refreshToken"]
-    assert client.get(path, headers=headers).status_code == 200
+    assert client.get(path, headers=headers).json == []
     with sessions.begin() as session:
         revoke_api_key(session, customer.prefix)
     assert client.get(path, headers=headers).status_code == 401

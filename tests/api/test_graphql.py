@@ -142,7 +142,7 @@ def test_tokens_are_obtained_while_redis_is_away(
     for _ in range(MOST_FAILURES):
         assert obtain(client, APIKey=WRONG)["errorCode"] == "authentication_failed"
     assert obtain(client, APIKey=WRONG)["errorCode"] == "throttled"
-    redis.close()
+    redis.connection_pool.disconnect()
 
 
 @pytest.mark.parametrize(

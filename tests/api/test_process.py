@@ -291,3 +291,63 @@ def test_without_redis_process_answers_503_and_changes_nothing(supplier: Supplie
     assert (answer.status_code, (answer.json or {})["code"]) == (503, "service_unavailable")
     assert answer.headers["Retry-After"]
     assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
+
+
+def _change_staged(supplier: SupplierClient, number: str, **values: object) -> None:
+    with supplier.Session.begin() as session:
+        session.execute(
+            update(AccountImportProcess)
+            .where(AccountImportProcess.external_account_number == number)
+            .values(**values)
+        )
+
+
+def _process_to_the_end(supplier: SupplierClient, resources: WorkerResources, number: str) -> Attempt:
+    supplier.process(number)
+    attempt_id = supplier.current_attempt(number)
+    _work(supplier, resources, number)
+    with supplier.Session() as session:
+        return session.get_one(Attempt, attempt_id)
+
+
+#: A payload that no rule would let through: nobody lives there, and nobody is said not to.
+_AGAINST_THE_RULES = {
+    "external_account_number": "1",
+    "import_supplier": "S",
+    "unknown_occupier": False,
+    "customers": [],
+}
+
+
+def test_a_payload_that_passed_other_rules_is_validated_again(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    _change_staged(supplier, number, rules_version="old", payload=_AGAINST_THE_RULES)
+    attempt = _process_to_the_end(supplier, worker_resources, number)
+    assert (attempt.outcome, attempt.error_code) == ("FAILED", "account_failed_validation")
+    assert [error["code"] for error in attempt.errors or []] == ["customer_required"]
+    assert _count_accounts(supplier) == 0
+
+
+def test_a_payload_that_passed_these_rules_is_not_validated_again(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    _change_staged(supplier, number, payload=_AGAINST_THE_RULES)
+    assert _process_to_the_end(supplier, worker_resources, number).outcome == "SUCCEEDED"
+
+
+def test_a_supplier_that_became_strict_has_its_payloads_validated_again(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts()
+    account["billing_postcode"] = "nowhere"
+    number = account["external_account_number"]
+    assert supplier.stage(account).status_code == 201
+    with supplier.Session.begin() as session:
+        session.execute(
+            update(ImportSupplier).where(ImportSupplier.code == supplier.code).values(profile="strict")
+        )
+    attempt = _process_to_the_end(supplier, worker_resources, number)
+    assert [error["code"] for error in attempt.errors or []] == ["invalid_postcode"]

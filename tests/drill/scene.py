@@ -166,6 +166,13 @@ class Scene:
         )
         return dict(rows)  # type: ignore[arg-type]
 
+    def is_serving(self) -> bool:
+        """Whether the web server answers."""
+        try:
+            return requests.get(f"{self.address.url}/health/ready", timeout=30).ok
+        except requests.RequestException:
+            return False
+
     def is_idle(self) -> bool:
         """Whether nothing is in progress and no slot is held."""
         try:

@@ -11,46 +11,13 @@ import pytest
 import requests
 from redis import RedisError
 
-from drill.clients import Journal, Orders, Supplier
 from drill.faults import frozen
+from drill.load import Load
 from drill.scene import SUPPLIER, Scene, group_of
 from servers import processes_in, wait_until
 
 #: What no answer of the web tier may take while Redis is away.
 ANSWERS_WITHIN = 8.0
-
-_orders = Orders(seed=55)
-
-
-class Load:
-    """Suppliers at work in the background, and what they were answered."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.journal = Journal()
-        self._enough = threading.Event()
-        self._threads = [
-            threading.Thread(
-                target=Supplier(scene.address, self.journal).migrate_all,
-                args=[_orders, self._enough],
-                kwargs={"pause": 0.02},
-            )
-            for _ in range(8)
-        ]
-
-    def __enter__(self) -> "Load":
-        for thread in self._threads:
-            thread.start()
-        wait_until(self.journal.created, "the first account")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._enough.set()
-        for thread in self._threads:
-            thread.join()
-
-    def created_since(self, moment: float) -> bool:
-        """Whether an account was created that was asked for after `moment` (monotonic)."""
-        return any(order.asked_at > moment for order in self.journal.created()[-100:])
 
 
 @pytest.fixture(autouse=True)

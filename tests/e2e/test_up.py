@@ -72,6 +72,8 @@ def test_the_sample_book_is_migrated_once_and_stays_however_the_service_ends(
     with start() as first:
         first.wait_until_serving()
         assert "Sample migration: 5 accounts" in first.output
+        for added in ("notes", "transactions", "statements", "payment instructions"):
+            assert re.search(rf"{added} added\W+5\b", first.output), added
         assert_pasted_lines_work(first)
         assert first.stop(signal.SIGTERM) == 0
         assert_stopped_in_order(first)
@@ -105,7 +107,7 @@ def assert_warm(service: RunningService) -> None:
 
 def assert_stopped_in_order(service: RunningService) -> None:
     stops = re.findall(r"up +\| stopping ([^:\n]+)\n", service.output)
-    assert stops == ["web", "flower", "beat", "interactive, batch", "valkey", "postgres"]
+    assert stops == ["web", "flower", "beat", "interactive, batch", "sandbox", "valkey", "postgres"]
     assert processes_in(service.home) == []
 
 

@@ -86,9 +86,12 @@ def test_document_paths_are_resolved_below_the_suppliers_root(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     account = next(it for it in supplier.accounts(20) if it.get("statements"))
+    for number, statement in enumerate(account["statements"]):
+        statement["statement_path"] = f"statements/{number}.pdf"
     created = _create(supplier, worker_resources, account)
-    for statement in created["statements"]:
+    for number, statement in enumerate(created["statements"]):
         path = statement["statement_path"]
+        assert path == f"statements/{number}.pdf"
         assert statement["statement_location"] == f"s3://bucket/{supplier.code}/{path}"
 
 

@@ -1,5 +1,6 @@
 """What is added to an account that exists (sections 4.8 to 4.11)."""
 
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -8,7 +9,7 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints import added_examples as examples
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import View, document_body, json_body, query_arguments, read_json
+from migration_service.blueprints.body import View, document_body, query_arguments, read_json
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
@@ -28,6 +29,7 @@ from migration_service.errors import (
     TransactionOutsideOpenPeriodError,
 )
 from migration_service.schemas.added import (
+    AddedData,
     NoteResult,
     NotesRequest,
     PaymentInstructionRequest,
@@ -38,8 +40,9 @@ from migration_service.schemas.added import (
     TransactionResults,
     TransactionsRequest,
 )
-from migration_service.schemas.base import load
+from migration_service.schemas.base import find_unknown_fields, load
 from migration_service.schemas.json import encode_json
+from migration_service.services.additions import PostedBody
 from migration_service.services.historical_statements import add_historical_statements
 from migration_service.services.notes import add_notes
 from migration_service.services.payment_instructions import add_instruction, ask_vendor, prepare_instruction
@@ -56,13 +59,33 @@ blueprint.before_request(require_token)
 _TRANSACTIONS = TransactionsRequest()
 
 
+def _load_posted(schema: AddedData, payload: Any) -> PostedBody:
+    data, errors = load(schema, payload)
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+    return PostedBody(data, find_unknown_fields(schema, payload))
+
+
+def _posted_body(schema: AddedData, example: Any) -> Callable[[View], View]:
+    """Pass the request's body to the view. Raises RequestFailedValidationError with every error."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return view(*args, _load_posted(schema, read_json()), **kwargs)
+
+        return document_body(blueprint, schema, example)(wrapper)
+
+    return decorate
+
+
 @blueprint.post("/notes/create/")
 @blueprint.response(201, NoteResult(many=True), example=examples.NOTE_RESULTS)
 @answers_errors(
     blueprint, RequestFailedValidationError, ImportSupplierUnknownError, ParseError, AccountNotFoundError
 )
-@json_body(blueprint, NotesRequest(), examples.NOTES)
-def create_notes(body: dict[str, Any]) -> Response:
+@_posted_body(NotesRequest(), examples.NOTES)
+def create_notes(body: PostedBody) -> Response:
     """Add notes to an account
 
     A note whose body is on the account already (with the same created_at, where one is given) is not added
@@ -120,9 +143,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     The ledger's balance moves with them. One that was added already is skipped. One outside the open
     statement period gets the nearest date in it, a note that explains this, and one pinned to the account.
     """
-    body, errors = load(_TRANSACTIONS, payload)
-    if errors:
-        raise RequestFailedValidationError(errors=errors)
+    body = _load_posted(_TRANSACTIONS, payload)
     with resources().Session.begin() as session:
         results = add_transactions(session, caller(), body, **arguments)
     return _created({"results": results})
@@ -138,8 +159,8 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     HistoricalStatementAlreadyExistsError,
     ParseError,
 )
-@json_body(blueprint, StatementsRequest(), examples.STATEMENTS)
-def create_historical_statements(body: dict[str, Any]) -> Response:
+@_posted_body(StatementsRequest(), examples.STATEMENTS)
+def create_historical_statements(body: PostedBody) -> Response:
     """Add statements of the time before the migration to an account
 
     Answers with the validated data. The same statement again changes nothing; another one under the same
@@ -147,7 +168,7 @@ def create_historical_statements(body: dict[str, Any]) -> Response:
     """
     with resources().Session.begin() as session:
         add_historical_statements(session, caller(), body)
-    return _created(body)
+    return _created(body.data)
 
 
 @blueprint.post("/payment-instruction/create/")
@@ -163,8 +184,8 @@ def create_historical_statements(body: dict[str, Any]) -> Response:
     ParseError,
     PaymentVendorUnavailableError,
 )
-@json_body(blueprint, PaymentInstructionRequest(), examples.PAYMENT_INSTRUCTION)
-def create_payment_instruction(body: dict[str, Any]) -> Response:
+@_posted_body(PaymentInstructionRequest(), examples.PAYMENT_INSTRUCTION)
+def create_payment_instruction(body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it
 
     400: do not retry unchanged. 500: the vendor cannot be asked right now, retry unchanged. One that was

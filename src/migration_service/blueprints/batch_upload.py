@@ -9,7 +9,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 from migration_service.blueprints.auth import caller
 from migration_service.blueprints.examples import ACCOUNT
 from migration_service.blueprints.resources import resources
-from migration_service.errors import ErrorItem, RequestFailedValidationError
+from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.models import BatchMode, BatchSource
 from migration_service.schemas.json import encode_json
 from migration_service.services.batch_upload import BatchOrder
@@ -76,4 +76,18 @@ def _read_body() -> Iterator[Line]:
     settings = resources().settings
     request.max_content_length = settings.max_batch_bytes  # not the limit of the other endpoints
     limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
-    return read_lines(read_blocks(request.stream), limits)
+    return read_lines(_whole_body(), limits)
+
+
+def _whole_body() -> Iterator[bytes]:
+    """The blocks of the body. Raises BatchFileError where the client went away before its end.
+
+    The web server does not say so where it knows the length, and half a file would be taken for a whole one.
+    """
+    missing = request.content_length
+    for block in read_blocks(request.stream):
+        if missing is not None:
+            missing -= len(block)
+        yield block
+    if missing:
+        raise BatchFileError("The upload broke off: less came than Content-Length says.")

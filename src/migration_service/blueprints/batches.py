@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from flask import Response, jsonify, request, stream_with_context, url_for
+from flask import Response, jsonify, request, url_for
 from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
@@ -161,7 +161,7 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
     pieces = stream_results(resources().Session, batch.id, kinds[kind], status=status)
     headers = {"Content-Type": f"{kind}; charset=utf-8", "Vary": "Accept"}
-    return Response(stream_with_context(pieces), headers=headers)
+    return Response(pieces, headers=headers)
 
 
 @blueprint.post("/<batch_id>/pause/")

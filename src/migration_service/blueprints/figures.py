@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.metrics import SECONDS_BUCKETS
-from migration_service.services.figures import read_in_progress
+from migration_service.services.figures import OpenBatches, read_in_progress, read_open_batches
 from migration_service.slots import Slots
 from migration_service.tallies import read_broker, read_counts, read_task_times
 from migration_service.tasks.app import KEY_PREFIX, QUEUES
@@ -65,6 +65,7 @@ class ServiceFigures(Collector):
     def _read_database(self) -> Iterator[Metric]:
         with self._Session.begin() as session:
             now = read_in_progress(session)
+            batches = read_open_batches(session)
         yield GaugeMetricFamily(
             "migration_attempts_in_progress", "Accounts that are being created.", value=now.attempts
         )
@@ -79,16 +80,17 @@ class ServiceFigures(Collector):
             value=math.inf if now.limit is None else now.limit,
         )
 
+        yield from _batch_metrics(batches)
+
     def _read_redis(self) -> Iterator[Metric]:
         slots = Slots(self._redis)
         yield GaugeMetricFamily("migration_slots_in_use", "Slots that are held.", value=slots.in_use())
         age = slots.seconds_since_reconcile()
-        if age is not None:
-            yield GaugeMetricFamily(
-                "migration_sweep_age_seconds",
-                "Time since the sweep compared the slots with the database; beat starts one every 5 s.",
-                value=age,
-            )
+        yield GaugeMetricFamily(
+            "migration_sweep_age_seconds",
+            "Time since the sweep compared the slots with the database; beat starts one every 5 s.",
+            value=math.inf if age is None else age,
+        )
         yield from self._read_queues()
         yield from self._read_tasks()
         yield from self._read_counts()
@@ -140,3 +142,19 @@ class ServiceFigures(Collector):
             "When accounts and attempts were counted, as a Unix time.",
             value=counts["counted_at"],
         )
+
+
+def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:
+    batches = GaugeMetricFamily(
+        "migration_open_batches", "Batches that are not over.", labels=["supplier", "state"]
+    )
+    lines = GaugeMetricFamily(
+        "migration_open_batch_lines", "Lines of the batches that are not over.", labels=["supplier", "status"]
+    )
+    for supplier in suppliers:
+        for state, count in supplier.batches.items():
+            batches.add_metric([supplier.import_supplier, state], count)
+        for status, count in supplier.lines.items():
+            lines.add_metric([supplier.import_supplier, status], count)
+    yield batches
+    yield lines

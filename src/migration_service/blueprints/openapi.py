@@ -12,11 +12,15 @@ from flask import Blueprint as PlainBlueprint
 from flask import Flask, Response, send_from_directory
 from flask_smorest import Api, Blueprint
 
+from migration_service.blueprints.error_catalogue import field_errors, rule_errors
 from migration_service.blueprints.errors import error_body, status_of
 from migration_service.errors import (
     AccountAlreadyImportedError,
+    AccountFailedValidationError,
     InvalidError,
     NotAuthenticatedError,
+    ParseError,
+    RequestFailedValidationError,
     ServiceError,
     ServiceUnavailableError,
     UnauthenticatedError,
@@ -60,7 +64,7 @@ def answers_errors(
         listed = sorted((*classes, *(_EVERYWHERE if everywhere else ())), key=status_of)
         for status, group in groupby(listed, key=status_of):
             members = list(group)
-            lines = [f"* `{error.code}`: {inspect.getdoc(error)}" for error in members]
+            lines = [f"* `{error.code}`: {inspect.getdoc(error)}{_codes_within(error)}" for error in members]
             view = blueprint.alt_response(
                 status.value,
                 schema=own_body[0] if own_body and status == HTTPStatus.BAD_REQUEST else ErrorBody,
@@ -71,6 +75,17 @@ def answers_errors(
         return view
 
     return decorate
+
+
+def _codes_within(error: type[ServiceError]) -> str:
+    """Which codes the `errors` of a failed validation can have."""
+    entries = []
+    if issubclass(error, RequestFailedValidationError) and error is not ParseError:
+        entries += field_errors()
+    if error is AccountFailedValidationError:
+        entries += rule_errors()
+    codes = ", ".join(f"`{code}`" for code in dict.fromkeys(entry.code for entry in entries))
+    return f"\n  Codes within: {codes}." if codes else ""
 
 
 def _example(error: type[ServiceError]) -> ServiceError:

@@ -34,23 +34,25 @@ def _end_with_last_byte(response: Response) -> Response:
     method = request.method if request.method in _METHODS else "OTHER"
     route = request.url_rule.rule if request.url_rule else "none"
     id_ = request_id.get()
+    # Not the response: it would keep itself alive through what it calls at its end.
+    status = response.status_code
 
     # A list is streamed: the request is over when the last byte is handed over, not here.
     @response.call_on_close
     def end() -> None:
         seconds = time.monotonic() - began_at
-        REQUEST_SECONDS.labels(method, route, str(response.status_code)).observe(seconds)
+        REQUEST_SECONDS.labels(method, route, str(status)).observe(seconds)
         logger.log(
             logging.DEBUG if route.startswith(_QUIET) else logging.INFO,
             "%s %s %d in %.0f ms",
             method,
             route,
-            response.status_code,
+            status,
             seconds * 1000,
             extra={
                 "method": method,
                 "route": route,
-                "status": response.status_code,
+                "status": status,
                 "duration_ms": round(seconds * 1000, 1),
                 "request_id": id_,
             },

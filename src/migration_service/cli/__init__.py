@@ -25,11 +25,21 @@ COMMANDS = {
         f"{_HERE}.accounts:accounts",
         "Single accounts on their way: look at one, take it out, put it back.",
     ),
+    "check": (
+        f"{_HERE}.check:check",
+        "Validate the accounts in FILE (NDJSON, plain or gzip; - is standard input), with no server at all.",
+    ),
+    "batches": (f"{_HERE}.batches:batches", "Batches: whole books of accounts, driven by workers."),
+    "reconcile": (
+        f"{_HERE}.reconcile:reconcile",
+        "Compare what was staged for SUPPLIER with what was created.",
+    ),
     "limit": (f"{_HERE}.limit:limit", "How many accounts are processed at once."),
     "revisions": (
         f"{_HERE}.revisions:revisions",
         "Revisions, which bring the database's tables up to date.",
     ),
+    "doctor": (f"{_HERE}.doctor:doctor", "Check every part of the running service, with advice."),
 }
 
 

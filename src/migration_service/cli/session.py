@@ -7,7 +7,7 @@ import click
 from redis import Redis
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings, SettingsError
 from migration_service.connections import make_redis
@@ -42,6 +42,13 @@ def open_session(settings: Settings) -> Iterator[Session]:
     Raises RefusedError with the reason of a ServiceError, and CannotRunError where the database cannot be
     used.
     """
+    with open_sessions(settings) as sessions, sessions.begin() as session:
+        yield session
+
+
+@contextmanager
+def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
+    """For commands of several transactions. Raises what `open_session` raises."""
     try:
         engine = make_engine(
             settings.database_url,
@@ -55,8 +62,7 @@ def open_session(settings: Settings) -> Iterator[Session]:
             "DATABASE_URL is not an address: postgresql://user:password@host:port/name."
         ) from error
     try:
-        with make_sessionmaker(engine).begin() as session:
-            yield session
+        yield make_sessionmaker(engine)
     except ServiceError as error:
         raise RefusedError(error.detail) from error
     except OperationalError as error:
@@ -82,7 +88,7 @@ def open_redis(settings: Settings) -> Iterator[Redis]:
     try:
         yield redis
     finally:
-        redis.close()
+        redis.connection_pool.disconnect()
 
 
 def _place(settings: Settings) -> str:

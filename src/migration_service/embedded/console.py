@@ -1,5 +1,6 @@
 """What `up` shows: the log lines of every program behind its name, and its own words."""
 
+import os
 import re
 import threading
 from collections import deque
@@ -23,6 +24,10 @@ class Terminal(Console):
     def on_broken_pipe(self) -> None:
         """Print nothing any more; the programs run on, and are stopped in order."""
         self.quiet = True
+        # What is in the buffer goes nowhere, instead of failing once more when the file is closed.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
 
 
 class Output:

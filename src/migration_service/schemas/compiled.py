@@ -32,14 +32,19 @@ def compile_schema(schema: Schema) -> Callable[[Any], dict[str, Any] | None]:
     Defaults are filled in at the top only; no schema below has any.
     """
     accepted = _object_type(schema)
+    # msgspec reads a type at its first use, and crashes where a second thread uses it meanwhile: read it now.
+    msgspec.json.Decoder(accepted, dec_hook=_read)
     defaults = {name: it.load_default for name, it in schema.load_fields.items() if not it.required}
     given = {name: value for name, value in defaults.items() if isinstance(value, str | bool | int)}
 
     def accept(value: Any) -> dict[str, Any] | None:
         try:
-            return {**given, **msgspec.convert(value, accepted, dec_hook=_read)}
+            data: dict[str, Any] = msgspec.convert(value, accepted, dec_hook=_read)
         except (msgspec.ValidationError, ValidationError):
             return None
+        for name, default in given.items():
+            data.setdefault(name, default)
+        return data
 
     return accept
 

@@ -1,14 +1,19 @@
 """What all additions to an account share: finding the account, and the rules over what is added."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service.errors import AccountMissingError, RequestFailedValidationError, ServiceError
+from migration_service.errors import (
+    AccountMissingError,
+    ErrorItem,
+    RequestFailedValidationError,
+    ServiceError,
+)
 from migration_service.models import Account, ImportSupplier
 from migration_service.models.part import Part, path_of, payload_columns
 from migration_service.rules.catalogue import check_account
@@ -18,18 +23,28 @@ from migration_service.services.tokens import Caller
 
 
 @dataclass(frozen=True, slots=True)
+class PostedBody:
+    """A body that names an account: what its schema loads, and an error for each field it does not know."""
+
+    data: dict[str, Any]
+    unknown_fields: list[ErrorItem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class OpenAccount:
     """An imported account that something is to be added to."""
 
     id: int
     service_account_number: str
     supplier: ImportSupplier
+    #: What the body has that the interface does not; an error under the strict profile only.
+    unknown_fields: list[ErrorItem]
 
 
 def open_account(
     session: Session,
     caller: Caller,
-    body: dict[str, Any],
+    body: PostedBody,
     *,
     lock: bool = True,
     missing: type[ServiceError] = AccountMissingError,
@@ -39,10 +54,10 @@ def open_account(
     With `lock` it is locked until the transaction ends, so that additions to one account come one after the
     other. Raises ImportSupplierUnknownError, and `missing` where the account is not imported.
     """
-    supplier = require_import_supplier(session, caller.organisation_id, body["import_supplier"])
+    supplier = require_import_supplier(session, caller.organisation_id, body.data["import_supplier"])
     statement = select(Account.id, Account.service_account_number).where(
         Account.import_supplier_id == supplier.id,
-        Account.external_account_number == body["external_account_number"],
+        Account.external_account_number == body.data["external_account_number"],
     )
     if lock:
         # NO KEY: rows that only refer to the account are still inserted by others meanwhile.
@@ -50,7 +65,7 @@ def open_account(
     row = session.execute(statement).one_or_none()
     if row is None:
         raise missing
-    return OpenAccount(row.id, row.service_account_number, supplier)
+    return OpenAccount(row.id, row.service_account_number, supplier, body.unknown_fields)
 
 
 def resolve_document(supplier: ImportSupplier, document_path: str) -> str:
@@ -72,33 +87,37 @@ def part_values(model: type[Part], part: dict[str, Any], supplier: ImportSupplie
 
 def check_fragment(
     fragment: dict[str, Any],
-    supplier: ImportSupplier,
+    account: OpenAccount,
     *,
     prefix: tuple[str | int, ...],
-    field: str,
+    below: str,
     without: Collection[str],
 ) -> None:
     """Run the account's rules over what is added, laid into `fragment` as in an account payload.
 
-    Only what they find below `prefix` counts, told as a path below `field`; `without` has the codes of rules
+    Only what they find below `prefix` counts, told as a path below `below`; `without` has the codes of rules
     that the addition has its own answer to. Raises RequestFailedValidationError with every error.
     """
     findings = check_account(
-        fragment, profile=Profile(supplier.profile), today=datetime.now(UTC).date(), faulty=()
+        fragment, profile=Profile(account.supplier.profile), today=datetime.now(UTC).date(), faulty=()
     )
     raise_findings(
         (
-            Finding((field, *finding.path[len(prefix) :]), finding.code, finding.detail, finding.severity)
+            Finding((below, *finding.path[len(prefix) :]), finding.code, finding.detail, finding.severity)
             for finding in findings
             if finding.path[: len(prefix)] == prefix and finding.code not in without
         ),
-        supplier,
+        account,
     )
 
 
-def raise_findings(findings: Iterable[Finding], supplier: ImportSupplier) -> None:
-    """Raise RequestFailedValidationError with every finding that is an error for this supplier, if any."""
-    strict = supplier.profile == Profile.STRICT
+def raise_findings(findings: Iterable[Finding], account: OpenAccount) -> None:
+    """Raise RequestFailedValidationError with all that is an error under the supplier's profile, if any.
+
+    Under the strict one every finding is, and every unknown field.
+    """
+    strict = account.supplier.profile == Profile.STRICT
     errors = [it.error_item() for it in findings if strict or it.severity is Severity.ERROR]
+    errors += account.unknown_fields if strict else []
     if errors:
         raise RequestFailedValidationError(errors=errors)

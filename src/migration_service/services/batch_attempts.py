@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
@@ -11,6 +12,7 @@ from migration_service.errors import DryRunSucceededError, ServiceError
 from migration_service.models import BatchMode, ImportSupplier, Outcome
 from migration_service.schemas.json import encode_json
 from migration_service.services.creation import CreatedAccount
+from migration_service.services.customer_emails import record_customer_emails
 from migration_service.services.imports import StagedProcess
 
 
@@ -40,7 +42,10 @@ class EndedAttempt:
 
 
 def record_attempts(session: Session, job: ChunkJob, ended: Sequence[EndedAttempt]) -> None:
-    """Keep the attempts; the processes of accounts that were created for good are IMPORTED."""
+    """Keep the attempts; the processes of accounts that were created for good are IMPORTED.
+
+    Their customers get their e-mails, where the supplier wants that.
+    """
     if not ended:
         return
     dry_run = job.mode is BatchMode.DRY_RUN
@@ -53,10 +58,13 @@ def record_attempts(session: Session, job: ChunkJob, ended: Sequence[EndedAttemp
         "request_id": f"batch {job.batch_id}",
     }
     session.execute(_RECORD, values)
+    created = [row["process_id"] for row in rows if row["outcome"] == Outcome.SUCCEEDED]
+    if created and job.supplier.sends_customer_emails:
+        record_customer_emails(session, created)
 
 
-def _row(attempt: EndedAttempt, *, dry_run: bool) -> dict[str, object]:
-    row: dict[str, object] = {"id": attempt.id, "process_id": attempt.process.id}
+def _row(attempt: EndedAttempt, *, dry_run: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": attempt.id, "process_id": attempt.process.id}
     outcome = attempt.outcome
     if isinstance(outcome, CreatedAccount) and not dry_run:
         number = outcome.service_account_number

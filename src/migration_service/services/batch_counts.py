@@ -13,28 +13,30 @@ from sqlalchemy.orm import Session
 
 _RECOUNT = text("""
     UPDATE batch_chunk SET
-        counts = counted.counts, error_counts = counted.errors, warning_counts = counted.warnings,
-        state = CASE WHEN NOT counted.counts ? 'PENDING' THEN 'DONE'
-                     WHEN batch_chunk.state = 'DONE' THEN 'PENDING' ELSE batch_chunk.state END,
-        finished_at = CASE WHEN NOT counted.counts ? 'PENDING' THEN now() END,
-        worked = CASE batch_chunk.state WHEN 'DONE' THEN 0 ELSE batch_chunk.worked + :worked END,
-        tries = least(greatest(batch_chunk.tries - 1, 0), 1),
+        (counts, error_counts, warning_counts) = (
+            WITH line AS MATERIALIZED (
+                SELECT line_number, status, errors, warnings FROM batch_line
+                WHERE batch_line.batch_id = batch_chunk.batch_id
+                  AND line_number BETWEEN first_line AND last_line)
+            SELECT (SELECT coalesce(jsonb_object_agg(status, n), '{}') FROM (
+                        SELECT status, count(*) AS n FROM line GROUP BY status) AS by_status),
+                   (SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
+                        SELECT error ->> 'code' AS code, count(DISTINCT line_number) AS n
+                        FROM line, jsonb_array_elements(errors) AS error GROUP BY 1) AS by_code),
+                   (SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
+                        SELECT warning ->> 'code' AS code, count(DISTINCT line_number) AS n
+                        FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code)),
+        state = CASE WHEN NOT EXISTS (
+            SELECT FROM batch_line WHERE batch_line.batch_id = batch_chunk.batch_id
+              AND line_number BETWEEN first_line AND last_line AND status = 'PENDING')
+                     THEN 'DONE' WHEN state = 'DONE' THEN 'PENDING' ELSE state END,
+        finished_at = CASE WHEN NOT EXISTS (
+            SELECT FROM batch_line WHERE batch_line.batch_id = batch_chunk.batch_id
+              AND line_number BETWEEN first_line AND last_line AND status = 'PENDING') THEN now() END,
+        worked = CASE state WHEN 'DONE' THEN 0 ELSE worked + :worked END,
+        tries = least(greatest(tries - 1, 0), 1),
         attempts = NULL, dispatched_at = now()
-    FROM batch_chunk AS chunk, LATERAL (
-        WITH line AS MATERIALIZED (
-            SELECT line_number, status, errors, warnings FROM batch_line
-            WHERE batch_id = chunk.batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line)
-        SELECT (SELECT coalesce(jsonb_object_agg(status, n), '{}') FROM (
-                    SELECT status, count(*) AS n FROM line GROUP BY status) AS by_status) AS counts,
-               (SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
-                    SELECT error ->> 'code' AS code, count(DISTINCT line_number) AS n
-                    FROM line, jsonb_array_elements(errors) AS error GROUP BY 1) AS by_code) AS errors,
-               (SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
-                    SELECT warning ->> 'code' AS code, count(DISTINCT line_number) AS n
-                    FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code) AS warnings
-        ) AS counted
-    WHERE chunk.batch_id = :batch_id AND (:first_lines IS NULL OR chunk.first_line = ANY (:first_lines))
-      AND batch_chunk.batch_id = chunk.batch_id AND batch_chunk.first_line = chunk.first_line
+    WHERE batch_id = :batch_id AND (:first_lines IS NULL OR first_line = ANY (:first_lines))
 """).bindparams(bindparam("first_lines", type_=ARRAY(BigInteger)))
 
 

@@ -204,12 +204,15 @@ _COPY = (
     "FROM STDIN (FORMAT BINARY)"
 )
 
+# As an array: the server knows nothing of lines that have just come in, and would join them row by row.
 _MARK_DUPLICATES = text("""
     UPDATE batch_line SET status = 'FAILED', errors = CAST(:errors AS jsonb)
-    FROM (SELECT line_number,
-                 row_number() OVER (PARTITION BY external_account_number ORDER BY line_number) AS n
-          FROM batch_line WHERE batch_id = :batch_id AND external_account_number IS NOT NULL) AS numbered
-    WHERE numbered.n > 1 AND batch_id = :batch_id AND batch_line.line_number = numbered.line_number
+    WHERE batch_id = :batch_id AND line_number = ANY (ARRAY(
+        SELECT line_number FROM (
+            SELECT line_number,
+                   row_number() OVER (PARTITION BY external_account_number ORDER BY line_number) AS place
+            FROM batch_line WHERE batch_id = :batch_id AND external_account_number IS NOT NULL) AS numbered
+        WHERE place > 1))
 """)
 
 _INSERT_CHUNKS = text("""

@@ -68,6 +68,21 @@ def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -
     return batch
 
 
+def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: ImportSupplier) -> UUID | None:
+    """The id of the supplier's batch of this name, if one is named, and if it has its lines.
+
+    Raises BatchNotFoundError and BatchStateError.
+    """
+    if batch_id is None:
+        return None
+    batch = get_batch(session, batch_id, organisation_id=supplier.organisation_id)
+    if batch.import_supplier_id != supplier.id:
+        raise BatchNotFoundError
+    if batch.lines_removed_at:
+        raise BatchStateError("The lines of the batch are not kept any more.")
+    return batch.id
+
+
 def report_batch(session: Session, batch: Batch) -> BatchReport:
     """Everything there is to say about a batch."""
     supplier, team = session.execute(

@@ -9,30 +9,36 @@ from migration_service.db import one_of
 from migration_service.errors import ErrorItem, HistoricalStatementAlreadyExistsError
 from migration_service.models import Statement, StatementOrigin
 from migration_service.schemas.statement import HistoricalStatement
-from migration_service.services.additions import OpenAccount, check_fragment, open_account, part_values
+from migration_service.services.additions import (
+    OpenAccount,
+    PostedBody,
+    check_fragment,
+    open_account,
+    part_values,
+)
 from migration_service.services.tokens import Caller
 
 _FIELDS = tuple(HistoricalStatement().fields)
 
 # A statement that is there already may be sent again, and here its document is optional.
-_NOT_CHECKED = ("duplicate_statement_ids", "missing_statement_document")
+_NOT_CHECKED = ("duplicate_statement_ids", "duplicate_statement_numbers", "missing_statement_document")
 
 
-def add_historical_statements(session: Session, caller: Caller, body: dict[str, Any]) -> None:
+def add_historical_statements(session: Session, caller: Caller, body: PostedBody) -> None:
     """Add the statements that the account does not have; one that is there already changes nothing.
 
-    `body` is what `schemas.added.StatementsRequest` loads. Raises ImportSupplierUnknownError,
+    `body.data` is what `schemas.added.StatementsRequest` loads. Raises ImportSupplierUnknownError,
     AccountMissingError, RequestFailedValidationError where rules are broken, and
     HistoricalStatementAlreadyExistsError with every statement that has another one's statement_id; then
     nothing is to be kept.
     """
     account = open_account(session, caller, body)
-    statements: list[dict[str, Any]] = body["statements"]
+    statements: list[dict[str, Any]] = body.data["statements"]
     check_fragment(
         {"statements": statements},
-        account.supplier,
+        account,
         prefix=("statements",),
-        field="statements",
+        below="statements",
         without=_NOT_CHECKED,
     )
     known = _find_known(session, account, {it["statement_id"] for it in statements})

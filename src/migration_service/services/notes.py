@@ -18,7 +18,13 @@ from migration_service.errors import AccountNotFoundError
 from migration_service.models import ImportSupplier, Note
 from migration_service.rules.notes import check_note
 from migration_service.schemas.json import encode_json
-from migration_service.services.additions import OpenAccount, open_account, raise_findings, resolve_document
+from migration_service.services.additions import (
+    OpenAccount,
+    PostedBody,
+    open_account,
+    raise_findings,
+    resolve_document,
+)
 from migration_service.services.tokens import Caller
 
 
@@ -40,17 +46,17 @@ class NoteResult:
     status: NoteStatus
 
 
-def add_notes(session: Session, caller: Caller, body: dict[str, Any]) -> list[NoteResult]:
+def add_notes(session: Session, caller: Caller, body: PostedBody) -> list[NoteResult]:
     """Add the notes that are not on the account yet; one result for each, in their order.
 
-    `body` is what `schemas.added.NotesRequest` loads. Raises ImportSupplierUnknownError,
+    `body.data` is what `schemas.added.NotesRequest` loads. Raises ImportSupplierUnknownError,
     AccountNotFoundError, and RequestFailedValidationError where a strict supplier's notes have warnings.
     """
     account = open_account(session, caller, body, missing=AccountNotFoundError)
     now = _now()
-    notes = body["notes"]
+    notes = body.data["notes"]
     findings = (finding for i, note in enumerate(notes) for finding in check_note(note, now, i))
-    raise_findings(findings, account.supplier)
+    raise_findings(findings, account)
     return write_notes(session, account, notes, now)
 
 

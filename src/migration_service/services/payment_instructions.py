@@ -14,7 +14,7 @@ from migration_service.errors import PaymentVendorNotFoundError
 from migration_service.models import PaymentInstruction, PaymentVendor
 from migration_service.payment_vendors.factory import get_vendor
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails
-from migration_service.services.additions import OpenAccount, open_account
+from migration_service.services.additions import OpenAccount, PostedBody, open_account, raise_findings
 from migration_service.services.tokens import Caller
 
 
@@ -30,24 +30,26 @@ class InstructionOrder:
     exists: bool
 
 
-def prepare_instruction(session: Session, caller: Caller, body: dict[str, Any]) -> InstructionOrder:
+def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> InstructionOrder:
     """Everything that can be looked up before the vendor is asked.
 
-    `body` is what `schemas.added.PaymentInstructionRequest` loads. Raises ImportSupplierUnknownError,
-    AccountMissingError and PaymentVendorNotFoundError.
+    `body.data` is what `schemas.added.PaymentInstructionRequest` loads. Raises ImportSupplierUnknownError,
+    AccountMissingError, RequestFailedValidationError and PaymentVendorNotFoundError.
     """
     account = open_account(session, caller, body, lock=False)
-    vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == body["vendor"]))
+    raise_findings((), account)
+    reference, instruction_type = body.data["reference"], body.data["type"]
+    vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == body.data["vendor"]))
     if vendor is None:
         raise PaymentVendorNotFoundError
     same = select(PaymentInstruction.id).where(
         PaymentInstruction.account_pk == account.id,
         PaymentInstruction.payment_vendor_pk == vendor.id,
-        PaymentInstruction.reference == body["reference"],
-        PaymentInstruction.type == body["type"],
+        PaymentInstruction.reference == reference,
+        PaymentInstruction.type == instruction_type,
     )
     exists = session.scalar(same) is not None
-    return InstructionOrder(account, vendor, body["reference"], body["type"], exists)
+    return InstructionOrder(account, vendor, reference, instruction_type, exists)
 
 
 def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:

@@ -24,7 +24,13 @@ from migration_service.models import LineItem, TaxItem, Transaction, Transaction
 from migration_service.models.part import Part, parent_column
 from migration_service.rules.account import OPEN_TRANSACTIONS
 from migration_service.services.accounts import read_parts
-from migration_service.services.additions import OpenAccount, check_fragment, open_account, part_values
+from migration_service.services.additions import (
+    OpenAccount,
+    PostedBody,
+    check_fragment,
+    open_account,
+    part_values,
+)
 from migration_service.services.ledgers import Ledgers, OpenPeriod
 from migration_service.services.notes import write_notes
 from migration_service.services.tokens import Caller
@@ -67,24 +73,24 @@ class _Known:
 def add_transactions(
     session: Session,
     caller: Caller,
-    body: dict[str, Any],
+    body: PostedBody,
     *,
     check_previously_added: bool,
     force_add_to_current_statement: bool,
 ) -> list[TransactionResult]:
     """Add the transactions that the account does not have; one result for each, in their order.
 
-    `body` is what `schemas.added.TransactionsRequest` loads. Raises ImportSupplierUnknownError,
+    `body.data` is what `schemas.added.TransactionsRequest` loads. Raises ImportSupplierUnknownError,
     AccountMissingError, RequestFailedValidationError where rules are broken, TransactionIdAlreadyUsedError
     and TransactionOutsideOpenPeriodError, each with every transaction at fault; then nothing is to be kept.
     """
     account = open_account(session, caller, body)
-    transactions: list[dict[str, Any]] = body["transactions"]
+    transactions: list[dict[str, Any]] = body.data["transactions"]
     check_fragment(
         {"ledgers": [{OPEN_TRANSACTIONS: transactions}]},
-        account.supplier,
+        account,
         prefix=("ledgers", 0, OPEN_TRANSACTIONS),
-        field="transactions",
+        below="transactions",
         without=_NOT_CHECKED,
     )
     addition = _Addition(session, account, transactions, check_previously_added=check_previously_added)

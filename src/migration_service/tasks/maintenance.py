@@ -1,11 +1,13 @@
 """What runs every few seconds so that nothing that was accepted stays undone."""
 
 import logging
+import time
 
 from celery import shared_task
 
 from migration_service.services.attempts import redispatch_attempts
 from migration_service.services.batch_feed import recover_chunks
+from migration_service.services.retention import PIECE, remove_batch_lines, remove_payloads
 from migration_service.services.slot_upkeep import reconcile_slots
 from migration_service.tasks.accounts import give_up_attempt
 from migration_service.tasks.app import celery_app
@@ -15,9 +17,10 @@ from migration_service.tasks.dispatch import publish_attempt
 logger = logging.getLogger(__name__)
 
 SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
-
-
 SWEEP_BATCHES = "maintenance.sweep_batches"
+REMOVE_OLD_DATA = "maintenance.remove_old_data"
+#: How long one removal goes on before it leaves the rest to the next one, in seconds.
+REMOVAL_PATIENCE = 20.0
 
 
 @shared_task(name=SWEEP_BATCHES)
@@ -29,6 +32,21 @@ def sweep_batches() -> None:
     if lost:
         logger.warning("%d chunks of batches were lost on their way and are published again", lost)
     feed_batches(app, app.resources.Session)
+
+
+@shared_task(name=REMOVE_OLD_DATA)
+def remove_old_data() -> None:
+    """Remove lines of batches, and staged payloads, whose retention time is over."""
+    app = celery_app()
+    until = time.monotonic() + REMOVAL_PATIENCE
+    removed = PIECE
+    while removed == PIECE and time.monotonic() < until:
+        with app.resources.Session.begin() as session:
+            removed = remove_batch_lines(session, after_days=app.settings.batch_retention_days)
+    removed = PIECE if app.settings.payload_retention_days else 0
+    while removed == PIECE and time.monotonic() < until:
+        with app.resources.Session.begin() as session:
+            removed = remove_payloads(session, after_days=app.settings.payload_retention_days)
 
 
 @shared_task(name=SWEEP_ATTEMPTS)

@@ -105,6 +105,7 @@ def test_a_supplier_is_made_shown_and_given_another_status(run: Run, customer: C
         "status": "Ongoing",
         "profile": "strict",
         "document_root": "s3://b/f",
+        "customer_emails": "off",
         "created_at": "",
     }
     for word, status in (("paused", "Paused"), ("COMPLETE", "Complete"), ("ongoing", "Ongoing")):
@@ -208,3 +209,57 @@ def test_help_imports_none_of_the_commands() -> None:
         "assert not {'sqlalchemy', 'flask', 'rich', 'celery'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_payment_vendor_is_made_and_listed_and_its_secret_is_only_named(run: Run) -> None:
+    name = f"vendor {secrets.token_hex(4)}"
+    options = ("--kind", "http", "--url", "https://gateway.acme.example/v2", "--secret-env", "ACME_SECRET")
+    made = _json(run("vendors", "create", name, *options, "--json", ACME_SECRET="hidden-value"))
+    assert made == {
+        "name": name,
+        "kind": "http",
+        "url": "https://gateway.acme.example/v2",
+        "secret_env": "ACME_SECRET",
+    }
+    listed = run("vendors", "list", "--json")
+    assert made in _lines(listed)
+    assert "hidden-value" not in listed.stdout
+    again = run("vendors", "create", name, *options)
+    assert (again.exit_code, "already" in again.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--url", "http://gateway.example", "--secret-env", "A"), "by https"),
+        (("--url", "ftp://gateway.example"), "must look like"),
+        (("--url", "https://user:pass@gateway.example"), "may not hold a user"),
+        (("--url", "https://gateway.example", "--secret-env", "sk_live_a-b"), "not the secret itself"),
+    ],
+)
+def test_a_payment_vendor_that_cannot_be_called_is_refused(
+    run: Run, options: tuple[str, ...], reason: str
+) -> None:
+    result = run("vendors", "create", f"vendor {secrets.token_hex(4)}", "--kind", "http", *options)
+    assert result.exit_code == 1
+    assert reason in result.stderr
+
+
+def test_customer_emails_are_switched_on_where_there_is_a_mail_server(run: Run, customer: Customer) -> None:
+    code = customer.import_supplier
+    mail = {
+        "MIGRATION_SERVICE_SMTP_URL": "smtp://127.0.0.1:2525",
+        "MIGRATION_SERVICE_EMAIL_FROM": "Sample Energy <welcome@sample-energy.example>",
+    }
+
+    def state() -> str:
+        return str(_json(run("suppliers", "show", code, "--json"))["customer_emails"])
+
+    refused = run("suppliers", "set-emails", code, "on")
+    assert refused.exit_code == 2
+    assert "MIGRATION_SERVICE_SMTP_URL is not set" in refused.stderr
+    assert state() == "off"
+    assert _json(run("suppliers", "set-emails", code, "on", "--json", **mail))["customer_emails"] == "on"
+    assert state() == "on"
+    assert run("suppliers", "set-emails", code, "off").exit_code == 0
+    assert state() == "off"

@@ -13,10 +13,11 @@ from migration_service.embedded.demo_client import MigrationError, Outcome, Supp
 Answer = tuple[int, dict[str, Any]]
 OK: Answer = (200, {})
 CREATED: Answer = (201, {})
+TOKEN: Answer = (200, {"data": {"obtainServiceToken": {"token": "T"}}})
 
 
 class Interface(ThreadingHTTPServer):
-    """Answers requests in turn with `answers`, and with 200 when there are no more."""
+    """Answers requests in turn with `answers`; after those with a token to log in, and 200 to the rest."""
 
     daemon_threads = True
 
@@ -33,7 +34,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append((self.path, body, self.headers["Authorization"]))
-        status, answer = self.server.answers.pop(0) if self.server.answers else OK
+        usual = TOKEN if self.path == "/v1/graphql/" else OK
+        status, answer = self.server.answers.pop(0) if self.server.answers else usual
         self.send_response(status)
         self.send_header("Retry-After", "0")
         self.end_headers()
@@ -46,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def interface() -> Iterator[Interface]:
     with Interface() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         yield server
         server.shutdown()
@@ -107,7 +109,7 @@ def test_an_account_that_was_imported_before_is_no_failure(
     interface: Interface, over: threading.Event
 ) -> None:
     outcome = Outcome()
-    interface.answers = [OK, (400, {"code": "account_already_imported"})] * 1
+    interface.answers = [OK, (400, {"code": "account_already_imported"})]
     with SupplierClient(interface.url, outcome, over) as client:
         client.try_to_migrate(payload("1"), "team")
     assert outcome.counts["imported before"] == 1
@@ -128,7 +130,6 @@ def test_a_refusal_is_a_failure_with_the_reason_of_the_interface(
 
 
 def test_the_token_is_sent_with_each_request(interface: Interface, over: threading.Event) -> None:
-    interface.answers = [(200, {"data": {"obtainServiceToken": {"token": "T"}}})]
     with SupplierClient(interface.url, Outcome(), over) as client:
         client.log_in("key")
         client.try_to_migrate(payload("1"), "team")
@@ -147,8 +148,6 @@ def test_a_book_is_migrated_by_several_clients_each_account_once(
     interface: Interface, over: threading.Event
 ) -> None:
     outcome = Outcome()
-    # To every request, since nobody knows when the last client logs in; the steps look at the status only.
-    interface.answers = [(200, {"data": {"obtainServiceToken": {"token": "T"}}})] * 100
     progress: list[int] = []
     migrate_book(
         (payload(str(number)) for number in range(20)),

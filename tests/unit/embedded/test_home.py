@@ -1,5 +1,6 @@
 """The home folder's own files: secrets and ports that stay, written for our eyes only and in one step."""
 
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,11 @@ from servers import temporary_folder
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    opened = Home(temporary_folder() / "home")
+    folder = temporary_folder()
+    opened = Home(folder / "home")
     yield opened
     opened.close()
+    shutil.rmtree(folder)
 
 
 def test_a_secret_is_made_once_and_is_long_enough_for_a_signing_key(home: Home) -> None:

@@ -2,16 +2,14 @@
 
 import contextlib
 import socket
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import pytest
 
 from migration_service.payment_vendors.connection import CallLimits
+from vendor_servers import run_localstripe, run_sandbox
 
 Script: TypeAlias = Callable[[socket.socket, bytes], None]
 
@@ -36,30 +34,15 @@ def sandbox_secret() -> str:
 @pytest.fixture(scope="session")
 def sandbox_url(sandbox_secret: str) -> Iterator[str]:
     """The sandbox vendor as its own process."""
-    command = [sys.executable, "-m", "migration_service.payment_vendors.sandbox"]
-    process = subprocess.Popen(
-        [*command, "--port", "0", "--secret", sandbox_secret], stdout=subprocess.PIPE, text=True
-    )
-    with process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.terminate()
+    with run_sandbox(sandbox_secret) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
 def localstripe_url() -> Iterator[str]:
     """localstripe, a Stripe server double, as its own process."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with subprocess.Popen(
-        [sys.executable, "-m", "localstripe", "--port", str(port), "--from-scratch"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        _wait_until_listening(port)
-        yield f"http://127.0.0.1:{port}"
-        process.terminate()
+    with run_localstripe() as url:
+        yield url
 
 
 @pytest.fixture
@@ -115,11 +98,3 @@ def _read_head(connection: socket.socket) -> bytes:
             return b""
         head += piece
     return head
-
-
-def _wait_until_listening(port: int) -> None:
-    for _ in range(600):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.05)
-    raise TimeoutError(f"nothing listens on port {port}")

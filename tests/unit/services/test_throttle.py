@@ -32,7 +32,7 @@ class Clock:
 def redis(migrated: Settings) -> Iterator[Redis]:
     client = make_redis(migrated.redis_url)
     yield client
-    client.close()
+    client.connection_pool.disconnect()
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def away() -> Iterator[Redis]:
     """A Redis that nobody answers for."""
     client = make_redis("redis://127.0.0.1:1/0")
     yield client
-    client.close()
+    client.connection_pool.disconnect()
 
 
 @pytest.fixture(params=["redis", "away"])

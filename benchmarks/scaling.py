@@ -1,0 +1,72 @@
+"""What more processes bring: `python -m benchmarks.scaling`; docs/scaling.md has what came of it.
+
+Web processes from one to four while accounts are staged, worker processes from one to four while accounts are
+created, each with the other kind at two, and the connections that PostgreSQL then has.
+"""
+
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import psycopg
+
+from benchmarks.bench import QUICK, STAGE, Bench
+from benchmarks.payloads import make_payloads, write_payloads, write_process_body
+from benchmarks.seed import set_up_caller, stage_templates
+from benchmarks.stack import Stack
+from benchmarks.wrk import Load, require_wrk
+from migration_service.embedded.programs import Scale
+
+_ROUNDS, _SECONDS = 3, 4
+_CONNECTIONS = (
+    "SELECT application_name, count(*) FROM pg_stat_activity "
+    "WHERE application_name LIKE 'migration-%' GROUP BY 1 ORDER BY 1"
+)
+
+
+def main() -> None:
+    """Measure, and print a line for each number of processes."""
+    require_wrk()
+    texts = make_payloads(500)
+    usual = Scale(web_workers=2, interactive_workers=2, batch_workers=1)
+    for processes in range(1, 5):
+        _measure("web", replace(usual, web_workers=processes), texts)
+    for processes in range(1, 5):
+        _measure("worker", replace(usual, interactive_workers=processes), texts)
+
+
+def _measure(kind: str, scale: Scale, texts: list[str]) -> None:
+    with Stack(scale) as stack, tempfile.TemporaryDirectory() as folder:
+        bench = Bench(
+            stack=stack,
+            extent=QUICK,
+            token=set_up_caller(stack.settings),
+            texts=texts,
+            bodies=write_payloads(Path(folder) / "payloads.ndjson", texts),
+            process_body=write_process_body(Path(folder) / "process.json"),
+            peer_port=0,
+            templates=stage_templates(stack.settings, texts),
+        )
+        stack.start_service()
+        _load(bench, kind)
+        loads = [_load(bench, kind) for _ in range(_ROUNDS)]
+        with psycopg.connect(stack.settings.database_url) as connection:
+            connections = dict(connection.execute(_CONNECTIONS).fetchall())
+    processes = scale.web_workers if kind == "web" else scale.interactive_workers
+    rate, p50, p99 = (median(getattr(load, name) for load in loads) for name in ("rate", "p50_ms", "p99_ms"))
+    sys.stdout.write(
+        f"{processes} {kind}: {rate:.0f}/s, p50 {p50:.0f} ms, p99 {p99:.0f} ms, connections {connections}\n"
+    )
+    sys.stdout.flush()
+
+
+def _load(bench: Bench, kind: str) -> Load:
+    if kind == "web":
+        return bench.stage(bench.url + STAGE, seconds=_SECONDS, clients=16)
+    return bench.process(seconds=_SECONDS, clients=64, expected_rate=700)
+
+
+if __name__ == "__main__":
+    main()

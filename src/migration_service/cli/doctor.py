@@ -1,0 +1,34 @@
+"""`migration-service doctor`."""
+
+import click
+
+from migration_service.cli.checks import Patient, Verdict, examine
+from migration_service.cli.output import json_option
+from migration_service.cli.session import read_settings
+from migration_service.schemas.json import encode_json
+
+_COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red", Verdict.UNKNOWN: "yellow"}
+
+
+@click.command()
+@json_option
+def doctor(as_json: bool) -> None:
+    """Check every part of the running service, with advice.
+
+    Settings, database, revisions, Redis, broker, clocks, the workers of each queue, beat, slots and attempts:
+    one line each. Changes nothing. Exit status 0: all is well, 1: something is wrong, 2: it could not run.
+    """
+    patient = Patient(read_settings())
+    verdicts = set()
+    for finding in examine(patient):
+        verdicts.add(finding.verdict)
+        if as_json:
+            record = {"part": finding.part, "verdict": finding.verdict, "seen": finding.seen}
+            click.echo(encode_json(record | {"advice": finding.advice or None}))
+            continue
+        verdict = click.style(f"{finding.verdict:<7}", fg=_COLOURS[finding.verdict], bold=True)
+        click.echo(f"{verdict}  {finding.part:<18}  {finding.seen}")
+        if finding.advice:
+            click.echo(f"{'':<29}-> {finding.advice}")
+    if Verdict.WRONG in verdicts:
+        raise click.exceptions.Exit(1)

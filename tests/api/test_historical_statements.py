@@ -1,0 +1,136 @@
+"""Sections 2.7 and 4.10: historical statements are added to accounts that exist, each once."""
+
+from typing import Any
+
+import pytest
+
+from imported_account import ImportedAccount, at_once, code_of, codes_of
+from migration_service.models import SupplierStatus
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+STATEMENT: dict[str, Any] = {
+    "bill_period_from_date": "2024-01-01",
+    "bill_period_to_date": "2024-12-31",
+    "statement_id": "S-2024",
+    "issued_date": "2025-01-15",
+    "number": "INV-2024",
+    "gross_amount": 154020,
+    "statement_path": "statements/2024.pdf",
+}
+OTHER = STATEMENT | {"statement_id": "S-2023", "number": "INV-2023"}
+
+
+def _added(account: ImportedAccount) -> list[dict[str, Any]]:
+    added: list[dict[str, Any]] = account.read().get("added_statements", [])
+    return added
+
+
+def test_the_answer_is_201_with_the_validated_data(account: ImportedAccount) -> None:
+    answer = account.post_statements(STATEMENT | {"gross_amount": "154020", "unknown": 1}, OTHER)
+    assert answer.status_code == 201
+    assert answer.json == {**account.pair, "statements": [STATEMENT, OTHER]}
+
+
+def test_documents_are_resolved_below_the_root_of_the_supplier(account: ImportedAccount) -> None:
+    without = {name: value for name, value in OTHER.items() if name != "statement_path"}
+    account.post_statements(STATEMENT, without)
+    first, second = _added(account)
+    assert first["statement_location"] == f"s3://bucket/{account.supplier.code}/statements/2024.pdf"
+    assert "statement_location" not in second
+
+
+def test_the_same_again_is_fine_and_changes_nothing(account: ImportedAccount) -> None:
+    for statements in ([STATEMENT], [STATEMENT, OTHER], [OTHER | {"gross_amount": "154020.00"}]):
+        assert account.post_statements(*statements).status_code == 201
+    assert [statement["statement_id"] for statement in _added(account)] == ["S-2024", "S-2023"]
+
+
+def test_the_same_twice_in_a_request_is_added_once(account: ImportedAccount) -> None:
+    assert account.post_statements(STATEMENT, STATEMENT).status_code == 201
+    assert len(_added(account)) == 1
+
+
+def test_one_of_the_staged_payload_may_be_sent_again(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    account = ImportedAccount.create(supplier, worker_resources, statements=[STATEMENT])
+    assert account.post_statements(STATEMENT).status_code == 201
+    assert account.post_statements(STATEMENT | {"number": "INV-1"}).status_code == 400
+    assert _added(account) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"gross_amount": 154021},
+        {"number": "INV-9"},
+        {"issued_date": "2025-01-16"},
+        {"statement_path": "elsewhere.pdf"},
+    ],
+)
+def test_another_one_under_the_same_statement_id_is_an_error_and_none_is_added(
+    account: ImportedAccount, change: dict[str, Any]
+) -> None:
+    account.post_statements(STATEMENT)
+    for statements in ([OTHER, STATEMENT | change], [OTHER, OTHER | change]):
+        answer = account.post_statements(*statements)
+        assert answer.status_code == 400
+        assert code_of(answer) == "historical_statement_already_exists"
+        assert codes_of(answer) == [("statements.1.statement_id", "historical_statement_already_exists")]
+    assert len(_added(account)) == 1
+
+
+def test_the_same_from_many_requests_at_once_is_added_once(account: ImportedAccount) -> None:
+    answers = at_once(lambda: account.post_statements(STATEMENT, OTHER), times=6)
+    assert {answer.status_code for answer in answers} == {201}
+    assert len(_added(account)) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"statement_id": ""}, ("statements.0.statement_id", "blank")),
+        ({"issued_date": None}, ("statements.0.issued_date", "null")),
+        ({"gross_amount": []}, ("statements.0.gross_amount", "invalid")),
+        ({"statement_path": "/etc/passwd"}, ("statements.0.statement_path", "invalid_document_path")),
+        (
+            {"bill_period_to_date": "2023-12-31"},
+            ("statements.0.bill_period_to_date", "start_date_later_than_end_date"),
+        ),
+    ],
+)
+def test_a_faulty_one_is_refused_with_its_path_and_none_is_added(
+    account: ImportedAccount, change: dict[str, Any], error: tuple[str, str]
+) -> None:
+    answer = account.post_statements(STATEMENT | change, OTHER)
+    assert answer.status_code == 400
+    assert codes_of(answer) == [error]
+    assert _added(account) == []
+
+
+def test_rules_that_warn_refuse_under_the_strict_profile(
+    account: ImportedAccount, strict_account: ImportedAccount
+) -> None:
+    # The document is optional here, under any profile.
+    future = {name: value for name, value in STATEMENT.items() if name != "statement_path"}
+    future["issued_date"] = "2999-01-01"
+    assert account.post_statements(future).status_code == 201
+    answer = strict_account.post_statements(future)
+    assert codes_of(answer) == [("statements.0.issued_date", "statement_issued_in_future")]
+
+
+def test_an_account_that_is_not_imported_is_an_error(supplier: SupplierClient) -> None:
+    (payload,) = supplier.accounts()
+    supplier.stage(payload)
+    answer = ImportedAccount(supplier, payload["external_account_number"]).post_statements(STATEMENT)
+    assert answer.status_code == 400
+    assert code_of(answer) == "account_not_found"
+
+
+@pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
+def test_a_supplier_that_takes_no_more_accounts_still_adds_statements(
+    account: ImportedAccount, status: SupplierStatus
+) -> None:
+    account.supplier.set_status(status)
+    assert account.post_statements(STATEMENT).status_code == 201

@@ -1,0 +1,209 @@
+"""Sections 2.6 and 4.8: notes are added to accounts that exist, each once."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy.orm import Session, sessionmaker
+
+from imported_account import ImportedAccount, at_once, code_of, codes_of
+from migration_service.models import SupplierStatus
+from supplier_client import SupplierClient
+
+SUCCESS, EXISTS = "NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"
+MOMENT = "2025-11-03T09:30:00Z"
+
+
+def _statuses(answer: Any) -> list[str]:
+    assert answer.status_code == 201, answer.text
+    return [result["status"] for result in answer.json]
+
+
+def _document(path: str) -> dict[str, str]:
+    return {"document_path": path}
+
+
+def test_each_posted_note_gets_an_entry_and_is_on_the_account(account: ImportedAccount) -> None:
+    answer = account.post_notes({"body": "first", "created_at": MOMENT}, {"body": "second"})
+    assert answer.status_code == 201
+    first, second = answer.json  # type: ignore[misc]
+    assert first == {"created_at": MOMENT, "body": "first", "status": SUCCESS}
+    assert second.keys() == {"created_at", "body", "status"}
+    assert {note["body"] for note in account.notes()} == {"first", "second"}
+
+
+def test_a_note_without_a_moment_gets_the_current_one(account: ImportedAccount) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    answer = account.post_notes({"body": "now"})
+    created_at = datetime.fromisoformat(answer.json[0]["created_at"])  # type: ignore[index]
+    assert before <= created_at <= datetime.now(UTC)
+    assert account.notes()[0]["created_at"] == created_at
+
+
+@pytest.mark.parametrize(
+    ("on_the_account", "posted", "status"),
+    [
+        ({"body": "a"}, {"body": "a"}, EXISTS),
+        ({"body": "a"}, {"body": "b"}, SUCCESS),
+        ({"body": "a", "created_at": MOMENT}, {"body": "a"}, EXISTS),
+        ({"body": "a", "created_at": MOMENT}, {"body": "a", "created_at": MOMENT}, EXISTS),
+        (
+            {"body": "a", "created_at": MOMENT},
+            {"body": "a", "created_at": "2025-11-03T10:30:00+01:00"},
+            EXISTS,
+        ),
+        ({"body": "a", "created_at": MOMENT}, {"body": "a", "created_at": "2025-11-03T09:30:01Z"}, SUCCESS),
+        ({"body": "a"}, {"body": "a", "created_at": MOMENT}, SUCCESS),
+        ({"body": "a"}, {"body": "a", "is_pinned": True}, EXISTS),
+        ({"body": "a"}, {"body": "a", "document_paths": [_document("x")]}, EXISTS),
+        ({"document_paths": [_document("x")]}, {"document_paths": [_document("x")]}, EXISTS),
+        (
+            {"document_paths": [_document("x"), _document("y")]},
+            {"document_paths": [_document("y"), _document("x")]},
+            EXISTS,
+        ),
+        ({"document_paths": [_document("x")]}, {"document_paths": [_document("y")]}, SUCCESS),
+        ({"document_paths": [_document("x")]}, {"body": "x"}, SUCCESS),
+        ({"document_paths": [_document("x")]}, {"body": "", "document_paths": [_document("x")]}, EXISTS),
+    ],
+)
+def test_a_note_is_the_same_if_its_body_and_its_given_moment_are(
+    account: ImportedAccount, on_the_account: Any, posted: Any, status: str
+) -> None:
+    assert _statuses(account.post_notes(on_the_account)) == [SUCCESS]
+    assert _statuses(account.post_notes(posted)) == [status]
+    assert len(account.notes()) == (1 if status == EXISTS else 2)
+
+
+def test_the_same_note_twice_in_a_request_is_created_once(account: ImportedAccount) -> None:
+    answer = account.post_notes({"body": "a"}, {"body": "a"}, {"body": "a", "created_at": MOMENT})
+    assert _statuses(answer) == [SUCCESS, EXISTS, SUCCESS]
+    assert len(account.notes()) == 2
+
+
+def test_the_echoed_moment_names_the_same_note(account: ImportedAccount) -> None:
+    echoed = account.post_notes({"body": "a"}).json[0]["created_at"]  # type: ignore[index]
+    answer = account.post_notes({"body": "a", "created_at": echoed}, {"body": "a"})
+    assert _statuses(answer) == [EXISTS, EXISTS]
+    assert [result["created_at"] for result in answer.json] == [echoed, echoed]  # type: ignore[union-attr]
+
+
+def test_the_same_note_from_many_requests_at_once_is_created_once(account: ImportedAccount) -> None:
+    answers = at_once(lambda: account.post_notes({"body": "at once"}), times=6)
+    statuses = [status for answer in answers for status in _statuses(answer)]
+    assert sorted(statuses) == [EXISTS] * 5 + [SUCCESS]
+    assert len(account.notes()) == 1
+
+
+def test_documents_are_resolved_below_the_root_of_the_supplier(account: ImportedAccount) -> None:
+    account.post_notes({"body": "with a letter", "document_paths": [_document("letters/één.pdf")]})
+    (note,) = account.notes()
+    assert note["documents"] == [
+        {
+            "document_path": "letters/één.pdf",
+            "document_location": f"s3://bucket/{account.supplier.code}/letters/één.pdf",
+        }
+    ]
+
+
+def test_a_pinned_note_is_at_the_top_until_it_is_unpinned(account: ImportedAccount) -> None:
+    later = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    account.post_notes(
+        {"body": "plain", "created_at": "2020-01-01T00:00:00Z"},
+        {"body": "was pinned", "created_at": MOMENT, "is_pinned": True, "unpin_at": "2025-12-01T00:00:00Z"},
+        {"body": "pinned", "created_at": MOMENT, "is_pinned": True, "unpin_at": later},
+        {"body": "pinned for ever", "created_at": MOMENT, "is_pinned": "true"},
+    )
+    notes = [(note["body"], note["is_pinned"]) for note in account.notes()]
+    assert notes == [("pinned", True), ("pinned for ever", True), ("plain", False), ("was pinned", False)]
+
+
+@pytest.mark.parametrize(
+    ("note", "attr", "code"),
+    [
+        ({}, "notes.0", "note_body_or_document_path_not_found"),
+        ({"body": "", "document_paths": []}, "notes.0", "note_body_or_document_path_not_found"),
+        ({"body": 1}, "notes.0.body", "invalid"),
+        ({"body": "a\0"}, "notes.0.body", "invalid_characters"),
+        ({"body": "a" * 50_001}, "notes.0.body", "max_length"),
+        ({"body": "a", "created_at": "2025-11-03"}, "notes.0.created_at", "invalid_datetime"),
+        ({"body": "a", "is_pinned": "perhaps"}, "notes.0.is_pinned", "invalid"),
+        ({"document_paths": ["x"]}, "notes.0.document_paths.0", "not_a_dict"),
+        ({"document_paths": [{}]}, "notes.0.document_paths.0.document_path", "required"),
+        (
+            {"document_paths": [_document("../x")]},
+            "notes.0.document_paths.0.document_path",
+            "invalid_document_path",
+        ),
+        ("a", "notes.0", "not_a_dict"),
+    ],
+)
+def test_a_faulty_note_is_refused_with_its_path_and_none_is_added(
+    account: ImportedAccount, note: Any, attr: str, code: str
+) -> None:
+    answer = account.post_notes(note, {"body": "sound"})
+    assert answer.status_code == 400
+    assert (attr, code) in codes_of(answer)
+    assert account.notes() == []
+
+
+def test_a_request_needs_the_account_and_a_note(account: ImportedAccount) -> None:
+    answer = account.supplier.post("/notes/create/", {})
+    assert answer.status_code == 400
+    assert codes_of(answer) == [
+        (name, "required") for name in ("import_supplier", "external_account_number", "notes")
+    ]
+    assert codes_of(account.post_notes()) == [("notes", "empty")]
+
+
+def test_an_account_that_is_only_staged_is_not_found(supplier: SupplierClient) -> None:
+    (payload,) = supplier.accounts()
+    supplier.stage(payload)
+    answer = ImportedAccount(supplier, payload["external_account_number"]).post_notes({"body": "a"})
+    assert answer.status_code == 404
+    assert code_of(answer) == "account_not_found"
+
+
+def test_an_unknown_account_is_not_found(supplier: SupplierClient) -> None:
+    assert ImportedAccount(supplier, "nobody's").post_notes({"body": "a"}).status_code == 404
+
+
+def test_an_unknown_supplier_is_an_error_and_so_is_another_organisations(
+    app: Flask, sessions: sessionmaker[Session], account: ImportedAccount
+) -> None:
+    stranger = SupplierClient.create(app, sessions)
+    for code in ("NOBODY", account.supplier.code):
+        body = {**account.pair, "import_supplier": code, "notes": [{"body": "a"}]}
+        answer = stranger.post("/notes/create/", body)
+        assert answer.status_code == 400
+        assert codes_of(answer) == [("import_supplier", "import_supplier_not_found")]
+    assert account.notes() == []
+
+
+@pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
+def test_a_supplier_that_takes_no_more_accounts_still_adds_notes(
+    account: ImportedAccount, status: SupplierStatus
+) -> None:
+    account.supplier.set_status(status)
+    assert _statuses(account.post_notes({"body": "late"})) == [SUCCESS]
+
+
+_UNPIN_FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"body": "a", "unpin_at": "2999-01-01T00:00:00Z"}, "unpin_without_pin"),
+    (
+        {"body": "a", "is_pinned": True, "created_at": MOMENT, "unpin_at": "2025-11-03T09:29:59Z"},
+        "note_unpin_at_earlier_than_creation_date",
+    ),
+]
+
+
+@pytest.mark.parametrize(("note", "code"), _UNPIN_FAULTS)
+def test_what_is_odd_about_unpinning_is_refused_under_the_strict_profile_only(
+    account: ImportedAccount, strict_account: ImportedAccount, note: dict[str, Any], code: str
+) -> None:
+    assert _statuses(account.post_notes(note)) == [SUCCESS]
+    answer = strict_account.post_notes({"body": "b"}, note)
+    assert answer.status_code == 400
+    assert codes_of(answer) == [("notes.1.unpin_at", code)]
+    assert strict_account.notes() == []

@@ -1,0 +1,73 @@
+"""Whatever is imported: balances are sums, nothing is there twice, and a failed request changed nothing."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from imported_account import ImportedAccount
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+_START = Decimal("10.00")
+_SIGNS = {"PAYMENT": 1, "CREDIT": 1, "CHARGE": -1, "SUPPLY_CHARGE": -1, "REPAYMENT": -1}
+_TODAY = datetime.now(UTC).date()
+
+_amounts = st.decimals(Decimal(-100_000), Decimal(100_000), places=4) | st.sampled_from([Decimal("0.1")] * 3)
+_transactions = st.fixed_dictionaries(
+    {
+        # Few of each, so that ids come again, with the same amount and with another.
+        "transaction_id": st.sampled_from([f"T-{number}" for number in range(6)]),
+        "transaction_date": st.dates(_TODAY - timedelta(days=5_000), _TODAY + timedelta(days=500)).map(str),
+        "amount": _amounts.map(str),
+        "type": st.sampled_from(list(_SIGNS)),
+    }
+)
+_flags = st.sampled_from(["true", "true", "false"])
+_requests = st.lists(
+    st.tuples(
+        st.lists(_transactions, min_size=1, max_size=4),
+        st.fixed_dictionaries({"check_previously_added": _flags, "force_add_to_current_statement": _flags}),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def _post(account: ImportedAccount, request: Any, sent_before: list[dict[str, Any]]) -> bool:
+    transactions, arguments, repeat = request
+    posted = [*transactions, *sent_before[:2]] if repeat else transactions
+    answer = account.post_transactions(*posted, **arguments)
+    assert answer.status_code in (201, 400), answer.text
+    if answer.status_code == 201:
+        sent_before += transactions
+        assert len(answer.json["results"]) == len(posted)  # type: ignore[index]
+    return answer.status_code == 201
+
+
+def _signed(transaction: dict[str, Any]) -> Decimal:
+    return _SIGNS[transaction["type"]] * Decimal(transaction["amount"])
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(requests=_requests)
+def test_the_balance_is_its_start_and_the_signed_sum_and_nothing_is_there_twice(
+    supplier: SupplierClient, worker_resources: WorkerResources, requests: list[Any]
+) -> None:
+    account = ImportedAccount.create(supplier, worker_resources)
+    sent: list[dict[str, Any]] = []
+    for request in requests:
+        before = account.read()
+        added = _post(account, request, sent)
+        if not added:
+            assert account.read() == before
+        on_the_account = account.added_transactions()
+        assert account.balance() == _START + sum(map(_signed, on_the_account))
+        numbers = [transaction["transaction_id"] for transaction in on_the_account]
+        assert len(numbers) == len(set(numbers))
+        assert set(numbers) == {transaction["transaction_id"] for transaction in sent}
+        first = {it["transaction_id"]: _signed(it) for it in reversed(sent)}
+        assert {it["transaction_id"]: _signed(it) for it in on_the_account} == first

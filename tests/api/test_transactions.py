@@ -1,0 +1,373 @@
+"""Sections 2.5 and 4.9: transactions are added to accounts that exist, all of a request or none."""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from imported_account import LEDGER, ImportedAccount, at_once, codes_of
+from migration_service.models import SupplierStatus
+from migration_service.schemas.json import parse_json
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+ADDED, EXISTS = "TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"
+TODAY = datetime.now(UTC).date()
+#: The first and the last day of the open period of the ledger that every account here has.
+FIRST, LAST = date(2020, 2, 1), TODAY
+
+PAYMENT: dict[str, Any] = {
+    "transaction_id": "T-1",
+    "transaction_date": "2025-03-01",
+    "amount": 85.5,
+    "type": "PAYMENT",
+    "payment_type": "DD_REGULAR_COLLECTION",
+    "reference": "",
+    "note": "as sent",
+}
+SUPPLY_CHARGE: dict[str, Any] = {
+    "transaction_id": "T-2",
+    "transaction_date": "2025-03-02",
+    "amount": "12.10",
+    "type": "SUPPLY_CHARGE",
+    "supply_type": "GAS",
+    "product_code": "GAS-1",
+    "associated_invoice_number": "INV-1",
+    "line_items": [
+        {
+            "rate_band": "CONSUMPTION_STANDARD",
+            "start_date": "2025-02-01",
+            "end_date": "2025-02-28",
+            "number_of_units": 8,
+            "price_per_unit": 1.25,
+            "net_amount": 10,
+            "units": [100, 108],
+            "params": {"ref": "line"},
+        }
+    ],
+    "tax_items": [
+        {
+            "amount": 2.1,
+            "tax_type": "VAT",
+            "rate": 0.21,
+            "unit_type": "PROPORTION",
+            "value_taxed": 10,
+            "params": {"vat_on": "line"},
+        }
+    ],
+}
+
+
+def _results(answer: TestResponse) -> list[dict[str, Any]]:
+    assert answer.status_code == 201, answer.text
+    results: list[dict[str, Any]] = parse_json(answer.data)["results"]
+    return results
+
+
+def _statuses(answer: TestResponse) -> list[str]:
+    return [result["status"] for result in _results(answer)]
+
+
+def _failure(answer: TestResponse) -> dict[str, Any]:
+    assert answer.status_code == 400, answer.text
+    body: dict[str, Any] = parse_json(answer.data)
+    assert body["status"] == "TRANSACTION_IMPORT_ERROR"
+    assert body["error_detail"]
+    return body
+
+
+def test_added_transactions_are_on_the_account_with_everything_that_they_have(
+    account: ImportedAccount,
+) -> None:
+    results = _results(account.post_transactions(PAYMENT, SUPPLY_CHARGE))
+    assert [result["status"] for result in results] == [ADDED, ADDED]
+    amount = {"amount": Decimal("12.10")}
+    sent = [PAYMENT | {"amount": Decimal("85.5")}, SUPPLY_CHARGE | amount]
+    added = [it | {"transaction_date": str(it["transaction_date"])} for it in account.added_transactions()]
+    assert [result["transaction_data"]["transaction_id"] for result in results] == ["T-1", "T-2"]
+    assert added[0] == sent[0]
+    assert added[1]["amount"] == Decimal("12.10")
+    assert added[1]["line_items"][0]["units"] == [100, 108]
+    assert added[1]["line_items"][0]["params"] == {"ref": "line"}
+    assert added[1]["tax_items"][0]["params"] == {"vat_on": "line"}
+    assert added[1].keys() == sent[1].keys()
+
+
+@pytest.mark.parametrize(
+    ("type_", "change"),
+    [
+        ("PAYMENT", "12.34"),
+        ("CREDIT", "12.34"),
+        ("CHARGE", "-12.34"),
+        ("SUPPLY_CHARGE", "-12.34"),
+        ("REPAYMENT", "-12.34"),
+    ],
+)
+def test_the_balance_of_the_ledger_follows(account: ImportedAccount, type_: str, change: str) -> None:
+    account.post_transactions(PAYMENT | {"amount": "12.34", "type": type_})
+    assert account.balance() == Decimal("10.00") + Decimal(change)
+
+
+def test_one_that_was_added_before_is_skipped_and_echoed(account: ImportedAccount) -> None:
+    account.post_transactions(PAYMENT)
+    new = PAYMENT | {"transaction_id": "T-3"}
+    first, second = _results(account.post_transactions(PAYMENT | {"note": "another"}, new))
+    assert (first["status"], second["status"]) == (EXISTS, ADDED)
+    expected = PAYMENT | {"amount": Decimal("85.5"), "status": "TRANSACTION_IMPORT_SUCCESS"}
+    assert first["transaction_data"] == expected
+    assert "status" not in second["transaction_data"]
+    assert account.balance() == Decimal("10.00") + 2 * Decimal("85.5")
+
+
+def test_one_of_the_staged_payload_counts_as_added_before(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    ledger = LEDGER | {"transactions_in_open_settlement_period": [PAYMENT]}
+    account = ImportedAccount.create(supplier, worker_resources, ledgers=[ledger])
+    assert _statuses(account.post_transactions(PAYMENT)) == [EXISTS]
+    assert account.balance() == Decimal("10.00")
+
+
+def test_the_same_twice_in_a_request_is_added_once(account: ImportedAccount) -> None:
+    results = _results(account.post_transactions(PAYMENT, PAYMENT))
+    assert [result["status"] for result in results] == [ADDED, EXISTS]
+    assert results[1]["transaction_data"]["status"] == "TRANSACTION_IMPORT_SUCCESS"
+    assert account.balance() == Decimal("95.50")
+
+
+@pytest.mark.parametrize("change", [{"amount": 85.51}, {"type": "CREDIT"}])
+def test_another_amount_or_type_under_a_used_id_is_an_error(
+    account: ImportedAccount, change: dict[str, Any]
+) -> None:
+    other = PAYMENT | change
+    body = _failure(account.post_transactions(PAYMENT, other))
+    assert (body["code"], body["errors"][0]["attr"]) == (
+        "transaction_id_already_used",
+        "transactions.1.transaction_id",
+    )
+    account.post_transactions(PAYMENT)
+    _failure(account.post_transactions(other))
+    assert account.balance() == Decimal("95.50")
+
+
+def test_without_the_check_one_that_was_added_before_is_an_error(account: ImportedAccount) -> None:
+    assert _statuses(account.post_transactions(PAYMENT, check_previously_added="false")) == [ADDED]
+    body = _failure(account.post_transactions(PAYMENT, check_previously_added="false"))
+    assert body["code"] == "transaction_id_already_used"
+    assert account.balance() == Decimal("95.50")
+
+
+@pytest.mark.parametrize(
+    ("sent", "moved_to"),
+    [
+        (FIRST - timedelta(days=1), FIRST),
+        (date(1999, 12, 31), FIRST),
+        (LAST + timedelta(days=1), LAST),
+        (date(2999, 1, 1), LAST),
+    ],
+)
+def test_one_outside_the_open_period_is_moved_into_it_with_an_explanation_and_a_pinned_note(
+    account: ImportedAccount, sent: date, moved_to: date
+) -> None:
+    transaction = PAYMENT | {"transaction_date": str(sent)}
+    (result,) = _results(account.post_transactions(transaction))
+    assert result["status"] == ADDED
+    (added,) = account.added_transactions()
+    assert added["transaction_date"] == moved_to
+    as_sent, explanation = added["note"].split("\n")
+    assert as_sent == "as sent"
+    for day in (sent, moved_to, FIRST, LAST):
+        assert str(day) in explanation
+    assert result["transaction_data"]["transaction_date"] == str(moved_to)
+    assert result["transaction_data"]["note"] == added["note"]
+    (note,) = account.notes()
+    assert note["is_pinned"]
+    assert note["body"] == f"Transaction T-1: {explanation}"
+
+
+@pytest.mark.parametrize("day", [FIRST, LAST])
+def test_the_first_and_the_last_open_day_are_inside(account: ImportedAccount, day: date) -> None:
+    transaction = PAYMENT | {"transaction_date": str(day)}
+    answer = account.post_transactions(transaction, force_add_to_current_statement="false")
+    assert _statuses(answer) == [ADDED]
+    assert account.added_transactions()[0]["note"] == "as sent"
+    assert account.notes() == []
+
+
+def test_a_moved_one_that_is_sent_again_is_skipped_and_explained_once(account: ImportedAccount) -> None:
+    transaction = PAYMENT | {"transaction_date": "2019-01-01"}
+    assert _statuses(account.post_transactions(transaction)) == [ADDED]
+    answer = account.post_transactions(transaction, force_add_to_current_statement="false")
+    assert _statuses(answer) == [EXISTS]
+    assert len(account.notes()) == 1
+
+
+@pytest.mark.parametrize("day", [FIRST - timedelta(days=1), LAST + timedelta(days=1)])
+def test_one_outside_the_open_period_fails_where_it_may_not_be_moved(
+    account: ImportedAccount, day: date
+) -> None:
+    outside = PAYMENT | {"transaction_id": "T-9", "transaction_date": str(day), "amount": "0.10"}
+    answer = account.post_transactions(
+        PAYMENT, outside, outside | {"transaction_id": "T-10"}, force_add_to_current_statement="false"
+    )
+    body = _failure(answer)
+    assert body["code"] == "transaction_outside_open_period"
+    assert "not within the open statement period" in body["error_detail"]
+    assert body["transaction_data"] == outside
+    assert codes_of(answer) == [
+        (f"transactions.{index}.transaction_date", "transaction_outside_open_period") for index in (1, 2)
+    ]
+    assert account.added_transactions() == []
+    assert account.balance() == Decimal("10.00")
+
+
+def test_a_ledger_that_was_never_settled_is_open_for_any_day_of_the_past(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    account = ImportedAccount.create(supplier, worker_resources, ledgers=[])
+    old = PAYMENT | {"transaction_date": "1970-01-01"}
+    assert _statuses(account.post_transactions(old, force_add_to_current_statement="false")) == [ADDED]
+    assert account.balance() == Decimal("85.5")
+
+
+def test_a_ledger_that_was_settled_today_takes_transactions_from_tomorrow(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    ledger = LEDGER | {"last_settlement_closing_date": str(TODAY)}
+    account = ImportedAccount.create(supplier, worker_resources, ledgers=[ledger])
+    assert _statuses(account.post_transactions(PAYMENT)) == [ADDED]
+    assert account.added_transactions()[0]["transaction_date"] == TODAY + timedelta(days=1)
+
+
+def _meter_point(ean: str, supply_type: str) -> dict[str, Any]:
+    return {"ean": ean, "supply_type": supply_type}
+
+
+@pytest.mark.parametrize(
+    ("transaction", "ledger_code"),
+    [
+        (PAYMENT, "ENERGY_LEDGER"),
+        (SUPPLY_CHARGE, "GAS_LEDGER"),
+        (SUPPLY_CHARGE | {"supply_type": "ELECTRICITY"}, "ENERGY_LEDGER"),
+    ],
+)
+def test_a_transaction_goes_to_the_ledger_of_its_supply_type_or_the_energy_ledger(
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    transaction: dict[str, Any],
+    ledger_code: str,
+) -> None:
+    electricity, gas = "871687120000000017", "871687120000000024"
+    account = ImportedAccount.create(
+        supplier,
+        worker_resources,
+        supply_addresses=[
+            {"meter_points": [_meter_point(gas, "GAS"), _meter_point(electricity, "ELECTRICITY")]}
+        ],
+        ledgers=[
+            LEDGER | {"ledger_code": "GAS_LEDGER", "identifiers": [gas]},
+            LEDGER | {"identifiers": [electricity]},
+        ],
+    )
+    assert _statuses(account.post_transactions(transaction)) == [ADDED]
+    assert len(account.added_transactions(ledger_code)) == 1
+
+
+def test_the_same_transactions_from_many_requests_at_once_are_added_once(account: ImportedAccount) -> None:
+    many = [PAYMENT | {"transaction_id": f"T-{number}", "amount": "1.10"} for number in range(10)]
+    answers = at_once(lambda: account.post_transactions(*many), times=6)
+    statuses = sorted(status for answer in answers for status in _statuses(answer))
+    assert statuses == [ADDED] * 10 + [EXISTS] * 50
+    assert account.balance() == Decimal("21.00")
+    assert len(account.added_transactions()) == 10
+
+
+@pytest.mark.parametrize(
+    ("change", "attr", "code"),
+    [
+        ({"transaction_id": " "}, "transaction_id", "blank"),
+        ({"amount": "ten"}, "amount", "invalid"),
+        ({"amount": True}, "amount", "invalid"),
+        ({"type": "GIFT"}, "type", "invalid_choice"),
+        ({"transaction_date": "01-03-2025"}, "transaction_date", "invalid_date"),
+        ({"tax_items": [{"amount": 1, "tax_type": "VAT", "params": {"vat_on": "?"}}]}, None, None),
+    ],
+)
+def test_a_faulty_one_is_refused_as_it_was_sent_and_none_is_added(
+    account: ImportedAccount, change: dict[str, Any], attr: str | None, code: str | None
+) -> None:
+    faulty = PAYMENT | {"transaction_id": "T-9", "amount": 1} | change
+    answer = account.post_transactions(PAYMENT, faulty)
+    body = _failure(answer)
+    assert body["code"] == "request_failed_validation"
+    assert body["transaction_data"] == faulty
+    if attr:
+        assert codes_of(answer) == [(f"transactions.1.{attr}", code)]
+        assert body["error_detail"].startswith(f"transactions.1.{attr}: ")
+    else:
+        path = "transactions.1.tax_items.0.params.vat_on"
+        assert codes_of(answer) == [(path, "unknown_vat_reference")]
+    assert account.added_transactions() == []
+
+
+@pytest.mark.parametrize("transaction", [7, None, "T-1", [], [[]]])
+def test_what_is_not_an_object_is_refused_as_it_was_sent(account: ImportedAccount, transaction: Any) -> None:
+    assert _failure(account.post_transactions(transaction))["transaction_data"] == transaction
+
+
+def test_rules_that_warn_refuse_under_the_strict_profile(
+    account: ImportedAccount, strict_account: ImportedAccount
+) -> None:
+    charge = PAYMENT | {"type": "CHARGE", "transaction_date": "2999-01-01"}
+    assert _statuses(account.post_transactions(charge)) == [ADDED]
+    answer = strict_account.post_transactions(charge)
+    assert _failure(answer)["code"] == "request_failed_validation"
+    # Its date is not among them: it would have been moved.
+    assert codes_of(answer) == [("transactions.0.reason", "missing_transaction_reason")]
+
+
+@pytest.mark.parametrize("argument", ["check_previously_added", "force_add_to_current_statement"])
+def test_an_argument_that_is_neither_true_nor_false_is_refused(
+    account: ImportedAccount, argument: str
+) -> None:
+    answer = account.post_transactions(PAYMENT, **{argument: "perhaps"})
+    assert _failure(answer)["transaction_data"] is None
+    assert codes_of(answer) == [(argument, "invalid")]
+
+
+def test_every_refusal_has_the_body_of_a_failed_import(account: ImportedAccount) -> None:
+    unknown = ImportedAccount(account.supplier, "nobody's").post_transactions(PAYMENT)
+    assert _failure(unknown)["code"] == "account_not_found"
+    stranger = account.supplier.post(
+        "/transactions/create/", {**account.pair, "import_supplier": "NOBODY", "transactions": [PAYMENT]}
+    )
+    assert _failure(stranger)["code"] == "import_supplier_not_found"
+    empty = account.post_transactions()
+    assert _failure(empty)["errors"][0]["code"] == "empty"
+    broken = account.supplier.post("/transactions/create/", data=b"{", content_type="application/json")
+    assert _failure(broken)["code"] == "parse_error"
+
+
+def test_a_transaction_nested_as_deep_as_can_be_read_is_answered(account: ImportedAccount) -> None:
+    for depth in range(600, 1_000, 20):
+        nested = b"[" * depth + b"]" * depth
+        body = b'{"transactions": [{"note": %s}]}' % nested
+        answer = account.supplier.post("/transactions/create/", data=body, content_type="application/json")
+        assert answer.status_code == 400
+
+
+def test_thousands_of_transactions_are_added_in_one_request(account: ImportedAccount) -> None:
+    many = [PAYMENT | {"transaction_id": f"T-{number}", "amount": 1} for number in range(5_000)]
+    assert set(_statuses(account.post_transactions(*many))) == {ADDED}
+    assert set(_statuses(account.post_transactions(*many))) == {EXISTS}
+    assert account.balance() == Decimal("5010.00")
+
+
+@pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
+def test_a_supplier_that_takes_no_more_accounts_still_adds_transactions(
+    account: ImportedAccount, status: SupplierStatus
+) -> None:
+    account.supplier.set_status(status)
+    assert _statuses(account.post_transactions(PAYMENT)) == [ADDED]

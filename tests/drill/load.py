@@ -1,0 +1,40 @@
+"""Suppliers at work in the background of a test."""
+
+import threading
+
+from drill.clients import Journal, Orders, Supplier
+from drill.scene import Scene
+from servers import wait_until
+
+_orders = Orders(seed=55)
+
+
+class Load:
+    """Eight suppliers, and what they were answered. Use it in a `with` statement."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.journal = Journal()
+        self._enough = threading.Event()
+        self._threads = [
+            threading.Thread(
+                target=Supplier(scene.address, self.journal).migrate_all,
+                args=[_orders, self._enough],
+                kwargs={"pause": 0.02},
+            )
+            for _ in range(8)
+        ]
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        wait_until(self.journal.created, "the first account")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        for thread in self._threads:
+            thread.join()
+
+    def created_since(self, moment: float) -> bool:
+        """Whether an account was created that was asked for after `moment` (monotonic)."""
+        return any(order.asked_at > moment for order in self.journal.created()[-100:])

@@ -1,0 +1,156 @@
+"""Batches with the real processes: killed, wiped, cut off, and far larger than the memory they may take."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from random import Random
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from batch_client import ndjson
+from drill.scene import SUPPLIER, TEAM, Scene
+from migration_service.samples import generate_accounts
+from servers import wait_until
+
+_OVER = ("COMPLETED", "STOPPED", "CANCELLED")
+
+
+def _start(scene: Scene, body: bytes | Iterator[bytes], mode: str = "import") -> str:
+    answer = scene.send(
+        "POST",
+        "batches/",
+        params={"import_supplier": SUPPLIER, "mode": mode, "operations_team_name": TEAM},
+        data=body,
+        headers={"Content-Type": "application/x-ndjson"},
+    )
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["batch_id"])
+
+
+def _accounts(count: int, beginning: str) -> Iterator[dict[str, object]]:
+    for index, account in enumerate(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning))):
+        yield account | {"external_account_number": f"{beginning}{index}"}
+
+
+def _state(scene: Scene, batch_id: str) -> str:
+    return str(scene.query("SELECT state FROM batch WHERE id = %s", batch_id)[0][0])
+
+
+def _done(scene: Scene, batch_id: str) -> int:
+    statement = "SELECT count(*) FROM batch_line WHERE batch_id = %s AND status <> 'PENDING'"
+    return int(scene.query(statement, batch_id)[0][0])
+
+
+def _kill_a_child(scene: Scene, rng: Random) -> None:
+    worker = scene.service.find("batch")
+    children = worker.children() if worker else []
+    if children:
+        rng.choice(children).kill()
+
+
+def _kill_the_worker(scene: Scene, _: Random) -> None:
+    if worker := scene.service.find("batch"):
+        for process in [worker, *worker.children(recursive=True)]:
+            process.kill()
+
+
+def _wipe_redis(scene: Scene, _: Random) -> None:
+    scene.redis.flushall()
+
+
+def test_whatever_is_killed_or_wiped_a_batch_does_every_line_once(scene: Scene) -> None:
+    count = 1_000
+    faults = [_kill_a_child, _kill_a_child, _wipe_redis, _kill_a_child, _kill_the_worker]
+    rng = Random(5)
+    batch_id = _start(scene, ndjson([*_accounts(count, "BATCH-"), b"{"]))
+    for number, fault in enumerate(faults, 1):
+        at_least = count * number // (len(faults) + 1)
+        wait_until(lambda at_least=at_least: _done(scene, batch_id) >= at_least, f"{at_least} lines", 90)
+        fault(scene, rng)
+    wait_until(lambda: _state(scene, batch_id) in _OVER, "the end", 90)
+
+    assert _state(scene, batch_id) == "COMPLETED"
+    statement = "SELECT status, count(*) FROM batch_line WHERE batch_id = %s GROUP BY status"
+    assert dict(scene.query(statement, batch_id)) == {"IMPORTED": count, "FAILED": 1}  # type: ignore[arg-type]
+    report = scene.send("GET", f"batches/{batch_id}/").json()
+    assert (report["counts"]["IMPORTED"], report["counts"]["PENDING"]) == (count, 0)
+    accounts = "SELECT count(*) FROM account WHERE external_account_number LIKE %s"
+    assert scene.query(accounts, "BATCH-%") == [(count,)]
+    found = scene.send("GET", f"reconciliation/{SUPPLIER}/", params={"batch": batch_id}).json()
+    assert (found["clean"], found["totals"][0]["created"]) == (True, count)
+    attempts = (
+        "SELECT count(*) FROM attempt JOIN account_import_process process "
+        "ON process.id = account_import_process_id WHERE external_account_number LIKE %s"
+    )
+    assert scene.query(attempts, "BATCH-%") == [(count,)]
+    scene.wait_until_idle()
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(scene: Scene) -> None:
+    before = scene.query("SELECT count(*) FROM batch_line")
+    address = urlsplit(scene.address.url)
+    line = ndjson(_accounts(1, "BROKEN-"))
+    head = (
+        f"POST /v1/data-import/batches/?import_supplier={SUPPLIER}&mode=stage HTTP/1.1\r\n"
+        f"Host: {address.netloc}\r\nAuthorization: Token {scene.token}\r\n"
+        "Content-Type: application/x-ndjson\r\n"
+    )
+    for framing, body in (
+        (f"Content-Length: {len(line) * 100}", line * 20),
+        ("Transfer-Encoding: chunked", b"%x\r\n%b\r\n" % (len(line), line) * 20),
+    ):
+        with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
+            connection.sendall(f"{head}{framing}\r\n\r\n".encode() + body)
+            wait_until(lambda: _uploading(scene), "the upload has begun")
+        wait_until(lambda: not _uploading(scene), "the upload is over")
+    assert scene.query("SELECT count(*) FROM batch_line") == before
+
+
+def _uploading(scene: Scene) -> bool:
+    running = "SELECT 1 FROM pg_stat_activity WHERE query LIKE %s AND state <> 'idle'"
+    return bool(scene.query(running, "COPY batch_line%"))
+
+
+@pytest.mark.parametrize("megabytes", [100])
+def test_an_upload_takes_hardly_any_memory(scene: Scene, megabytes: int) -> None:
+    _start(scene, ndjson(_accounts(100, "WARM-")), "validate")
+    lines = ndjson(_accounts(100, "LARGE-"))
+    pieces = megabytes * 1_000_000 // len(lines)
+    web = scene.service.find("web")
+    assert web is not None
+    before = _memory(web)
+    highest, over = [before], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.05):
+            highest[0] = max(highest[0], _memory(web))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        batch_id = _start(
+            scene, (lines.replace(b"LARGE-", b"L%d-" % piece) for piece in range(pieces)), "validate"
+        )
+    finally:
+        over.set()
+        watcher.join()
+    assert scene.send("POST", f"batches/{batch_id}/cancel/").status_code == 200
+    assert scene.query("SELECT lines FROM batch WHERE id = %s", batch_id) == [(pieces * 100,)]
+    grown = (highest[0] - before) / 1e6
+    assert grown < 50, f"the web processes grew by {grown:.0f} MB"
+
+
+def _memory(process: psutil.Process) -> int:
+    """Bytes of a process and its children, in which one upload is read by one of them."""
+    return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)])
+
+
+def test_results_of_a_batch_are_streamed_line_by_line(scene: Scene) -> None:
+    batch_id = _start(scene, ndjson(_accounts(30, "RESULT-")), "validate")
+    wait_until(lambda: _state(scene, batch_id) in _OVER, "the end", 60)
+    answer = scene.send("GET", f"batches/{batch_id}/results/", stream=True)
+    numbers = [json.loads(line)["line_number"] for line in answer.iter_lines()]
+    assert numbers == list(range(1, 31))

@@ -1,0 +1,123 @@
+"""A worker and beat for real: what the doctor says of them, their sign of life, and the line of each task."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from migration_service.config import Settings
+from servers import COMMAND, wait_until
+from supplier_client import SupplierClient
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = [
+    *("settings", "database", "redis", "broker", "revisions", "clocks"),
+    *("queue interactive", "queue batch", "queue maintenance", "beat", "slots", "attempts"),
+]
+
+
+def environment_of(settings: Settings, home: Path) -> dict[str, str]:
+    """The environment of a process of this service."""
+    return os.environ | {
+        "MIGRATION_SERVICE_HOME": str(home),
+        "DATABASE_URL": settings.database_url,
+        "REDIS_URL": settings.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": settings.secret_key,
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def run_doctor(environment: dict[str, str]) -> tuple[int, dict[str, str]]:
+    """Its exit status, and its verdict on each part."""
+    done = subprocess.run(
+        [str(COMMAND), "doctor", "--json"], env=environment, capture_output=True, text=True, check=False
+    )
+    findings = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(
+        bool(finding["advice"]) == (finding["verdict"] in ("wrong", "warning")) for finding in findings
+    )
+    return done.returncode, {finding["part"]: finding["verdict"] for finding in findings}
+
+
+@dataclass
+class Worker:
+    """A worker for all queues, with beat in it."""
+
+    log: Path
+    heartbeat: Path
+
+    def lines(self) -> list[dict[str, object]]:
+        """What it has logged so far."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+
+@pytest.fixture
+def worker(migrated: Settings, tmp_path: Path) -> Iterator[Worker]:
+    """A worker that runs."""
+    worker = Worker(tmp_path / "worker.log", tmp_path / "heartbeat")
+    command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "1", "-s", "schedule")
+    with worker.log.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command, "-Q", "interactive,batch,maintenance"],
+            cwd=tmp_path,
+            env=environment_of(migrated, tmp_path)
+            | {"MIGRATION_SERVICE_HEARTBEAT_FILE": str(worker.heartbeat)},
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
+    yield worker
+    process.terminate()
+    process.wait(60)
+
+
+def test_all_is_well_where_everything_runs(
+    migrated: Settings, worker: Worker, supplier: SupplierClient, tmp_path: Path
+) -> None:
+    wait_until(worker.heartbeat.exists, "the worker's sign of life")
+    (payload,) = supplier.accounts()
+    supplier.stage(payload)
+    number = payload["external_account_number"]
+    answer = supplier.process(number)
+    wait_until(lambda: supplier.status(number).json["status"] == "COMPLETED", "the account")
+    wait_until(lambda: [line for line in worker.lines() if "task" in line], "the task's line")
+    (line,) = [line for line in worker.lines() if line.get("task") == "accounts.create_account"]
+    assert line["request_id"] == answer.headers["X-Request-ID"]
+    assert (line["state"], line["outcome"]) == ("SUCCESS", "SUCCEEDED")
+    assert float(str(line["duration_ms"])) > 0
+    environment = environment_of(migrated, tmp_path)
+    wait_until(lambda: run_doctor(environment)[1]["beat"] == "ok", "a sweep")
+    assert run_doctor(environment) == (0, dict.fromkeys(PARTS, "ok"))
+
+
+def test_what_is_missing_is_said_with_advice(migrated: Settings, tmp_path: Path) -> None:
+    status, verdicts = run_doctor(environment_of(migrated, tmp_path))
+    assert status == 1
+    assert verdicts["database"] == "ok"
+    for queue in ("interactive", "batch", "maintenance"):
+        assert verdicts[f"queue {queue}"] == "wrong"
+
+
+def test_what_stands_on_a_part_that_is_away_is_not_looked_at(migrated: Settings, tmp_path: Path) -> None:
+    environment = environment_of(migrated, tmp_path) | {"REDIS_URL": "redis://127.0.0.1:1/0"}
+    status, verdicts = run_doctor(environment)
+    assert status == 1
+    assert verdicts["redis"] == verdicts["broker"] == "wrong"
+    assert verdicts["clocks"] == verdicts["workers"] == verdicts["slots"] == "unknown"
+    assert verdicts["revisions"] == verdicts["attempts"] == "ok"
+
+
+def test_without_settings_it_cannot_run(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(COMMAND), "doctor"],
+        env={"MIGRATION_SERVICE_HOME": str(tmp_path), "PATH": os.defpath},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "DATABASE_URL is not set" in done.stderr

@@ -1,0 +1,61 @@
+"""Stopping and deploying: what is being worked on is finished, and clients notice nothing."""
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from drill.faults import frozen
+from drill.load import Load
+from drill.scene import SLOW, WORKING, Scene
+from servers import processes_in, wait_until
+
+
+def test_a_worker_that_is_told_to_end_finishes_what_it_holds(scene: Scene) -> None:
+    numbers = scene.stage(6, f"{SLOW}TERM-")
+    worker = scene.main_process("interactive")
+    with ThreadPoolExecutor() as pool:
+        answers = [pool.submit(scene.process, number, wait=True) for number in numbers]
+        wait_until(lambda: scene.worker_at(WORKING), "a worker is creating one")
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(20)
+        assert {answer.result().status_code for answer in answers} == {201}
+    assert scene.query(
+        "SELECT DISTINCT state, tries FROM account_import_process WHERE external_account_number LIKE %s",
+        f"{SLOW}TERM-%",
+    ) == [("IMPORTED", 1)], "none had to be done again"
+
+
+def test_a_web_server_that_is_told_to_end_answers_what_it_has(scene: Scene) -> None:
+    numbers = scene.stage(5, "WEB-TERM-")
+    web = scene.main_process("web")
+    with ThreadPoolExecutor() as pool:
+        with frozen(processes_in(scene.home / "programs" / "interactive")):
+            answers = [pool.submit(scene.process, number, wait=True) for number in numbers]
+            wait_until(lambda: scene.in_progress() == len(numbers), "they wait for their accounts")
+            web.send_signal(signal.SIGTERM)
+        assert {answer.result().status_code for answer in answers} == {201}
+    web.wait(45)
+    wait_until(scene.is_serving, "the web server is back")
+
+
+def test_a_rolling_restart_under_load_fails_no_request(scene: Scene) -> None:
+    with Load(scene) as load:
+        old = {process.pid for process in scene.main_process("web").children()}
+        # gunicorn replaces its processes one after the other and keeps the port open meanwhile.
+        scene.main_process("web").send_signal(signal.SIGHUP)
+        wait_until(
+            lambda: not old & {process.pid for process in scene.main_process("web").children()},
+            "new ones",
+            60,
+        )
+        for name in ("interactive", "batch", "beat"):
+            process = scene.main_process(name)
+            process.send_signal(signal.SIGTERM)
+            process.wait(40)
+            moment = time.monotonic()
+            wait_until(lambda since=moment: load.created_since(since), "accounts are created")
+    assert load.journal.surprises == []
+    assert "no answer" not in load.journal.statuses
+    assert {order.failed_with for order in load.journal.orders} == {""}
+    assert all(order.service_account_number for order in load.journal.orders)
+    scene.wait_until_idle()

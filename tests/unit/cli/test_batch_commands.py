@@ -1,0 +1,139 @@
+"""`migration-service batches` and `reconcile`, with `--json` and for people."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from batch_client import BatchClient, ndjson
+from migration_service.cli import main
+from migration_service.config import Settings
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def run(migrated: Settings) -> Run:
+    def run(*arguments: str, given: bytes | None = None) -> Result:
+        environment = {
+            "DATABASE_URL": migrated.database_url,
+            "REDIS_URL": migrated.redis_url,
+            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+            "MIGRATION_SERVICE_HOME": "/nonexistent",
+        }
+        result = CliRunner().invoke(main, arguments, env=environment, input=given)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return run
+
+
+def _start(run: Run, batches: BatchClient, accounts: Any, *arguments: str, mode: str = "import") -> str:
+    supplier = batches.supplier
+    given = ("--supplier", supplier.code, "--team", supplier.team, "--mode", mode, "--json", *arguments)
+    result = run("batches", "start", "-", *given, given=ndjson(accounts))
+    assert result.exit_code == 0, result.output
+    return str(json.loads(result.stdout)["batch_id"])
+
+
+def test_a_file_is_started_from_disk_and_from_standard_input(
+    run: Run, batches: BatchClient, tmp_path: Path
+) -> None:
+    accounts = batches.supplier.accounts(3)
+    file = tmp_path / "book.ndjson.gz"
+    file.write_bytes(ndjson(accounts, compress=True))
+    result = run("batches", "start", str(file), "--supplier", batches.supplier.code, "--mode", "stage")
+    assert (result.exit_code, "runs: batches watch" in result.stdout) == (0, True)
+    batches.work()
+    batch_id = _start(run, batches, accounts)
+    batches.work()
+    shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
+    assert (shown["state"], shown["counts"]["IMPORTED"]) == ("COMPLETED", 3)
+    for_people = run("batches", "show", batch_id).stdout
+    assert "COMPLETED" in for_people
+    listed = run("batches", "list", "--supplier", batches.supplier.code, "--json").stdout.splitlines()
+    assert [(item["mode"], item["done"]) for item in map(json.loads, listed)] == [("import", 3), ("stage", 3)]
+
+
+def test_what_is_pending_needs_no_file(run: Run, batches: BatchClient) -> None:
+    for account in batches.supplier.accounts(2):
+        batches.supplier.stage(account)
+    supplier = batches.supplier
+    arguments = ("--supplier", supplier.code, "--team", supplier.team, "--mode", "dry-run")
+    started = json.loads(run("batches", "start", "--pending", *arguments, "--json").stdout)
+    batches.work()
+    assert batches.get(started["batch_id"])["counts"]["WOULD_IMPORT"] == 2
+
+
+def test_watch_ends_with_1_where_a_line_failed_and_0_where_none_did(run: Run, batches: BatchClient) -> None:
+    for accounts, status in ((batches.supplier.accounts(2), 0), ([b"{}"], 1)):
+        batch_id = _start(run, batches, accounts, mode="validate")
+        batches.work()
+        result = run("batches", "watch", batch_id, "--json")
+        assert (result.exit_code, json.loads(result.stdout)["state"]) == (status, "COMPLETED")
+
+
+def test_a_batch_is_paused_resumed_retried_and_cancelled(run: Run, batches: BatchClient) -> None:
+    batch_id = _start(run, batches, [*batches.supplier.accounts(1), b"{"])
+    for command, state in (("pause", "PAUSED"), ("resume", "RUNNING")):
+        assert json.loads(run("batches", command, batch_id, "--json").stdout)["state"] == state
+    batches.work()
+    retried = json.loads(run("batches", "retry-failed", batch_id, "--json").stdout)
+    assert retried == {"batch_id": batch_id, "retried": 1}
+    assert json.loads(run("batches", "cancel", batch_id, "--json").stdout)["state"] == "CANCELLED"
+    refused = run("batches", "resume", batch_id)
+    assert (refused.exit_code, "CANCELLED" in refused.stderr) == (1, True)
+
+
+def test_results_are_written_as_ndjson_and_csv(run: Run, batches: BatchClient) -> None:
+    batch_id = _start(run, batches, [*batches.supplier.accounts(2), b"{"], mode="validate")
+    batches.work()
+    lines = run("batches", "results", batch_id, "--status", "FAILED").stdout.splitlines()
+    assert [json.loads(line)["line_number"] for line in lines] == [3]
+    rows = run("batches", "results", batch_id, "--format", "csv").stdout.splitlines()
+    assert rows[0].startswith("line_number,external_account_number,status")
+    assert len(rows) == 4
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("start", "--supplier", "S", "--mode", "validate"),
+        ("start", "-", "--pending", "--supplier", "S", "--mode", "validate"),
+        ("start", "-", "--supplier", "S", "--mode", "import"),
+        ("start", "--pending", "--supplier", "S", "--mode", "stage"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(run: Run, arguments: tuple[str, ...]) -> None:
+    assert run("batches", *arguments, given=b"{}").exit_code == 2
+
+
+def test_reconcile_ends_with_0_1_or_2(run: Run, batches: BatchClient, tmp_path: Path) -> None:
+    accounts = batches.supplier.accounts(3)
+    batch_id = _start(run, batches, accounts[:2])
+    batches.work()
+    id_map = tmp_path / "map.csv"
+    result = run("reconcile", batches.supplier.code, "--id-map", str(id_map))
+    assert (result.exit_code, "Clean" in result.stdout) == (0, True)
+    assert len(id_map.read_text().splitlines()) == 3
+
+    batches.supplier.stage(accounts[2])
+    result = run("reconcile", batches.supplier.code, "--json")
+    *differences, totals = map(json.loads, result.stdout.splitlines())
+    assert (result.exit_code, totals["differing"], totals["clean"]) == (1, 1, False)
+    assert [it["external_account_number"] for it in differences] == [accounts[2]["external_account_number"]]
+    assert run("reconcile", batches.supplier.code, "--batch", batch_id).exit_code == 0
+    assert "1 accounts differ" in run("reconcile", batches.supplier.code).stdout
+
+    for arguments in (("NOBODY",), (batches.supplier.code, "--batch", "nothing")):
+        assert run("reconcile", *arguments).exit_code == 2

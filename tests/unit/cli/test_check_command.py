@@ -1,0 +1,76 @@
+"""`migration-service check`: a file is validated with no server, no settings and no database."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from batch_client import ndjson
+from migration_service.cli import main
+from migration_service.samples import FAULTS, generate_accounts, generate_accounts_with_faults
+
+
+def _check(file: Path, *arguments: str) -> Result:
+    return CliRunner(env={"DATABASE_URL": "", "MIGRATION_SERVICE_HOME": "/nowhere"}).invoke(
+        main, ["check", str(file), *arguments]
+    )
+
+
+def _write(folder: Path, accounts: Any, *, compress: bool = False) -> Path:
+    file = folder / "book.ndjson"
+    file.write_bytes(ndjson(accounts, compress=compress))
+    return file
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_a_sound_file_ends_with_0_under_the_strict_profile(tmp_path: Path, compress: bool) -> None:
+    file = _write(tmp_path, generate_accounts(20, supplier="S"), compress=compress)
+    result = _check(file, "--profile", "strict", "--processes", "1")
+    assert (result.exit_code, result.stdout) == (0, "20 lines: 20 without errors, 0 with errors.\n")
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_each_fault_is_counted_with_its_first_examples(tmp_path: Path, processes: str) -> None:
+    pairs = list(generate_accounts_with_faults(450, supplier="S", broken_share=0.1))
+    result = _check(_write(tmp_path, [account for account, _ in pairs]), "--json", "--processes", processes)
+    found = json.loads(result.stdout)
+    faulty = [(line, fault) for line, (_, fault) in enumerate(pairs, 1) if fault]
+    assert (result.exit_code, found["lines"], found["failed"]) == (1, 450, len(faulty))
+    for line, fault in faulty:
+        code = FAULTS[fault].code
+        assert found["errors"][code] >= 1
+        assert found["examples"][code][0]["line_number"] <= line
+        assert len(found["examples"][code]) <= 3
+
+
+def test_what_only_a_whole_file_can_have_is_found(tmp_path: Path) -> None:
+    account, other = generate_accounts(2, supplier="S")
+    lines = [account, b"{", account, other | {"import_supplier": "T"}]
+    result = _check(_write(tmp_path, lines), "--json", "--supplier", "S", "--processes", "1")
+    assert json.loads(result.stdout)["errors"] == {
+        "parse_error": 1,
+        "duplicate_line_in_batch": 1,
+        "import_supplier_mismatch": 1,
+    }
+
+
+def test_people_see_what_is_wrong_and_where_first(tmp_path: Path) -> None:
+    (account,) = generate_accounts(1, supplier="S")
+    del account["ledgers"][0]["ledger_code"]
+    result = _check(_write(tmp_path, [b"", account]), "--processes", "1")
+    assert result.exit_code == 1
+    (row,) = [line for line in result.stdout.splitlines() if "required" in line]
+    assert row.split()[:3] == ["required", "1", "2"]
+    assert "ledgers.0.ledger_code" in row
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x1f\x8bnothing"])
+def test_a_file_that_cannot_be_read_ends_with_2(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "book.ndjson"
+    if content is not None:
+        file.write_bytes(content)
+    result = _check(file, "--processes", "1")
+    assert result.exit_code == 2
+    assert "cannot be read" in result.stderr

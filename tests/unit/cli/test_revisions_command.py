@@ -1,0 +1,42 @@
+"""`migration-service revisions`."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from migration_service.cli import main
+from migration_service.revisions import newest_revision
+from servers import EmbeddedServers
+
+
+@pytest.fixture(scope="module")
+def environment() -> Iterator[dict[str, str]]:
+    """A database of its own without tables."""
+    with EmbeddedServers() as servers:
+        yield {
+            "DATABASE_URL": servers.database_url,
+            "REDIS_URL": servers.redis_url,
+            "MIGRATION_SERVICE_SECRET_KEY": servers.home.secret("secret_key"),
+        }
+
+
+def test_upgrade_brings_empty_tables_to_the_newest_revision_once(environment: dict[str, str]) -> None:
+    runner = CliRunner(env=environment)
+    before = runner.invoke(main, ["revisions", "current", "--json"])
+    assert (before.exit_code, json.loads(before.stdout)["current"]) == (1, None)
+    first = runner.invoke(main, ["revisions", "upgrade", "--json"])
+    assert json.loads(first.stdout) == {"before": None, "after": newest_revision()}
+    again = runner.invoke(main, ["revisions", "upgrade"])
+    assert again.stdout == f"The tables are at revision {newest_revision()} already.\n"
+    after = runner.invoke(main, ["revisions", "current", "--json"])
+    assert after.exit_code == 0
+    assert json.loads(after.stdout) == {"current": newest_revision(), "newest": newest_revision()}
+
+
+def test_upgrade_says_so_where_there_is_no_database(environment: dict[str, str]) -> None:
+    nobody_there = environment | {"DATABASE_URL": "postgresql://a:b@127.0.0.1:1/c"}
+    result = CliRunner(env=nobody_there).invoke(main, ["revisions", "upgrade"])
+    assert result.exit_code == 2
+    assert "cannot be reached" in result.stderr

@@ -1,0 +1,32 @@
+"""The compiled acceptance test, first used by many threads at once, as a web process does when it starts."""
+
+import subprocess
+import sys
+
+# In a process of its own, because what this is about is a crash of the interpreter. Compiled anew each
+# time: only the first use of a type is dangerous.
+FIRST_USES = """
+import sys, threading
+from migration_service.samples import generate_accounts
+from migration_service.schemas.account import AccountImport
+from migration_service.schemas.compiled import compile_schema
+sys.setswitchinterval(1e-6)
+payloads = list(generate_accounts(8, supplier="SAMPLE", seed=5))
+schema = AccountImport()
+for _ in range(30):
+    accept = compile_schema(schema)
+    together = threading.Barrier(len(payloads))
+    def use(payload):
+        together.wait()
+        accept(payload)
+    threads = [threading.Thread(target=use, args=[payload]) for payload in payloads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def test_the_first_uses_may_come_from_many_threads_at_once() -> None:
+    run = subprocess.run([sys.executable, "-c", FIRST_USES], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr

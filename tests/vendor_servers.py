@@ -1,0 +1,45 @@
+"""Real payment vendors to call, each as its own process: the sandbox, and localstripe."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def run_sandbox(secret: str, port: int = 0) -> Iterator[str]:
+    """The sandbox vendor, on a free port unless one is given; yields its URL."""
+    command = [sys.executable, "-m", "migration_service.payment_vendors.sandbox"]
+    process = subprocess.Popen(
+        [*command, "--port", str(port), "--secret", secret], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.terminate()
+
+
+@contextlib.contextmanager
+def run_localstripe() -> Iterator[str]:
+    """localstripe, a Stripe server double; yields its URL."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with subprocess.Popen(
+        [sys.executable, "-m", "localstripe", "--port", str(port), "--from-scratch"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        _wait_until_listening(port)
+        yield f"http://127.0.0.1:{port}"
+        process.terminate()
+
+
+def _wait_until_listening(port: int) -> None:
+    for _ in range(600):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise TimeoutError(f"nothing listens on port {port}")
