@@ -9,6 +9,7 @@ from dashboard import FILE, render
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from migration_service.blueprints import figures
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.figures import count_accounts_for_metrics
 
@@ -19,8 +20,11 @@ SUFFIXES = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",), 
 
 
 @pytest.fixture
-def exported(client: FlaskClient, worker_resources: WorkerResources) -> set[str]:
+def exported(
+    client: FlaskClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
+) -> set[str]:
     """The name of every sample that /metrics can have."""
+    monkeypatch.setattr(figures, "_FRESH_SECONDS", -1.0)  # another test may have asked a moment ago
     worker_resources.redis.delete("migration:tallies:rest")
     count_accounts_for_metrics()
     text = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text
