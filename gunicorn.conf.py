@@ -12,8 +12,6 @@ import tempfile
 from pathlib import Path
 
 from gunicorn.arbiter import Arbiter
-from gunicorn.workers.base import Worker
-from prometheus_client.multiprocess import mark_process_dead
 
 from migration_service.config import Settings
 from migration_service.log import make_handler
@@ -43,7 +41,8 @@ logconfig_dict = {
 # No second way in beside the signals.
 control_socket_disable = True
 
-# Every worker process keeps its metrics in a file of this folder; whichever is asked adds them all up.
+# Every worker process keeps its metrics in a file of this folder; whichever is asked adds them all up, also
+# those of a process that has died. It is set before anything imports prometheus_client, which looks once.
 _OWN_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR" not in os.environ
 if _OWN_METRICS_FOLDER:
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="migration-service-metrics-")
@@ -55,11 +54,6 @@ def on_starting(_server: Arbiter) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob("*.db"):
         file.unlink()
-
-
-def child_exit(_server: Arbiter, worker: Worker) -> None:
-    """A worker process ended: what it counted stays counted, what it measured at the moment goes."""
-    mark_process_dead(worker.pid)
 
 
 def on_exit(_server: Arbiter) -> None:

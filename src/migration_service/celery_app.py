@@ -15,6 +15,7 @@ from kombu import Queue
 from migration_service.config import Settings
 from migration_service.tasks.app import KEY_PREFIX, QUEUES, MigrationCelery
 from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
+from migration_service.tasks.event_flow import GatheredEvents
 from migration_service.tasks.figures import COUNT_ACCOUNTS, COUNT_INTERVAL
 from migration_service.tasks.heartbeat import show_heartbeat
 from migration_service.tasks.maintenance import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
@@ -31,6 +32,7 @@ _BROKER_POOL = 200
 def create_celery(settings: Settings) -> MigrationCelery:
     """The Celery application over `settings`, for workers, beat, Flower and publishers."""
     celery = MigrationCelery(settings, broker=settings.broker_url or settings.redis_url, set_as_current=True)
+    celery.steps["consumer"].add(GatheredEvents)
     if settings.heartbeat_file:
         show_heartbeat(Path(settings.heartbeat_file))
     celery.conf.update(

@@ -7,9 +7,19 @@ vendors that operators made. What is read at the moment of the question comes fr
 import os
 from collections.abc import Callable
 
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+
+# When a series began is of no use to anybody, and doubles their number outside of gunicorn.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 #: What `exposition` writes.
 CONTENT_TYPE = CONTENT_TYPE_LATEST

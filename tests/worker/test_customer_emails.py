@@ -104,6 +104,7 @@ def make_celery(
     yield make
     for celery in made:
         celery.resources.Session.kw["bind"].dispose()
+        celery.resources.redis.connection_pool.disconnect()
         celery.close()
     before.set_current()
 

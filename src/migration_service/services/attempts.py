@@ -21,7 +21,6 @@ from migration_service.models import (
     AccountImportProcess,
     Attempt,
     ImportState,
-    ImportSupplier,
     Outcome,
 )
 from migration_service.rules.catalogue import RULES_VERSION
@@ -55,21 +54,16 @@ class Answer:
 
 
 # The hot path's statements are written once: to build one anew takes longer than to run it.
-_TAKE = (
-    select(
-        AccountImportProcess.id,
-        AccountImportProcess.rules_version,
-        AccountImportProcess.profile,
-        ImportSupplier.profile.label("supplier_profile"),
-        ImportSupplier.sends_customer_emails,
-        Attempt.operations_team_id,
-        Attempt.dry_run,
-    )
-    .join(Attempt, _CURRENT)
-    .join(ImportSupplier, ImportSupplier.id == AccountImportProcess.import_supplier_id)
-    .where(Attempt.id == bindparam("attempt_id"))
-    .with_for_update(of=AccountImportProcess, skip_locked=True)
-)
+_TAKE = text("""
+    SELECT process.id, process.rules_version, process.profile, attempt.operations_team_id, attempt.dry_run,
+           supplier.profile AS supplier_profile, supplier.sends_customer_emails
+    FROM attempt
+    JOIN account_import_process process
+         ON process.id = attempt.account_import_process_id AND process.attempt_id = attempt.id
+    JOIN import_supplier supplier ON supplier.id = process.import_supplier_id
+    WHERE attempt.id = :attempt_id
+    FOR UPDATE OF process SKIP LOCKED
+""")
 
 _COMPLETE = text("""
     WITH imported AS (

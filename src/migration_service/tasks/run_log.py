@@ -24,8 +24,9 @@ def _begin(task: Any, **_kwargs: Any) -> None:
 def _end(task: Any, task_id: str, state: str | None, retval: object, **_kwargs: Any) -> None:
     seconds = time.monotonic() - task.request.began_at
     milliseconds = round(seconds * 1000, 1)
-    # The upkeep runs every few seconds: its success is no news.
-    quiet = state == "SUCCESS" and task.name.startswith("maintenance.")
+    # What beat starts every few seconds is no news as long as it goes well.
+    scheduled = {entry["task"] for entry in celery_app().conf.beat_schedule.values()}
+    quiet = state == "SUCCESS" and task.name in scheduled
     # What went wrong is in a line of its own; the result of a task is a word, or nothing.
     outcome = retval if state == "SUCCESS" and isinstance(retval, str) else state
     logger.log(

@@ -1,0 +1,78 @@
+"""A worker tells of every step of every task, in few messages."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from kombu import Connection
+
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
+from migration_service.embedded.process import Child, stop_children
+from migration_service.embedded.programs import Programs, Scale
+from migration_service.revisions import upgrade
+from migration_service.tasks.accounts import CREATE_ACCOUNT
+from migration_service.tasks.app import MigrationCelery
+from servers import EmbeddedServers, wait_until
+
+TASKS = 40
+STEPS = {"task-received", "task-started", "task-succeeded"}
+
+
+@pytest.fixture
+def celery() -> Iterator[MigrationCelery]:
+    """The application of a worker that runs, on servers of its own."""
+    with EmbeddedServers() as servers:
+        values = {
+            "DATABASE_URL": servers.database_url,
+            "REDIS_URL": servers.redis_url,
+            "MIGRATION_SERVICE_SECRET_KEY": servers.home.secret("secret_key"),
+        }
+        servers.home.write("settings.json", values)
+        upgrade(servers.database_url)
+        program = Programs(servers.home, Scale(interactive_workers=1)).workers()[0]
+        with (servers.folder / "worker.log").open("ab") as log:
+            worker = Child(program, log)
+        celery = create_celery(
+            Settings(
+                home=servers.home.path,
+                database_url=servers.database_url,
+                redis_url=servers.redis_url,
+                secret_key=servers.home.secret("secret_key"),
+            )
+        )
+        yield celery
+        celery.close()
+        stop_children([worker])
+
+
+def test_every_step_of_every_task_is_told_and_many_in_one_message(celery: MigrationCelery) -> None:
+    told: Counter[str] = Counter()
+    messages: Counter[str] = Counter()
+
+    def count(body: Any, _message: object) -> None:
+        events = body if isinstance(body, list) else [body]
+        messages["by the worker" if isinstance(body, list) else "single"] += 1
+        told.update(event["type"] for event in events)
+
+    with celery.connection_for_read() as connection:
+        queue = celery.events.Receiver(connection).queue
+        with connection.Consumer(queue, callbacks=[count], no_ack=True, accept=["json"]):
+            _hear(connection, lambda: told["worker-heartbeat"])
+            for _ in range(TASKS):
+                celery.send_task(CREATE_ACCOUNT, args=[str(uuid4())])
+            _hear(connection, lambda: all(told[step] >= TASKS for step in STEPS))
+    assert {step: told[step] for step in STEPS} == dict.fromkeys(STEPS, TASKS)
+    assert messages["by the worker"] < TASKS, messages
+
+
+def _hear(connection: Connection, enough: Callable[[], object]) -> None:
+    def listen() -> bool:
+        with suppress(TimeoutError):
+            connection.drain_events(timeout=0.2)
+        return bool(enough())
+
+    wait_until(listen, "the events are heard")
