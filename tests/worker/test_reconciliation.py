@@ -132,13 +132,14 @@ def test_what_was_added_afterwards_does_not_count(batches: BatchClient) -> None:
                 SELECT 0, ledger.id, account_pk, 'ADDED', 'added-' || type, now(), 12.34, type
                 FROM ledger JOIN account ON account.id = account_pk,
                     unnest(ARRAY['CHARGE', 'PAYMENT', 'REPAYMENT']) AS type
-                WHERE external_account_number = :number"""),
+                WHERE external_account_number = :number AND ledger.position = 0"""),
             {"number": accounts[0]["external_account_number"]},
         )
         session.execute(
             text("""
                 UPDATE ledger SET ledger_balance = ledger_balance - 12.34 FROM account
-                WHERE account.id = account_pk AND external_account_number = :number"""),
+                WHERE account.id = account_pk AND external_account_number = :number
+                  AND ledger.position = 0"""),
             {"number": accounts[0]["external_account_number"]},
         )
     assert _reconcile(batches) == before

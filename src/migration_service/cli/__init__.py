@@ -27,7 +27,7 @@ COMMANDS = {
     ),
     "check": (
         f"{_HERE}.check:check",
-        "Validate the accounts in FILE (NDJSON, plain or gzip; - is standard input), with no server at all.",
+        "Validate the accounts in FILE, with no server at all.",
     ),
     "batches": (f"{_HERE}.batches:batches", "Batches: whole books of accounts, driven by workers."),
     "reconcile": (
