@@ -252,5 +252,9 @@ class Scene:
 
 
 def group_of(process: psutil.Process) -> int:
-    """The process group that `up` gave to a program: a signal to it reaches all its processes."""
+    """The process group that `up` gave to a program: a signal to it reaches all its processes.
+
+    A program that is just being started is for a moment still in our own group.
+    """
+    wait_until(lambda: os.getpgid(process.pid) != os.getpgrp(), "the program has a group of its own")
     return os.getpgid(process.pid)
