@@ -30,7 +30,7 @@ SUPPLIER = "DRILL"
 TEAM = "Drill team"
 
 #: Seconds after which a message that nobody acknowledged comes back; short, so that a drill sees it.
-VISIBILITY_TIMEOUT = 15
+VISIBILITY_TIMEOUT = 8
 
 #: Accounts with these beginnings of their numbers take their time while they are created, see `_TRIGGER`.
 SLOW = "SLOW-"
