@@ -1,0 +1,61 @@
+"""The interface against its own description: schemathesis sends what it allows, and what it does not.
+
+`MIGRATION_SERVICE_FUZZ=20` multiplies examples and time, for a night's run.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from drill.scene import Scene
+from migration_service.blueprints.examples import PROCESS, SUPPLIER
+from migration_service.db import make_engine, make_sessionmaker
+from migration_service.services.import_suppliers import create_import_supplier
+from migration_service.services.operations_teams import create_operations_team
+
+TIMES = int(os.environ.get("MIGRATION_SERVICE_FUZZ", "1"))
+_SECONDS = 30
+_COMMAND = Path(sys.executable).with_name("schemathesis")
+_HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
+
+# So that requests get past the first check: the supplier and the team of the description's examples exist.
+_CONFIGURATION = f"""
+[parameters]
+import_supplier_code = "{SUPPLIER}"
+import_supplier = "{SUPPLIER}"
+"""
+
+
+def test_no_answer_is_a_5xx_or_differs_from_the_description(scene: Scene, tmp_path: Path) -> None:
+    _set_up_the_examples(scene)
+    configuration = tmp_path / "schemathesis.toml"
+    configuration.write_text(_CONFIGURATION)
+    finished = subprocess.run(
+        [
+            str(_COMMAND),
+            *("--config-file", str(configuration), "run", f"{scene.address.url}/v1/openapi.json"),
+            *("--header", f"Authorization: Token {scene.token}"),
+            *("--checks", "not_a_server_error,status_code_conformance,content_type_conformance"),
+            *("--checks", "response_schema_conformance"),
+            *("--max-examples", str(3 * TIMES), "--max-time", str(_SECONDS * TIMES)),
+            *("--phases", "examples,fuzzing,stateful" + (",coverage" if TIMES > 1 else "")),
+            *("--seed", "1", "--suppress-health-check", "all", "--generation-database", "none"),
+            *("--workers", "2", "--no-color"),
+        ],
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(_HOOKS.parent)},
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS * TIMES * 4 + 60,
+    )
+    assert finished.returncode == 0, finished.stdout[-6000:] + finished.stderr[-2000:]
+
+
+def _set_up_the_examples(scene: Scene) -> None:
+    engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="tests")
+    with make_sessionmaker(engine).begin() as session:
+        create_import_supplier(session, code=SUPPLIER, organisation_name="Drill")
+        create_operations_team(session, PROCESS["operations_team_name"])
+    engine.dispose()

@@ -1,0 +1,30 @@
+"""The short form of `make drill`: three faults on the whole service under load, then a count."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from drill.run import DrillOptions, run_drill, show
+from servers import temporary_folder
+
+FAULTS = ("worker child killed", "Valkey killed, data wiped", "PostgreSQL killed")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    folder = temporary_folder()
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_nothing_is_lost_or_doubled_while_parts_are_killed_and_wiped(folder: Path) -> None:
+    options = DrillOptions(seed=3, rounds=len(FAULTS), accounts=60, poisoned=1, only=FAULTS)
+    console = Console(width=160)
+    verdict = run_drill(options, folder, console)
+    show(verdict, options, console)
+    assert verdict.created >= options.accounts
+    assert verdict.poison_kills >= 1
+    assert verdict.losses == 0

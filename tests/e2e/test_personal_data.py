@@ -1,0 +1,156 @@
+"""No name, e-mail address or telephone number of a customer gets into a log, a message or an error."""
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import requests
+from redis import Redis
+
+from drill.scene import SUPPLIER, TEAM, Scene
+from migration_service.connections import make_redis
+from migration_service.samples import generate_accounts, generate_accounts_with_faults
+from servers import wait_until
+
+_PERSONAL = ("given_name", "family_name", "email", "mobile", "landline")
+
+
+def make_book(beginning: str, count: int, *, broken: bool = False) -> list[dict[str, Any]]:
+    """Accounts whose customers have names that occur in no word of ours."""
+    options: dict[str, Any] = {"supplier": SUPPLIER, "seed": 77}
+    accounts = (
+        [account for account, _ in generate_accounts_with_faults(count, broken_share=1.0, **options)]
+        if broken
+        else list(generate_accounts(count, **options))
+    )
+    for index, account in enumerate(accounts):
+        account["external_account_number"] = f"{beginning}{index}"
+        account["billing_address1"] = f"Xaveriuslaan {index}"
+        for place, customer in enumerate(_customers(account)):
+            if customer.get("family_name"):
+                customer["given_name"] = f"Qwirinus{index}q{place}"
+                customer["family_name"] = f"Vanderzwaluwx{index}q{place}"
+    return accounts
+
+
+def personal_data(accounts: list[dict[str, Any]]) -> set[str]:
+    """The texts that must be found nowhere."""
+    customers = [customer for account in accounts for customer in _customers(account)]
+    found = {str(customer[name]) for customer in customers for name in _PERSONAL if customer.get(name)}
+    return {text for text in found if len(text) > 6} | {"Qwirinus", "Vanderzwaluwx", "Xaveriuslaan"}
+
+
+def _customers(account: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those that are customers at all; a broken account may have something else there."""
+    found = account.get("customers")
+    return [customer for customer in found if isinstance(customer, dict)] if isinstance(found, list) else []
+
+
+@contextmanager
+def everything_sent_to(redis: Redis) -> Iterator[list[str]]:
+    """What all clients send to Redis meanwhile."""
+    commands: list[str] = []
+
+    def listen() -> None:
+        with redis.monitor() as monitor:
+            for event in monitor.listen():
+                commands.append(str(event))
+                if "the end of the test" in commands[-1]:
+                    return
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    wait_until(lambda: redis.echo("begun") and commands, "the monitor")
+    yield commands
+    redis.echo("the end of the test")
+    listener.join(10)
+
+
+def test_customers_are_found_in_no_log_no_message_no_figure_and_no_error(scene: Scene) -> None:
+    sound, broken, batch = (
+        make_book("PRIVATE-", 25),
+        make_book("BROKEN-", 40, broken=True),
+        make_book("BATCH-", 10),
+    )
+    needles = personal_data(sound + broken + batch)
+    answers: list[str] = []
+    redis = make_redis(scene.settings["REDIS_URL"], wait_seconds=60)
+    with redis, everything_sent_to(redis) as commands:
+        for account in sound:
+            number = account["external_account_number"]
+            for _ in range(2):
+                assert scene.send("POST", "account-import-process/create-or-update/", json=account).ok
+            answers.append(scene.process(number, wait=True, dry_run=True).text)
+            created = scene.process(number, wait=True)
+            assert created.status_code == 201, created.text
+            answers.append(scene.process(number, wait=True).text)
+        for account in broken:
+            answer = scene.send("POST", "validate-account/", json=account)
+            if answer.status_code == 400:
+                answers.append(answer.text)
+        _send_notes(scene, sound[0])
+        _run_batch(scene, batch)
+        texts = {
+            "the log": scene.service.output,
+            "Redis commands": "\n".join(commands),
+            "Redis keys": _dump(redis),
+            "Flower": _ask_flower(scene),
+            "metrics": requests.get(f"{scene.address.url}/metrics", timeout=30).text,
+            "error answers": "\n".join(answers),
+        }
+    for place, text in texts.items():
+        assert text, place
+        leaked = sorted(needle for needle in needles if needle in text)
+        assert not leaked, f"{place} has {leaked[:5]}: {_around(text, leaked[0])}"
+    assert "accounts.create_account" in texts["Flower"]
+    assert "migration:interactive" in texts["Redis commands"]
+
+
+def _send_notes(scene: Scene, account: dict[str, Any]) -> None:
+    customer = account["customers"][0]
+    note = {"body": f"{customer['given_name']} {customer['family_name']} called from {customer['mobile']}"}
+    body = {
+        "import_supplier": SUPPLIER,
+        "external_account_number": account["external_account_number"],
+        "notes": [note],
+    }
+    assert scene.send("POST", "notes/create/", json=body).status_code == 201
+
+
+def _run_batch(scene: Scene, accounts: list[dict[str, Any]]) -> None:
+    started = scene.send(
+        "POST",
+        "batches/",
+        params={"import_supplier": SUPPLIER, "mode": "import", "operations_team_name": TEAM},
+        data=gzip.compress("\n".join(json.dumps(account) for account in accounts).encode()),
+        headers={"Content-Type": "application/gzip"},
+    )
+    assert started.status_code == 202, started.text
+    wait_until(lambda: scene.states("BATCH-") == {"IMPORTED": len(accounts)}, "the batch is done", 60)
+
+
+def _dump(redis: Redis) -> str:
+    """Every key with its value, as stored."""
+    readers: dict[bytes, Any] = {
+        b"list": lambda key: redis.lrange(key, 0, -1),
+        b"hash": redis.hgetall,
+        b"set": redis.smembers,
+        b"zset": lambda key: redis.zrange(key, 0, -1, withscores=True),
+        b"string": redis.get,
+    }
+    return "\n".join(f"{key!r}: {readers[redis.type(key)](key)!r}" for key in redis.scan_iter("*"))
+
+
+def _ask_flower(scene: Scene) -> str:
+    url = scene.settings["FLOWER_URL"]
+    credentials = (scene.settings["FLOWER_USER"], scene.settings["FLOWER_PASSWORD"])
+    paths = ("/api/tasks", "/tasks", "/metrics", "/api/workers")
+    return "\n".join(requests.get(url + path, auth=credentials, timeout=30).text for path in paths)
+
+
+def _around(text: str, needle: str) -> str:
+    place = text.index(needle)
+    return text[max(0, place - 300) : place + 200]

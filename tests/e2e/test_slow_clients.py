@@ -1,0 +1,146 @@
+"""Clients that send slowly, nothing, without end or nonsense: the server's threads and memory stay free."""
+
+import gzip
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+from drill.scene import SUPPLIER, Scene
+
+VALIDATE = "POST /v1/data-import/validate-account/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+@contextmanager
+def connected(scene: Scene) -> Iterator[socket.socket]:
+    address = urlsplit(scene.address.url)
+    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
+        yield connection
+
+
+def read_to_the_end(connection: socket.socket) -> bytes:
+    """Everything that the server sends until it closes the connection."""
+    received = b""
+    try:
+        while piece := connection.recv(65_536):
+            received += piece
+    except ConnectionResetError:
+        pass  # it had more to read, and did not want it
+    return received
+
+
+def head(scene: Scene, *headers: str) -> bytes:
+    lines = "".join(f"{header}\r\n" for header in (f"Authorization: Token {scene.token}", *headers))
+    return f"{VALIDATE}{lines}\r\n".encode()
+
+
+def test_a_head_that_is_never_finished_is_not_waited_for(scene: Scene) -> None:
+    with connected(scene) as connection:
+        connection.sendall(VALIDATE.encode())
+        assert read_to_the_end(connection) == b""
+
+
+def test_a_body_that_stops_half_way_is_answered_408(scene: Scene) -> None:
+    with connected(scene) as connection:
+        connection.sendall(head(scene, "Content-Length: 1000") + b'{"a":')
+        answer = read_to_the_end(connection)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"request_timeout"' in answer
+
+
+def test_a_body_that_comes_byte_by_byte_is_answered_408(scene: Scene) -> None:
+    with connected(scene) as connection:
+        connection.sendall(head(scene, "Content-Length: 1000"))
+        with pytest.raises(OSError):
+            while True:
+                connection.sendall(b" ")
+                time.sleep(0.2)
+        assert b"" in read_to_the_end(connection)
+
+
+def test_a_large_body_that_comes_steadily_is_read(scene: Scene) -> None:
+    body = b" " * 60_000 + b"{}"
+    with connected(scene) as connection:
+        connection.sendall(head(scene, f"Content-Length: {len(body)}", "Connection: close"))
+        for start in range(0, len(body), 6_000):
+            connection.sendall(body[start : start + 6_000])
+            time.sleep(0.4)
+        assert read_to_the_end(connection).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_body_without_end_is_answered_413(scene: Scene) -> None:
+    with connected(scene) as connection:
+        connection.sendall(head(scene, "Transfer-Encoding: chunked"))
+        chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+        try:
+            for _ in range(64):
+                connection.sendall(chunk)
+        except OSError:
+            pass
+        else:
+            pytest.fail("64 MB were taken")
+        answer = read_to_the_end(connection)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 413 ")
+
+
+def test_chunks_that_are_not_well_formed_are_answered_400(scene: Scene) -> None:
+    with connected(scene) as connection:
+        connection.sendall(head(scene, "Transfer-Encoding: chunked") + b"zz\r\nnot a size\r\n")
+        answer = read_to_the_end(connection)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"parse_error"' in answer
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"GET /%00/%2e%2e/%zz HTTP/1.1",
+        b"GET " + b"/a" * 5_000 + b" HTTP/1.1",
+        b"\x16\x03\x01\x02",
+        b"G\x00T / HTTP/9.9",
+    ],
+)
+def test_nonsense_instead_of_a_request_is_answered_without_a_word_of_the_inside(
+    scene: Scene, request_line: bytes
+) -> None:
+    with connected(scene) as connection:
+        connection.sendall(request_line + b"\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = read_to_the_end(connection)
+    assert b" 5" not in answer.partition(b"\r\n")[0]
+    assert b"Traceback" not in answer
+    assert b".py" not in answer
+
+
+def test_silent_connections_by_the_hundred_keep_nobody_out(scene: Scene) -> None:
+    with ExitStack() as stack:
+        for _ in range(800):  # more than the server has threads
+            stack.enter_context(connected(scene)).sendall(VALIDATE.encode())
+        assert scene.send("GET", f"pending-account-import-processes/{SUPPLIER}/").status_code == 200
+
+
+def test_a_gzip_bomb_is_read_piece_by_piece(scene: Scene) -> None:
+    web = scene.main_process("web").children()
+    before = sum(process.memory_info().rss for process in web)
+    bomb = gzip.compress(b" " * 300_000_000, 6)
+    answer = scene.send(
+        "POST",
+        f"batches/?import_supplier={SUPPLIER}&mode=validate",
+        data=bomb,
+        headers={"Content-Type": "application/gzip"},
+    )
+    assert answer.status_code < 500
+    assert sum(process.memory_info().rss for process in web) - before < 60_000_000
+
+
+def test_a_compressed_body_is_refused_where_none_belongs(scene: Scene) -> None:
+    answer: requests.Response = scene.send(
+        "POST",
+        "validate-account/",
+        data=gzip.compress(b" " * 10_000_000),
+        headers={"Content-Type": "application/json", "Content-Encoding": "gzip"},
+    )
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
