@@ -11,6 +11,7 @@ from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session as OrmSession
 
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportState, Outcome
+from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services import attempts
 from migration_service.services.attempts import (
     MAX_TRIES,
@@ -274,3 +275,26 @@ def test_attempts_in_progress_are_live_and_others_are_not(
     session.commit()
     perform_attempt(worker_resources, begun.attempt_id)
     assert list_live_attempts(session, [begun.attempt_id]) == []
+
+
+def test_a_payload_of_older_rules_is_validated_again_and_says_so(
+    begun: Begun, worker_resources: WorkerResources
+) -> None:
+    begun.change(rules_version="older")
+    assert perform_attempt(worker_resources, begun.attempt_id)
+    process = begun.process()
+    assert (process.state, process.rules_version) == (ImportState.IMPORTED, RULES_VERSION)
+
+
+def test_a_payload_that_newer_rules_refuse_fails_with_every_error(
+    begun: Begun, worker_resources: WorkerResources
+) -> None:
+    wrong = {"customers": [{"family_name": "", "landline": "12"}]}
+    begun.change(rules_version="older", payload=AccountImportProcess.payload.concat(wrong))
+    assert perform_attempt(worker_resources, begun.attempt_id)
+    attempt = begun.attempt()
+    assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "account_failed_validation")
+    assert {"invalid_phone_number", "customer_family_name_required"} <= {
+        error["code"] for error in attempt.errors or []
+    }
+    assert begun.process().state == ImportState.PENDING

@@ -154,3 +154,22 @@ def _in_threads(count: int, work: Callable[[str], None]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def test_a_limit_or_a_cap_of_zero_admits_nobody(slots: Slots) -> None:
+    assert slots.acquire(["a"], limit=0) == 0
+    assert slots.acquire(["b"], limit=None, batch_cap=0) == 0
+    assert slots.in_use() == 0
+
+
+def test_the_age_of_the_last_comparison_is_told(redis: Redis) -> None:
+    slots = Slots(redis)
+    assert slots.seconds_since_reconcile() is None
+    slots.reconcile([])
+    age = slots.seconds_since_reconcile()
+    assert age is not None
+    assert 0 <= age < 60
+    redis.hincrby("migration:slots:state", "reconciled_at", -100_000)
+    later = slots.seconds_since_reconcile()
+    assert later is not None
+    assert 100 <= later < 160
