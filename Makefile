@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test drill compose-check check format lock docs clean environment environment-dev
+.PHONY: run test bench bench-lock drill compose-check check format lock docs clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -28,6 +28,19 @@ test: check
 # The real service, damaged at random under load, then counted: make drill ARGS="--rounds 20 --seed 7"
 drill: environment-dev
 	PYTHONPATH=tests $(BIN)/python -m drill $(ARGS)
+
+# How fast it is, beside what people would otherwise use: make bench ARGS=--quick
+bench: environment benchmarks/.venv/installed
+	$(BIN)/python -m benchmarks $(ARGS)
+
+benchmarks/.venv/installed: benchmarks/requirements.lock
+	$(PYTHON) -m venv benchmarks/.venv
+	benchmarks/.venv/bin/pip install --quiet --require-hashes --requirement benchmarks/requirements.lock
+	touch $@
+
+bench-lock:
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	    benchmarks/requirements.in -o benchmarks/requirements.lock
 
 check: environment-dev
 	$(BIN)/ruff check .

@@ -6,12 +6,17 @@ import statistics
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.seed import stage_copies
+from sqlalchemy.orm import Session, sessionmaker
+
+from benchmarks.seed import sessions, stage_copies
 from benchmarks.stack import PROCESSES, Stack, peer_environment, peers_python
 from benchmarks.wrk import Load, run_wrk
+from migration_service.celery_app import create_celery
+from migration_service.tasks.app import MigrationCelery
 
 STAGE = "/v1/data-import/account-import-process/create-or-update/"
 PROCESS = "/v1/data-import/account-import-process/process/"
@@ -61,6 +66,16 @@ class Bench:
     peer_port: int
     templates: int
     _next_number: int = 100_000
+
+    @cached_property
+    def sessions(self) -> sessionmaker[Session]:
+        """Connections of our own to the service's database."""
+        return sessions(self.stack.settings)
+
+    @cached_property
+    def celery(self) -> MigrationCelery:
+        """For messages to the service's workers."""
+        return create_celery(self.stack.settings)
 
     @property
     def url(self) -> str:

@@ -2,17 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import psycopg
 from psycopg import sql
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
 from migration_service.config import Settings
 from migration_service.db import Base, make_engine, make_sessionmaker
 from migration_service.models import Account, ImportSupplier
-from migration_service.models.part import parent_column, parts_of, table_of
+from migration_service.models.part import Part, parent_column, parts_of, table_of
 from migration_service.rules.rule import Profile
 from migration_service.schemas.json import parse_json
 from migration_service.services.api_keys import issue_api_key
@@ -54,7 +53,7 @@ def set_up_peer(settings: Settings, schema: str, token: str) -> None:
         )
 
 
-def sessions(settings: Settings) -> Any:
+def sessions(settings: Settings) -> sessionmaker[Session]:
     """A sessionmaker as a worker has it."""
     engine = make_engine(
         settings.database_url, pool_size=2, max_overflow=0, application_name="migration-bench"
@@ -193,6 +192,7 @@ def _fill_table(
         changed["service_account_number"] = f"'B-' || {number}"
         where = f"t.id = {keys['account'][0]}"
     else:
+        assert issubclass(model, Part)
         parent = parent_column(model)
         above = next(iter(parent.foreign_keys)).column.table.name
         if not keys[above]:

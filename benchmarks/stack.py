@@ -6,6 +6,7 @@ PostgreSQL writes to disk (fsync on). Everything lives in a temporary folder and
 import http.client
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -96,9 +97,9 @@ class Stack:
             Program(
                 name=name,
                 arguments=[str(_PEERS), *arguments],
-                environment=peer_environment() | environment,
+                environment={**peer_environment(), **environment},
                 folder=folder,
-                stop=((15, 10),),  # type: ignore[arg-type]
+                stop=((signal.SIGTERM, 10),),
             ),
             is_ready,
         )

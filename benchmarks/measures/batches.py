@@ -1,26 +1,23 @@
 """Batch work: validation on one core, and the whole import against dlt (peer c) and plain COPY (peer d)."""
 
-import multiprocessing
 import time
 from collections.abc import Sequence
-from functools import cache
 from statistics import median
-from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, select
 
 from benchmarks.bench import Bench, Row, alternate, median_ratio
 from benchmarks.copy_limit import CopyLimit
-from benchmarks.payloads import NUMBER, SUPPLIER
-from benchmarks.seed import sessions
-from benchmarks.stack import PROCESSES
-from migration_service.config import Settings
-from migration_service.models import ImportSupplier
+from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
+from migration_service.models import Batch, BatchLine, BatchMode, LineStatus
 from migration_service.rules.rule import Profile
 from migration_service.schemas.json import parse_json
-from migration_service.services.creation import CreationJob, create_accounts
-from migration_service.services.imports import find_process, stage_account
+from migration_service.services.batch_upload import BatchOrder, start_batch
+from migration_service.services.import_suppliers import get_any_import_supplier
+from migration_service.services.ndjson import FileLimits, read_blocks, read_lines
 from migration_service.services.validation import validate_account
-
-_CHUNK = 100
+from migration_service.tasks.batches import feed_batches
 
 
 def measure_validation(bench: Bench) -> Row:
@@ -86,33 +83,29 @@ def _dlt(bench: Bench, first: int, count: int) -> float:
 
 
 def _import(bench: Bench, first: int, count: int) -> float:
-    lines = _lines(bench, first, count)
-    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        pool.map(_warm_up, [bench.stack.settings] * PROCESSES * 4, chunksize=1)
-        chunks = [(bench.stack.settings, lines[at : at + _CHUNK]) for at in range(0, count, _CHUNK)]
-        started = time.perf_counter()
-        pool.starmap(_import_chunk, chunks, chunksize=1)
-        return count / (time.perf_counter() - started)
+    """From the file to its last account, as `batches start` does it; the workers of `batch` do the work."""
+    file = bench.stack.folder / "batch.ndjson"
+    file.write_text("\n".join(_lines(bench, first, count)) + "\n")
+    limits = FileLimits(line=bench.stack.settings.max_body_bytes, total=bench.stack.settings.max_batch_bytes)
+    started = time.perf_counter()
+    with file.open("rb") as stream, bench.sessions.begin() as session:
+        order = BatchOrder(
+            mode=BatchMode.IMPORT,
+            operations_team_name=TEAM,
+            lines=read_lines(read_blocks(stream), limits),
+        )
+        batch_id = start_batch(session, get_any_import_supplier(session, SUPPLIER)[0], order)
+    feed_batches(bench.celery, bench.sessions)
+    while not _is_over(bench, batch_id):
+        time.sleep(0.02)
+    seconds = time.perf_counter() - started
+    with bench.sessions() as session:
+        lines = BatchLine.batch_id == batch_id, BatchLine.status == LineStatus.IMPORTED
+        imported = session.scalar(select(func.count()).select_from(BatchLine).where(*lines))
+    assert imported == count, f"{imported} accounts of {count} were imported"
+    return count / seconds
 
 
-@cache
-def _sessions(settings: Settings) -> Any:
-    return sessions(settings)
-
-
-def _warm_up(settings: Settings) -> None:
-    with _sessions(settings).begin() as session:
-        session.connection()
-
-
-def _import_chunk(settings: Settings, lines: list[str]) -> None:
-    with _sessions(settings).begin() as session:
-        supplier = session.query(ImportSupplier).filter_by(code=SUPPLIER).one()
-        jobs = []
-        for line in lines:
-            account = validate_account(parse_json(line.encode()), Profile.LENIENT)
-            stage_account(session, supplier, account)
-            process = find_process(session, supplier.id, account.data["external_account_number"])
-            assert process is not None
-            jobs.append(CreationJob(process.id, 1))
-        create_accounts(session, jobs)
+def _is_over(bench: Bench, batch_id: UUID) -> bool:
+    with bench.sessions() as session:
+        return session.scalar(select(Batch.finished_at).where(Batch.id == batch_id)) is not None

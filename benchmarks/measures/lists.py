@@ -11,27 +11,36 @@ from benchmarks.payloads import SUPPLIER
 _MEGABYTE = 1 << 20
 
 
+class _Watch(threading.Thread):
+    """Looks at the memory of the web processes until it is left; `growth` is in megabytes."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__()
+        self._bench = bench
+        self._over = threading.Event()
+        self._before = self._highest = _memory(bench)
+
+    def run(self) -> None:
+        while not self._over.wait(0.05):
+            self._highest = max(self._highest, _memory(self._bench))
+
+    def stop(self) -> float:
+        self._over.set()
+        self.join()
+        return self._highest - self._before
+
+
 def measure_list(bench: Bench) -> list[Row]:
     """Rows a second of the whole list, and the growth of the largest web process, in megabytes."""
     rates, growths = [], []
+    rows = 0
     for _ in range(max(2, bench.extent.rounds // 2)):
-        before = _memory(bench)
-        highest = before
-        over = threading.Event()
-
-        def watch(over: threading.Event = over) -> None:
-            nonlocal highest
-            while not over.wait(0.05):
-                highest = max(highest, _memory(bench))
-
-        watcher = threading.Thread(target=watch)
-        watcher.start()
+        watch = _Watch(bench)
+        watch.start()
         started = time.perf_counter()
         rows = _read_list(bench)
         rates.append(rows / (time.perf_counter() - started))
-        over.set()
-        watcher.join()
-        growths.append(highest - before)
+        growths.append(watch.stop())
     return [
         Row(
             f"listing {rows:,} imports",
@@ -67,4 +76,5 @@ def _read_list(bench: Bench) -> int:
 
 def _memory(bench: Bench) -> float:
     """The largest web process, in megabytes."""
-    return max(process.memory_info().rss for process in bench.stack.processes("web")) / _MEGABYTE
+    sizes: list[int] = [process.memory_info().rss for process in bench.stack.processes("web")]
+    return max(sizes) / _MEGABYTE
