@@ -56,11 +56,6 @@ class Settings:
         "The largest request body that is read; a larger one gets 413.",
         8_000_000,
     )
-    request_seconds: float = _setting(
-        "MIGRATION_SERVICE_REQUEST_SECONDS",
-        "Seconds that a client has for sending a request; another one for each 10 kB that it has sent.",
-        20.0,
-    )
     max_batch_bytes: int = _setting(
         "MIGRATION_SERVICE_MAX_BATCH_BYTES",
         "The largest file of a batch, in bytes after decompression; a larger one gets 413.",

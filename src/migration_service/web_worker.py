@@ -15,9 +15,9 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 from werkzeug.exceptions import BadRequest, RequestTimeout
 
-from migration_service.config import Settings
-
-#: Bytes for which a client gets another second.
+#: Seconds that a client has for sending a request, whatever its size.
+PATIENCE = 20.0
+#: Bytes for which it gets another second.
 LEAST_RATE = 10_000
 #: Seconds after which a client that takes nothing of its answer is cut off.
 _STALLED_READER = 30
@@ -30,9 +30,8 @@ class ClientTooSlowError(NoMoreData):  # type: ignore[misc]  # gunicorn has no t
 class PacedSocket:
     """A connection that stops receiving from a client which is too slow; everything else is the socket's."""
 
-    def __init__(self, connection: socket.socket, patience: float) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
-        self._patience = patience
         self.restart()
 
     def __getattr__(self, name: str) -> Any:
@@ -40,7 +39,7 @@ class PacedSocket:
 
     def restart(self) -> None:
         """Another request begins."""
-        self._deadline = time.monotonic() + self._patience
+        self._deadline = time.monotonic() + PATIENCE
 
     def recv(self, size: int) -> bytes:
         """What the client sent. Raises ClientTooSlowError when its time is over."""
@@ -78,15 +77,11 @@ class _BodyReader:
 class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     """The `worker_class` of gunicorn.conf.py."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.patience = Settings.from_env().request_seconds
-
     def handle(self, conn: TConn) -> Any:
         """One request of a connection, in a thread: its time starts."""
         if conn.parser is None and not self.cfg.is_ssl:
             conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _STALLED_READER, 0))
-            conn.parser = RequestParser(self.cfg, PacedSocket(conn.sock, self.patience), conn.client)
+            conn.parser = RequestParser(self.cfg, PacedSocket(conn.sock), conn.client)
         elif isinstance(connection := getattr(conn.parser.unreader, "sock", None), PacedSocket):
             connection.restart()
         return super().handle(conn)

@@ -30,7 +30,7 @@ SUPPLIER = "DRILL"
 TEAM = "Drill team"
 
 #: Seconds after which a message that nobody acknowledged comes back; short, so that a drill sees it.
-VISIBILITY_TIMEOUT = 8
+VISIBILITY_TIMEOUT = 15
 
 #: Accounts with these beginnings of their numbers take their time while they are created, see `_TRIGGER`.
 SLOW = "SLOW-"
@@ -252,9 +252,5 @@ class Scene:
 
 
 def group_of(process: psutil.Process) -> int:
-    """The process group that `up` gave to a program: a signal to it reaches all its processes.
-
-    A program that is just being started is for a moment still in our own group.
-    """
-    wait_until(lambda: os.getpgid(process.pid) != os.getpgrp(), "the program has a group of its own")
+    """The process group that `up` gave to a program: a signal to it reaches all its processes."""
     return os.getpgid(process.pid)

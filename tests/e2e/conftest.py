@@ -8,22 +8,14 @@ import pytest
 from drill.scene import Scene
 from servers import temporary_folder
 
-#: How long a client of the service here may take for sending a request.
-REQUEST_SECONDS = 3.0
-
 
 @pytest.fixture(scope="session")
 def scene() -> Iterator[Scene]:
     """One running service for all tests; each leaves it running and quiet, with the limit at 250.
 
-    It logs everything, so that the log can be searched for what does not belong there, and has little
-    patience with clients that send slowly.
+    It logs everything, so that the log can be searched for what does not belong there.
     """
     folder = temporary_folder()
-    environment = {
-        "MIGRATION_SERVICE_LOG_LEVEL": "DEBUG",
-        "MIGRATION_SERVICE_REQUEST_SECONDS": str(REQUEST_SECONDS),
-    }
-    with Scene(folder, environment=environment) as scene:
+    with Scene(folder, environment={"MIGRATION_SERVICE_LOG_LEVEL": "DEBUG"}) as scene:
         yield scene
     shutil.rmtree(folder)

@@ -7,7 +7,7 @@ from typing import Any
 from flask import request
 from flask_smorest import Blueprint
 from marshmallow import Schema
-from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.exceptions import UnsupportedMediaType
 
 from migration_service.errors import RequestFailedValidationError
 from migration_service.schemas.base import load
@@ -22,12 +22,7 @@ def read_json() -> Any:
         raise UnsupportedMediaType("The body must be JSON: send Content-Type application/json.")
     if request.content_encoding:
         raise UnsupportedMediaType("The body must be sent as it is, without Content-Encoding.")
-    data = request.get_data(cache=False)
-    limit = request.max_content_length
-    if limit is not None and request.content_length is None and len(data) >= limit:
-        # A body in chunks is cut off at the limit without a word.
-        raise RequestEntityTooLarge
-    return parse_json(data)
+    return parse_json(request.get_data(cache=False))
 
 
 def json_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Callable[[View], View]:

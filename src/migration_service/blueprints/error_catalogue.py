@@ -63,7 +63,6 @@ REMEDIES = {
     "payment_vendor_unavailable": "Send the same request again later.",
     "payment_vendor_unreachable": "Do not send it again unchanged: the operator must mend the vendor.",
     "request_failed_validation": "Correct what `errors` lists, and send the request again.",
-    "request_timeout": "Send the same request again, faster: something on the way holds it up.",
     "request_too_large": "Send less at once.",
     "service_unavailable": "Send the same request again after the seconds of `Retry-After`.",
     "throttled": "Wait, then obtain a token with the right key.",
@@ -122,7 +121,6 @@ def request_errors() -> list[CatalogueEntry]:
 _HTTP_MEANINGS = {
     "line_too_long": "Shorten the payload.",
     "method_not_allowed": "The path does not know this method.",
-    "request_timeout": "The body did not arrive in time.",
     "request_too_large": "The body is larger than the service reads.",
     "unsupported_media_type": "The body is not of a kind that this operation reads.",
 }

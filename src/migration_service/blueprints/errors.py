@@ -32,7 +32,6 @@ HTTP_CODES = {
     400: "parse_error",
     404: "not_found",
     405: "method_not_allowed",
-    408: "request_timeout",
     413: "request_too_large",
     415: "unsupported_media_type",
 }
