@@ -2,7 +2,7 @@
 
 import click
 
-from migration_service.cli.checks import Patient, Verdict, examine
+from migration_service.cli.examination import Patient, Verdict, examine
 from migration_service.cli.output import json_option
 from migration_service.cli.session import read_settings
 from migration_service.schemas.json import encode_json
