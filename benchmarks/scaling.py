@@ -1,7 +1,8 @@
 """What more processes bring: `python -m benchmarks.scaling`; docs/scaling.md has what came of it.
 
 Web processes from one to four while accounts are staged, worker processes from one to four while accounts are
-created, each with the other kind at two, and the connections that PostgreSQL then has.
+created, each with the other kind at two; what a request costs each part in processor time; and the
+connections that PostgreSQL then has.
 """
 
 import sys
@@ -19,7 +20,7 @@ from benchmarks.stack import Stack
 from benchmarks.wrk import Load, require_wrk
 from migration_service.embedded.programs import Scale
 
-_ROUNDS, _SECONDS = 3, 4
+_ROUNDS, _SECONDS = 3, 3
 _CONNECTIONS = (
     "SELECT application_name, count(*) FROM pg_stat_activity "
     "WHERE application_name LIKE 'migration-%' GROUP BY 1 ORDER BY 1"
@@ -31,9 +32,10 @@ def main() -> None:
     require_wrk()
     texts = make_payloads(500)
     usual = Scale(web_workers=2, interactive_workers=2, batch_workers=1)
-    for processes in range(1, 5):
+    most = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+    for processes in range(1, most + 1):
         _measure("web", replace(usual, web_workers=processes), texts)
-    for processes in range(1, 5):
+    for processes in range(1, most + 1):
         _measure("worker", replace(usual, interactive_workers=processes), texts)
 
 
@@ -51,7 +53,9 @@ def _measure(kind: str, scale: Scale, texts: list[str]) -> None:
         )
         stack.start_service()
         _load(bench, kind)
+        before = _processor_seconds(stack)
         loads = [_load(bench, kind) for _ in range(_ROUNDS)]
+        after = _processor_seconds(stack)
         with psycopg.connect(stack.settings.database_url) as connection:
             connections = dict(connection.execute(_CONNECTIONS).fetchall())
     processes = scale.web_workers if kind == "web" else scale.interactive_workers
@@ -59,7 +63,18 @@ def _measure(kind: str, scale: Scale, texts: list[str]) -> None:
     sys.stdout.write(
         f"{processes} {kind}: {rate:.0f}/s, p50 {p50:.0f} ms, p99 {p99:.0f} ms, connections {connections}\n"
     )
+    requests = sum(load.requests for load in loads)
+    costs = {name: round((after[name] - before[name]) / requests * 1000, 2) for name in after}
+    sys.stdout.write(f"  processor time of a request, in ms: {costs}\n")
     sys.stdout.flush()
+
+
+def _processor_seconds(stack: Stack) -> dict[str, float]:
+    """What each part has used so far: it says what a part costs, whatever else the machine does."""
+    return {
+        name: sum(sum(process.cpu_times()[:2]) for process in stack.processes(name))
+        for name in ("web", "interactive", "postgres", "valkey")
+    }
 
 
 def _load(bench: Bench, kind: str) -> Load:

@@ -7,13 +7,13 @@ from urllib.parse import quote
 from uuid import UUID
 
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import Session as OrmSession
 from sqlalchemy.orm import sessionmaker
 from werkzeug.test import TestResponse
 
 from factories import make_customer
-from migration_service.models import AccountImportProcess, SupplierStatus
+from migration_service.models import AccountImportProcess, ImportSupplier, SupplierStatus
 from migration_service.samples import generate_accounts
 from migration_service.services.import_suppliers import set_status
 
@@ -97,14 +97,19 @@ class SupplierClient:
         with self.Session.begin() as session:
             set_status(session, self.code, status)
 
+    def process_of(self, number: str) -> ColumnElement[bool]:
+        """The condition for the one row of this account: another supplier may have used the number, too."""
+        supplier = select(ImportSupplier.id).where(ImportSupplier.code == self.code).scalar_subquery()
+        return and_(
+            AccountImportProcess.import_supplier_id == supplier,
+            AccountImportProcess.external_account_number == number,
+        )
+
     def current_attempt(self, number: str) -> UUID:
         """The attempt that is in progress for an account."""
         with self.Session() as session:
             attempt_id = session.scalar(
-                select(AccountImportProcess.attempt_id).where(
-                    AccountImportProcess.external_account_number == number,
-                    AccountImportProcess.attempt_id.is_not(None),
-                )
+                select(AccountImportProcess.attempt_id).where(self.process_of(number))
             )
         assert attempt_id is not None
         return attempt_id

@@ -144,7 +144,7 @@ def test_what_the_database_refuses_fails_the_attempt_with_a_reason(
     with supplier.Session.begin() as session:  # a date that no schema would have let through
         session.execute(
             update(AccountImportProcess)
-            .where(AccountImportProcess.external_account_number == number)
+            .where(supplier.process_of(number))
             .values(payload={"unknown_occupier": False, "customers": [{"date_of_birth": "no date"}]})
         )
     supplier.process(number)
@@ -295,11 +295,7 @@ def test_without_redis_process_answers_503_and_changes_nothing(supplier: Supplie
 
 def _change_staged(supplier: SupplierClient, number: str, **values: object) -> None:
     with supplier.Session.begin() as session:
-        session.execute(
-            update(AccountImportProcess)
-            .where(AccountImportProcess.external_account_number == number)
-            .values(**values)
-        )
+        session.execute(update(AccountImportProcess).where(supplier.process_of(number)).values(**values))
 
 
 def _process_to_the_end(supplier: SupplierClient, resources: WorkerResources, number: str) -> Attempt:

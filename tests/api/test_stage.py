@@ -16,13 +16,7 @@ from supplier_client import SupplierClient
 
 def _row(supplier: SupplierClient, number: str) -> AccountImportProcess:
     with supplier.Session() as session:
-        found, _ = get_any_import_supplier(session, supplier.code)
-        return session.scalars(
-            select(AccountImportProcess).where(
-                AccountImportProcess.import_supplier_id == found.id,
-                AccountImportProcess.external_account_number == number,
-            )
-        ).one()
+        return session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
 
 
 def _code(answer: object) -> str:

@@ -38,9 +38,7 @@ class Begun:
 
     def process(self) -> AccountImportProcess:
         with self.supplier.Session() as session:
-            statement = select(AccountImportProcess).where(
-                AccountImportProcess.external_account_number == self.number
-            )
+            statement = select(AccountImportProcess).where(self.supplier.process_of(self.number))
             return session.scalars(statement).one()
 
     def attempt(self) -> Attempt:

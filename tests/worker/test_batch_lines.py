@@ -45,9 +45,7 @@ def _codes(line: dict[str, Any]) -> list[str]:
 def _update_process(batches: BatchClient, number: str, **values: Any) -> None:
     with batches.supplier.Session.begin() as session:
         session.execute(
-            update(AccountImportProcess)
-            .where(AccountImportProcess.external_account_number == number)
-            .values(**values)
+            update(AccountImportProcess).where(batches.supplier.process_of(number)).values(**values)
         )
 
 

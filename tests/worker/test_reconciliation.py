@@ -151,7 +151,7 @@ def test_without_a_payload_an_account_cannot_be_compared_and_that_is_said(batche
     with batches.supplier.Session.begin() as session:
         session.execute(
             update(AccountImportProcess)
-            .where(AccountImportProcess.external_account_number == accounts[0]["external_account_number"])
+            .where(batches.supplier.process_of(accounts[0]["external_account_number"]))
             .values(account_created_at=old)
         )
     with batches.supplier.Session.begin() as session:

@@ -10,6 +10,7 @@ from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
+from migration_service.db import reading
 from migration_service.errors import (
     AccountNotFoundError,
     ErrorItem,
@@ -53,7 +54,7 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     `UNKNOWN` until a migration process creates the account, `IN_PROGRESS` while it does, `COMPLETED` once
     there is one.
     """
-    with resources().Session.begin() as session:
+    with reading(resources().Session) as session:
         status, service_account_number = get_status(
             session, caller().organisation_id, import_supplier_code, external_account_number
         )

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 from redis import Redis, RedisError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db import new_id
+from migration_service.db import new_id, reading
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
@@ -60,7 +60,7 @@ def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: b
     ServiceUnavailableError where the slots cannot be reached. Whatever it raises, nothing goes on
     behind the client's back.
     """
-    with d.Session.begin() as session:
+    with reading(d.Session) as session:
         request = check_request(session, caller, order)
     attempt_id = new_id()
     _take_slot(d, attempt_id, request.limit)
@@ -155,7 +155,7 @@ def read_bell(rung_with: bytes) -> str | None:
 
 def _answer(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:
     """Whether the attempt ended, and with which number. Raises what it failed with."""
-    with d.Session.begin() as session:
+    with reading(d.Session) as session:
         answer = find_answer(session, attempt_id)
     if answer.outcome in (Outcome.FAILED, Outcome.DRY_RUN_SUCCEEDED):
         raise AccountCreationFailedError(answer.error_detail, code=answer.error_code, errors=answer.errors)
