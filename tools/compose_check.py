@@ -1,9 +1,10 @@
 """Runs docker-compose.yml for real: `make compose-check`.
 
 Brings everything up under a project name, ports and secrets of its own, migrates a sample book through the
-REST interface, scales to three web and four worker containers and migrates as much again, looks whether each
-of them did its part, and takes everything down, volumes included. Needs a container engine and docker-compose
-1.29 or newer; another base image can be named with PYTHON_IMAGE, POSTGRES_IMAGE and VALKEY_IMAGE.
+REST interface, scales to three web and four worker containers and migrates as much again, and ten times as
+much as a batch, looks whether each of them did its part, and takes everything down, volumes included. Needs a
+container engine and docker-compose 1.29 or newer; another base image can be named with PYTHON_IMAGE,
+POSTGRES_IMAGE and VALKEY_IMAGE.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from pathlib import Path
 
 import requests
 
+from migration_service.embedded.demo_batch import IMPORTED, BatchOrder, import_as_batch
 from migration_service.embedded.demo_client import Outcome, SupplierClient, migrate_book
-from migration_service.samples import generate_accounts
+from migration_service.samples import generate_accounts, generate_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
@@ -159,6 +161,20 @@ def migrate(urls: list[str], api_key: str, first: int, last: int) -> float:
     return time.monotonic() - started
 
 
+def migrate_batch(url: str, api_key: str, first: int, last: int) -> float:
+    """Import a part of the sample book as one batch; returns the seconds it took."""
+    outcome = Outcome()
+    over = threading.Event()
+    lines = generate_lines(last - first, supplier=SUPPLIER, seed=1, first=first)
+    started = time.monotonic()
+    with SupplierClient(url, outcome, over) as client:
+        client.log_in(api_key)
+        import_as_batch(client, BatchOrder(SUPPLIER, TEAM, lines), outcome, over, lambda _lines: None)
+    if outcome.counts[IMPORTED] != last - first:
+        raise CheckError(f"The batch imported {outcome.counts[IMPORTED]} accounts: {outcome.failures[:1]}")
+    return time.monotonic() - started
+
+
 def check_everybody_worked(project: Project) -> None:
     """Each web container answered process requests, and each worker created accounts."""
     for service, sign in (("web", "account-import-process/process/ 201"), ("worker", '"state": "SUCCESS"')):
@@ -236,7 +252,9 @@ def check(count: int) -> None:
         check_everybody_worked(project)
         check_hardening(project)
         check_flower(project, environment)
-        check_metrics(project, environment["MIGRATION_SERVICE_METRICS_TOKEN"], 2 * count)
+        seconds = migrate_batch(project.web_urls()[0], api_key, 2 * count, 12 * count)
+        say(f"{10 * count} more as a batch in {seconds:.1f} s")
+        check_metrics(project, environment["MIGRATION_SERVICE_METRICS_TOKEN"], 12 * count)
     say("passed")
 
 

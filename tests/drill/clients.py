@@ -63,6 +63,8 @@ class Journal:
     statuses: Counter[str] = field(default_factory=Counter)
     #: Answers that the interface does not promise, and accounts that nobody got an answer for.
     surprises: list[str] = field(default_factory=list)
+    #: Accounts that came in batches.
+    lines: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def began(self, order: Order) -> None:
@@ -77,6 +79,11 @@ class Journal:
             self.statuses[str(status)] += 1
             if status >= 500 and status != requests.codes.service_unavailable:
                 self.surprises.append(f"{response.request.path_url}: {status} {response.text[:300]}")
+
+    def count_line(self) -> None:
+        """Count an account that a batch imported."""
+        with self._lock:
+            self.lines += 1
 
     def cut_off(self) -> None:
         """Count a request that lost its connection."""
@@ -141,7 +148,7 @@ class Supplier:
     def migrate(self, order: Order) -> None:
         """Stage and process one account until the service says what became of it."""
         deadline = time.monotonic() + PATIENCE
-        staged = self._send("POST", "account-import-process/create-or-update/", deadline, json=order.payload)
+        staged = self.send("POST", "account-import-process/create-or-update/", deadline, json=order.payload)
         if staged.status_code not in (200, 201):
             self._journal.surprise(f"{order.number} not staged: {staged.status_code} {staged.text[:300]}")
             return
@@ -152,10 +159,10 @@ class Supplier:
     def stage_and_process_once(self, order: Order) -> None:
         """Stage an account and process it without ever asking a second time, once it was accepted."""
         deadline = time.monotonic() + PATIENCE
-        self._send("POST", "account-import-process/create-or-update/", deadline, json=order.payload)
+        self.send("POST", "account-import-process/create-or-update/", deadline, json=order.payload)
         headers = {"Prefer": "respond-async"} if order.asynchronous else {}
         path = "account-import-process/process/"
-        self._send("POST", path, deadline, json=_process_body(order, dry_run=False), headers=headers)
+        self.send("POST", path, deadline, json=_process_body(order, dry_run=False), headers=headers)
         self._poll(order, deadline)
 
     def _process(self, order: Order, deadline: float, *, dry_run: bool) -> None:
@@ -163,7 +170,7 @@ class Supplier:
         headers = {"Prefer": "respond-async"} if order.asynchronous and not dry_run else {}
         while True:
             asked_at = time.monotonic()
-            response = self._send(
+            response = self.send(
                 "POST", "account-import-process/process/", deadline, json=body, headers=headers
             )
             answer = response.json()
@@ -185,10 +192,10 @@ class Supplier:
     def _poll(self, order: Order, deadline: float) -> None:
         """Ask for the status until nobody is creating the account any more."""
         path = f"account-transfer-status/{SUPPLIER}/{order.number}/"
-        while self._send("GET", path, deadline).json()["status"] == "IN_PROGRESS":
+        while self.send("GET", path, deadline).json()["status"] == "IN_PROGRESS":
             time.sleep(0.3)
 
-    def _send(self, method: str, path: str, deadline: float, **request: Any) -> requests.Response:
+    def send(self, method: str, path: str, deadline: float, **request: Any) -> requests.Response:
         """One request, again and again as the interface says, until it is answered."""
         while time.monotonic() < deadline:
             try:

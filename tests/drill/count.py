@@ -35,6 +35,7 @@ def count(scene: Scene, journal: Journal, limit: int, most_in_progress: int) -> 
         Line("created accounts exist exactly once", len(accounts), _doubled(accounts, processes)),
         Line("every order created, or reported failed", len(orders), _unsettled(orders, processes, scene)),
         Line("suppliers were told the number that the table has", len(orders), _wrong(orders, accounts)),
+        Line("accounts of batches among them", journal.lines, _lines(scene)),
         Line("a poisoned account fails with a reason", *_poisoned(scene)),
         Line("ledgers, transactions, line items: the sums sent", len(accounts), _money(scene, orders)),
         Line("lists and statuses say what the tables say", *_lists(scene, processes)),
@@ -74,6 +75,17 @@ def _wrong(orders: list[Order], accounts: list[tuple[Any, ...]]) -> list[str]:
         for order in orders
         if order.service_account_number and numbers.get(order.number) != order.service_account_number
     ]
+
+
+def _lines(scene: Scene) -> list[str]:
+    """Each line has an outcome, and the counts of its batch are those of its lines."""
+    rows = scene.query("SELECT batch_id::text, line_number FROM batch_line WHERE status = 'PENDING'")
+    losses = [f"line {number} of batch {batch} has no outcome" for batch, number in rows]
+    for batch, lines in scene.query("SELECT batch_id::text, count(*) FROM batch_line GROUP BY 1"):
+        counts = scene.send("GET", f"batches/{batch}/").json()["counts"]
+        if counts["IMPORTED"] != lines:
+            losses.append(f"batch {batch}: {counts} of {lines} lines")
+    return losses
 
 
 def _poisoned(scene: Scene) -> tuple[int, list[str]]:

@@ -13,6 +13,7 @@ import requests
 from rich.console import Console
 from rich.table import Table
 
+from drill.book import migrate_books
 from drill.clients import Journal, Order, Orders, Supplier
 from drill.count import Line, count, describe
 from drill.faults import FAULTS, deal
@@ -89,12 +90,14 @@ class _Drill:
         suppliers = self._suppliers()
         for supplier in suppliers:
             supplier.start()
+        books = self._supplier_of_books()
+        books.start()
         poisoned = self._order_poison()
         wait_until(lambda: len(self.journal.created()) >= self.options.clients, "the first accounts", 60)
         self._rounds()
         wait_until(lambda: len(self.journal.orders) >= self.options.accounts, "all accounts asked for", 600)
         self.enough.set()
-        for thread in suppliers + poisoned:
+        for thread in [*suppliers, books, *poisoned]:
             thread.join(300)
         self._settle()
         poisoner.stop()
@@ -117,6 +120,15 @@ class _Drill:
             )
             for _ in range(self.options.clients)
         ]
+
+    def _supplier_of_books(self) -> threading.Thread:
+        return threading.Thread(
+            target=migrate_books,
+            args=[Supplier(self.scene.address, self.journal), self.journal, self.options.seed + 2_000],
+            kwargs={"enough": self.enough},
+            name="supplier of books",
+            daemon=True,
+        )
 
     def _order_poison(self) -> list[threading.Thread]:
         """Accounts that are not in the journal's orders: they must fail, and say so."""
@@ -207,7 +219,9 @@ class _Drill:
 
 def run_drill(options: DrillOptions, folder: Path, console: Console) -> Verdict:
     """Start the service in `folder`, hold the drill, stop the service."""
-    with Scene(folder, limit=options.limit) as scene:
+    # Batches leave two thirds of the places to requests.
+    reserve = {"MIGRATION_SERVICE_BATCH_SLOT_RESERVE": str(options.limit * 2 // 3)}
+    with Scene(folder, limit=options.limit, environment=reserve) as scene:
         return _Drill(options, scene, console).run()
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from batch_client import ndjson
 from drill.scene import SUPPLIER, TEAM, Scene
+from migration_service.embedded.demo_batch import IMPORTED, BatchOrder, import_as_batch
+from migration_service.embedded.demo_client import Outcome, SupplierClient
 from migration_service.samples import generate_accounts
 from servers import wait_until
 
@@ -33,6 +35,23 @@ def _start(scene: Scene, body: bytes | Iterator[bytes], mode: str = "import") ->
 def _accounts(count: int, beginning: str) -> Iterator[dict[str, object]]:
     for index, account in enumerate(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning))):
         yield account | {"external_account_number": f"{beginning}{index}"}
+
+
+def test_the_client_of_the_sample_book_tells_what_its_batch_could_not_import(scene: Scene) -> None:
+    broken = next(_accounts(1, "SAMPLE-BROKEN-"))
+    broken["customers"] = []
+    outcome, over, progress = Outcome(), threading.Event(), list[int]()
+    with SupplierClient(scene.address.url, outcome, over) as client:
+        client.log_in(scene.address.api_key)
+        lines = [ndjson([account]) for account in (*_accounts(3, "SAMPLE-"), broken)]
+        order = BatchOrder(SUPPLIER, TEAM, lines)
+        import_as_batch(client, order, outcome, over, progress.append)
+        again = Outcome()
+        import_as_batch(client, order, again, over, progress.append)
+    assert (outcome.counts[IMPORTED], again.counts["imported before"]) == (3, 3)
+    assert progress[-1] == 4
+    [failure] = outcome.failures
+    assert failure.startswith("SAMPLE-BROKEN-0 was not imported: ")
 
 
 def _state(scene: Scene, batch_id: str) -> str:

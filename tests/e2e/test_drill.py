@@ -26,5 +26,6 @@ def test_nothing_is_lost_or_doubled_while_parts_are_killed_and_wiped(folder: Pat
     verdict = run_drill(options, folder, console)
     show(verdict, options, console)
     assert verdict.created >= options.accounts
+    assert verdict.journal.lines
     assert verdict.poison_kills >= 1
     assert verdict.losses == 0

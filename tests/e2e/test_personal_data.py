@@ -64,16 +64,18 @@ def everything_sent_to(redis: Redis) -> Iterator[list[str]]:
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     wait_until(lambda: redis.echo("begun") and commands, "the monitor")
-    yield commands
-    redis.echo("the end of the test")
-    listener.join(10)
+    try:
+        yield commands
+    finally:
+        redis.echo("the end of the test")
+        listener.join(10)
 
 
 def test_customers_are_found_in_no_log_no_message_no_figure_and_no_error(scene: Scene) -> None:
     sound, broken, batch = (
-        make_book("PRIVATE-", 25),
+        make_book("PRIVATE-ONE-", 25),
         make_book("BROKEN-", 40, broken=True),
-        make_book("BATCH-", 10),
+        make_book("PRIVATE-BATCH-", 10),
     )
     needles = personal_data(sound + broken + batch)
     answers: list[str] = []
@@ -129,7 +131,7 @@ def _run_batch(scene: Scene, accounts: list[dict[str, Any]]) -> None:
         headers={"Content-Type": "application/gzip"},
     )
     assert started.status_code == 202, started.text
-    wait_until(lambda: scene.states("BATCH-") == {"IMPORTED": len(accounts)}, "the batch is done", 60)
+    wait_until(lambda: scene.states("PRIVATE-BATCH-") == {"IMPORTED": len(accounts)}, "the batch is done", 60)
 
 
 def _dump(redis: Redis) -> str:

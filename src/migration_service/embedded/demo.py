@@ -1,10 +1,13 @@
 """The sample migration: a made-up supplier moves a made-up book through the REST interface.
 
+The first fifth goes account by account through every endpoint, the rest as one batch.
 It is done once for a home folder; `demo.json` in it remembers how far it got, and the supplier's key.
 """
 
 import threading
 import time
+from collections.abc import Callable
+from math import ceil
 
 import requests
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -13,13 +16,14 @@ from sqlalchemy import select
 from migration_service.db import make_engine, make_sessionmaker
 from migration_service.embedded.console import Output
 from migration_service.embedded.demo_additions import VENDOR, add_to_account
+from migration_service.embedded.demo_batch import BatchOrder, import_as_batch
 from migration_service.embedded.demo_client import MigrationError, Outcome, SupplierClient, migrate_book
 from migration_service.embedded.demo_report import show_addresses, show_summary
 from migration_service.embedded.home import Home
 from migration_service.models import ImportSupplier, OperationsTeam, Organisation, PaymentVendor
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.payment_vendors.sandbox import SANDBOX_VARIABLE
-from migration_service.samples import generate_accounts
+from migration_service.samples import generate_accounts, generate_lines
 from migration_service.services.api_keys import issue_api_key
 from migration_service.services.import_suppliers import create_import_supplier
 from migration_service.services.operations_teams import create_operations_team
@@ -33,6 +37,8 @@ TEAM = "Sample team"
 _STATE_FILE = "demo.json"
 _SEED = 1
 _CLIENTS = 8
+#: One in so many accounts is sent by itself, the others in a batch.
+_ONE_IN = 5
 
 
 class SampleMigration:
@@ -93,20 +99,41 @@ class SampleMigration:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with self._output.hush(), Progress(*columns, console=self._output.console) as progress:
             bar = progress.add_task("migrating the sample book", total=count - done)
-            migrate_book(
-                generate_accounts(count - done, supplier=SUPPLIER, seed=_SEED, first=done),
-                lambda: self._client(outcome),
-                api_key=state["api_key"],
-                team=TEAM,
-                clients=_CLIENTS,
-                on_each=lambda: progress.advance(bar),
-            )
+            singles = ceil((count - done) / _ONE_IN)
+            self._send_singles(state, range(done, done + singles), outcome, lambda: progress.advance(bar))
+            if done + singles < count and not self._over.is_set():
+                self._send_batch(
+                    state,
+                    range(done + singles, count),
+                    outcome,
+                    lambda lines: progress.update(bar, completed=singles + lines),
+                )
         if self._over.is_set():
             return
         show_summary(self._output, outcome, count - done, time.monotonic() - started)
         if not outcome.failures:
             finished = state | {"migrated": str(count), "account": outcome.last_account}
             self._home.write(_STATE_FILE, finished)
+
+    def _send_singles(
+        self, state: dict[str, str], part: range, outcome: Outcome, on_each: Callable[[], None]
+    ) -> None:
+        migrate_book(
+            generate_accounts(len(part), supplier=SUPPLIER, seed=_SEED, first=part.start),
+            lambda: self._client(outcome),
+            api_key=state["api_key"],
+            team=TEAM,
+            clients=_CLIENTS,
+            on_each=on_each,
+        )
+
+    def _send_batch(
+        self, state: dict[str, str], part: range, outcome: Outcome, on_progress: Callable[[int], None]
+    ) -> None:
+        lines = generate_lines(len(part), supplier=SUPPLIER, seed=_SEED, first=part.start)
+        with self._client(outcome) as client:
+            client.log_in(state["api_key"])
+            import_as_batch(client, BatchOrder(SUPPLIER, TEAM, lines), outcome, self._over, on_progress)
 
     def _client(self, outcome: Outcome) -> SupplierClient:
         return SupplierClient(

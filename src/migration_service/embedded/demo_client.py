@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -13,12 +13,10 @@ from typing import Any
 import requests
 
 _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
+#: The service has no room, or a part of it is away: the same request may be answered a little later.
+BUSY = (requests.codes.too_many_requests, requests.codes.service_unavailable)
 # 202 and the code say that the account is being created still: sent again, the request tells how it went.
-_TRY_AGAIN = (
-    requests.codes.accepted,
-    requests.codes.too_many_requests,
-    requests.codes.service_unavailable,
-)
+_UNSETTLED = (*BUSY, requests.codes.accepted)
 _IN_PROGRESS = "account_import_in_progress"
 _GIVE_UP_SECONDS = 120.0
 
@@ -45,10 +43,10 @@ class Outcome:
     last_account: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def count(self, what: str) -> None:
-        """One more of these."""
+    def count(self, what: str, number: int = 1) -> None:
+        """So many more of these."""
         with self._lock:
-            self.counts[what] += 1
+            self.counts[what] += number
 
     def fail(self, reason: str) -> None:
         """One account less, and why."""
@@ -85,7 +83,8 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
 
     def log_in(self, api_key: str) -> None:
         """Obtain a token (section 5) and use it from now on. Raises MigrationError where the key is bad."""
-        response = self._send("POST", "/v1/graphql/", {"query": _LOG_IN, "variables": {"key": api_key}})
+        query = {"query": _LOG_IN, "variables": {"key": api_key}}
+        response = self.send("POST", "/v1/graphql/", json=query)
         try:
             token = str(response.json()["data"]["obtainServiceToken"]["token"])
         except (ValueError, KeyError, TypeError) as error:
@@ -119,7 +118,7 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
         self._outcome.last_account = number
 
     def _step(self, number: str, path: str, body: dict[str, Any], done: str) -> None:
-        response = self._send("POST", f"/v1/data-import/{path}", body)
+        response = self.send("POST", f"/v1/data-import/{path}", json=body)
         if response.status_code in (requests.codes.ok, requests.codes.created):
             self._outcome.count(done)
             return
@@ -128,13 +127,21 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
             return
         raise MigrationError(f"{number} was not {done}: {response.status_code} {response.text[:300]}")
 
-    def _send(self, method: str, path: str, body: dict[str, Any]) -> requests.Response:
+    def send(
+        self, method: str, path: str, *, again: Collection[int] = _UNSETTLED, **request: Any
+    ) -> requests.Response:
+        """The answer to a request as `requests` describes it; sent again while its status is among `again`.
+
+        Raises MigrationError where there is no answer for two minutes, or the service is being stopped.
+        """
         deadline = time.monotonic() + _GIVE_UP_SECONDS
         while not self._over.is_set():
             pause = 1.0
             try:
-                response = self._session.request(method, self._web_url + path, json=body, timeout=60)
-                unsettled = response.status_code in _TRY_AGAIN or _code(response) == _IN_PROGRESS
+                if "data" in request:
+                    request["data"].seek(0)
+                response = self._session.request(method, self._web_url + path, timeout=60, **request)
+                unsettled = response.status_code in again or _code(response) == _IN_PROGRESS
                 if not unsettled or time.monotonic() > deadline:
                     return response
                 pause = float(response.headers.get("Retry-After", pause))

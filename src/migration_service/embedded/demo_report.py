@@ -10,6 +10,7 @@ from rich.text import Text
 
 from migration_service.embedded.console import Output
 from migration_service.embedded.demo_additions import ADDITIONS
+from migration_service.embedded.demo_batch import IMPORTED
 from migration_service.embedded.demo_client import Outcome
 
 #: What the sample migration counts of each account.
@@ -22,11 +23,12 @@ def show_summary(output: Output, outcome: Outcome, accounts: int, seconds: float
     table = Table(title=f"Sample migration: {accounts} accounts in {seconds:.1f} s", title_justify="left")
     table.add_column("what")
     table.add_column("count", justify="right")
-    for what in (*STEPS, *ADDITIONS, "imported before", "sent again"):
+    for what in (*STEPS, *ADDITIONS, IMPORTED, "imported before", "sent again"):
         if outcome.counts[what]:
             table.add_row(what, str(outcome.counts[what]))
     table.add_row("failed", str(len(outcome.failures)))
-    table.add_row("accounts a second", f"{outcome.counts['processed'] / seconds:.1f}")
+    created = outcome.counts["processed"] + outcome.counts[IMPORTED]
+    table.add_row("accounts a second", f"{created / seconds:.1f}")
     output.show(table)
     if outcome.failures:
         output.alarm("These accounts were not migrated", outcome.failures[:_FAILURES_SHOWN])

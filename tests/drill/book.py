@@ -1,0 +1,75 @@
+"""A supplier that sends its accounts as batches, one after the other, while the service is damaged."""
+
+import gzip
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from drill.clients import Journal, Order, Supplier
+from drill.scene import SUPPLIER, TEAM
+from migration_service.samples import generate_accounts
+
+_LINES = 50
+#: Seconds after which a batch is given up; nothing may take that long.
+_PATIENCE = 300.0
+_OVER = ("COMPLETED", "CANCELLED", "STOPPED")
+
+
+def migrate_books(supplier: Supplier, journal: Journal, seed: int, enough: threading.Event) -> None:
+    """Import one batch after the other until `enough`; what goes wrong is written into the journal."""
+    orders = _write_orders(seed)
+    while not enough.is_set():
+        book = [next(orders) for _ in range(_LINES)]
+        for order in book:
+            journal.began(order)
+        try:
+            _migrate(supplier, journal, {order.number: order for order in book})
+        except Exception as error:
+            journal.surprise(f"batch with {book[0].number}: {type(error).__name__} {error}")
+
+
+def _write_orders(seed: int) -> Iterator[Order]:
+    numbers = count()
+    for payload in generate_accounts(1_000_000, supplier=SUPPLIER, seed=seed):
+        payload["external_account_number"] = f"BOOK-{next(numbers)}"
+        yield Order(payload, asynchronous=True, dry_run_first=False)
+
+
+def _migrate(supplier: Supplier, journal: Journal, orders: dict[str, Order]) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    lines = "\n".join(json.dumps(order.payload) for order in orders.values())
+    started = supplier.send(
+        "POST",
+        "batches/",
+        deadline,
+        params={"import_supplier": SUPPLIER, "mode": "import", "operations_team_name": TEAM},
+        headers={"Content-Type": "application/x-ndjson", "Idempotency-Key": str(uuid.uuid4())},
+        data=gzip.compress(lines.encode()),
+    )
+    if started.status_code != 202:
+        raise ValueError(f"not taken: {started.status_code} {started.text[:300]}")
+    batch = started.json()
+    address = f"batches/{batch['batch_id']}/"
+    while batch["state"] not in _OVER and time.monotonic() < deadline:
+        time.sleep(0.3)
+        batch = supplier.send("GET", address, deadline).json()
+    if (batch["state"], batch["lines"]) != ("COMPLETED", len(orders)):
+        raise ValueError(f"{batch['state']} with {batch['lines']} lines, {batch['counts']}")
+    results = supplier.send("GET", f"{address}results/", deadline).text.splitlines()
+    for line in map(json.loads, results):
+        _note(orders.pop(line["external_account_number"]), line, journal)
+    if orders:
+        raise ValueError(f"no result for {', '.join(orders)}")
+
+
+def _note(order: Order, line: dict[str, Any], journal: Journal) -> None:
+    order.answered_at = time.monotonic()
+    if line["status"] == "IMPORTED":
+        order.service_account_number = line["service_account_number"]
+        journal.count_line()
+    else:
+        order.failed_with = f"{line['status']} {line['errors']}"
