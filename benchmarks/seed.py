@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
 from migration_service.config import Settings
 from migration_service.db import Base, make_engine, make_sessionmaker
+from migration_service.direct import Direct
 from migration_service.models import Account, ImportSupplier
 from migration_service.models.part import Part, parent_column, parts_of, table_of
 from migration_service.rules.rule import Profile
@@ -72,7 +73,9 @@ def stage_templates(settings: Settings, texts: Sequence[str]) -> int:
 
 
 def _stage(session: Session, supplier: ImportSupplier, text: str) -> None:
-    stage_account(session, supplier, validate_account(parse_json(text.encode()), Profile.LENIENT))
+    stage_account(
+        Direct.within(session), supplier, validate_account(parse_json(text.encode()), Profile.LENIENT)
+    )
 
 
 def stage_copies(settings: Settings, first: int, count: int, templates: int) -> None:

@@ -5,8 +5,7 @@ The edge (a view, a task, a command) owns the transaction: `with Session.begin()
 
 import os
 import time
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -137,11 +136,3 @@ def new_id() -> UUID:
     """A UUID of version 7: in the order of time, which keeps the index of a million rows compact."""
     value = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10))
     return UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 7 << 76 | 2 << 62)
-
-
-@contextmanager
-def reading(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    """A session for a single SELECT: without BEGIN and COMMIT it takes two thirds of the time."""
-    with sessions() as session:
-        session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
-        yield session

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session as OrmSession
 
+from migration_service.direct import Direct
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportState, Outcome
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services import attempts
@@ -78,7 +79,7 @@ def session(supplier: SupplierClient) -> Iterator[OrmSession]:
 def worker_on(begun: Begun) -> Iterator[None]:
     """A worker is in the middle of the attempt."""
     with begun.supplier.Session() as session:
-        assert run_attempt(session, begun.attempt_id)
+        assert run_attempt(Direct.within(session), begun.attempt_id)
         yield
         session.rollback()
 
@@ -111,7 +112,7 @@ def test_an_attempt_that_a_worker_is_on_is_left_alone(begun: Begun, session: Orm
         assert begun.attempt_id not in redispatch_attempts(session)[0]
         assert not withdraw_attempt(session, begun.attempt_id)
         assert not count_redelivery(session, begun.attempt_id)
-        assert not run_attempt(session, begun.attempt_id), "nobody else runs it"
+        assert not run_attempt(Direct.within(session), begun.attempt_id), "nobody else runs it"
     assert begun.process().tries == 1
 
 
@@ -252,10 +253,10 @@ def test_a_failure_of_the_world_leaves_the_attempt_in_progress(
 def test_the_answer_of_an_attempt_is_there_as_soon_as_it_ended(
     begun: Begun, session: OrmSession, worker_resources: WorkerResources
 ) -> None:
-    assert find_answer(session, begun.attempt_id).outcome is None
+    assert find_answer(Direct.within(session), begun.attempt_id).outcome is None
     session.commit()
     perform_attempt(worker_resources, begun.attempt_id)
-    answer = find_answer(session, begun.attempt_id)
+    answer = find_answer(Direct.within(session), begun.attempt_id)
     assert answer.outcome == Outcome.SUCCEEDED
     assert answer.service_account_number == begun.process().service_account_number
     assert (answer.error_code, answer.error_detail, answer.errors) == (None, None, [])

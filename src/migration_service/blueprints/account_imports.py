@@ -10,6 +10,7 @@ from migration_service.blueprints.body import document_body, json_body, query_ar
 from migration_service.blueprints.examples import ACCOUNT, PROCESS, STAGED
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
+from migration_service.direct import autocommit
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountCreationFailedError,
@@ -61,8 +62,8 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     """
     payload = read_json()
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
-    with resources().Session.begin() as session:
-        _supplier, account = validate_payload(session, caller(), payload, profile)
+    with autocommit(resources().Session) as direct:
+        _supplier, account = validate_payload(direct, caller(), payload, profile)
     return Response(account.json, mimetype="application/json")
 
 
@@ -88,9 +89,9 @@ def stage_account() -> tuple[dict[str, str], int]:
     for every further one. The same payload again changes nothing.
     """
     payload = read_json()
-    with resources().Session.begin() as session:
-        supplier, account = validate_payload(session, caller(), payload)
-        first = imports.stage_account(session, supplier, account)
+    with autocommit(resources().Session) as direct:
+        supplier, account = validate_payload(direct, caller(), payload)
+        first = imports.stage_account(direct, supplier, account)
     staged = {name: account.data[name] for name in ("import_supplier", "external_account_number")}
     return staged, 201 if first else 200
 

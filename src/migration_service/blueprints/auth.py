@@ -6,7 +6,7 @@ from typing import cast
 from flask import g, request
 
 from migration_service.blueprints.resources import resources
-from migration_service.db import reading
+from migration_service.direct import autocommit
 from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
 from migration_service.services.tokens import Caller, authenticate_token
 
@@ -21,8 +21,8 @@ def require_token() -> None:
     """
     shared = resources()
     token = read_token(request.headers.get("Authorization", ""))
-    with reading(shared.Session) as session:
-        g.caller = authenticate_token(session, shared.settings, token)
+    with autocommit(shared.Session) as direct:
+        g.caller = authenticate_token(direct, shared.settings, token)
 
 
 def caller() -> Caller:

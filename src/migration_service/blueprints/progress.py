@@ -10,7 +10,7 @@ from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
-from migration_service.db import reading
+from migration_service.direct import autocommit
 from migration_service.errors import (
     AccountNotFoundError,
     ErrorItem,
@@ -54,9 +54,9 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     `UNKNOWN` until a migration process creates the account, `IN_PROGRESS` while it does, `COMPLETED` once
     there is one.
     """
-    with reading(resources().Session) as session:
+    with autocommit(resources().Session) as direct:
         status, service_account_number = get_status(
-            session, caller().organisation_id, import_supplier_code, external_account_number
+            direct, caller().organisation_id, import_supplier_code, external_account_number
         )
     return {"status": status, "service_account_number": service_account_number}
 

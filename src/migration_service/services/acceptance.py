@@ -6,9 +6,7 @@ One statement each, written once: a request that creates an account may cost lit
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import text
-from sqlalchemy.orm import Session
-
+from migration_service.direct import Direct
 from migration_service.errors import (
     AccountNotStagedError,
     ImportSupplierUnknownError,
@@ -42,38 +40,38 @@ class AttemptRequest:
     limit: int | None
 
 
-_CHECK = text("""
+_CHECK = """
     SELECT supplier.status, process.id, process.state, process.service_account_number, team.id AS team_id,
            (SELECT concurrency_limit FROM service_limit) AS concurrency_limit
     FROM import_supplier supplier
     LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
-         AND process.external_account_number = :external_account_number
-    LEFT JOIN operations_team team ON team.name = :operations_team_name
-    WHERE supplier.organisation_id = :organisation_id AND supplier.code = :import_supplier_code
-""")
+         AND process.external_account_number = %(external_account_number)s
+    LEFT JOIN operations_team team ON team.name = %(operations_team_name)s
+    WHERE supplier.organisation_id = %(organisation_id)s AND supplier.code = %(import_supplier_code)s
+"""
 
-_BEGIN = text("""
+_BEGIN = """
     WITH begun AS (
         UPDATE account_import_process
-        SET state = 'IN_PROGRESS', attempt_id = :attempt_id, dispatched_at = now(), tries = 1
-        WHERE id = :account_import_process_id AND state = 'PENDING'
+        SET state = 'IN_PROGRESS', attempt_id = %(attempt_id)s, dispatched_at = now(), tries = 1
+        WHERE id = %(account_import_process_id)s AND state = 'PENDING'
         RETURNING id
     )
     INSERT INTO attempt
         (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id)
-    SELECT :attempt_id, id, :operations_team_id, :api_key_id, :dry_run, :request_id FROM begun
+    SELECT %(attempt_id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s FROM begun
     RETURNING id
-""")
+"""
 
 
-def check_request(session: Session, caller: Caller, order: ProcessOrder) -> AttemptRequest:
+def check_request(direct: Direct, caller: Caller, order: ProcessOrder) -> AttemptRequest:
     """Everything that can be checked before a slot is taken.
 
     Raises the InvalidError that says why the account cannot be processed now.
     """
     if not is_name(order.import_supplier_code, MAX_CODE):
         raise ImportSupplierUnknownError
-    found = session.execute(
+    rows = direct.execute(
         _CHECK,
         {
             "external_account_number": order.external_account_number,
@@ -81,9 +79,10 @@ def check_request(session: Session, caller: Caller, order: ProcessOrder) -> Atte
             "organisation_id": caller.organisation_id,
             "import_supplier_code": order.import_supplier_code,
         },
-    ).one_or_none()
-    if found is None:
+    )
+    if not rows:
         raise ImportSupplierUnknownError
+    (found,) = rows
     require_ongoing_status(found.status)
     if found.id is None:
         raise AccountNotStagedError
@@ -96,7 +95,7 @@ def check_request(session: Session, caller: Caller, order: ProcessOrder) -> Atte
 
 
 def begin_attempt(
-    session: Session,
+    direct: Direct,
     attempt_id: UUID,
     request: AttemptRequest,
     *,
@@ -104,7 +103,7 @@ def begin_attempt(
     request_id: str | None,
 ) -> bool:
     """PENDING becomes IN_PROGRESS for this attempt; false where another was faster."""
-    begun = session.execute(
+    begun = direct.execute(
         _BEGIN,
         {
             "attempt_id": attempt_id,
@@ -115,4 +114,4 @@ def begin_attempt(
             "request_id": request_id,
         },
     )
-    return begun.first() is not None
+    return bool(begun)

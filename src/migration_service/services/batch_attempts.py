@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from migration_service.direct import Direct
 from migration_service.errors import DryRunSucceededError, ServiceError
 from migration_service.models import BatchMode, ImportSupplier, Outcome
 from migration_service.schemas.json import encode_json
@@ -60,7 +61,7 @@ def record_attempts(session: Session, job: ChunkJob, ended: Sequence[EndedAttemp
     session.execute(_RECORD, values)
     created = [row["process_id"] for row in rows if row["outcome"] == Outcome.SUCCEEDED]
     if created and job.supplier.sends_customer_emails:
-        record_customer_emails(session, created)
+        record_customer_emails(Direct.within(session), created)
 
 
 def _row(attempt: EndedAttempt, *, dry_run: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from sqlalchemy import case, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from migration_service.direct import Direct
 from migration_service.errors import (
     AccountImportInProgressError,
     DuplicateLineError,
@@ -27,7 +28,13 @@ from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.rules.rule import Profile
 from migration_service.schemas.json import parse_json
 from migration_service.services.batch_attempts import ChunkJob, EndedAttempt, record_attempts
-from migration_service.services.creation import CreatedAccount, CreationJob, create_accounts, explain_refusal
+from migration_service.services.creation import (
+    KEEP_THE_PLAN,
+    CreatedAccount,
+    CreationJob,
+    create_accounts,
+    explain_refusal,
+)
 from migration_service.services.imports import StagedProcess, refusal, stage_accounts
 from migration_service.services.validation import ValidatedAccount, validate_account
 
@@ -195,7 +202,7 @@ def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> l
 
 def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
     def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
-        return stage_accounts(session, job.supplier, [it.account for it in some if it.account])
+        return stage_accounts(Direct.within(session), job.supplier, [it.account for it in some if it.account])
 
     outcomes: list[StagedProcess | ServiceError] = _each_by_itself(session, candidates, stage)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
@@ -211,11 +218,11 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
 def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
     def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
         jobs = [CreationJob(it.process.id, job.operations_team_id or 0) for it in some if it.process]
-        created = {account.account_import_process_id: account for account in create_accounts(session, jobs)}
-        # Deferred constraints are checked when a transaction commits: too late to say which account it was.
-        session.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
+        made = create_accounts(Direct.within(session), jobs)
+        created = {account.account_import_process_id: account for account in made}
         return [created[order.account_import_process_id] for order in jobs]
 
+    session.execute(text(KEEP_THE_PLAN))
     done = LineStatus.WOULD_IMPORT if job.mode is BatchMode.DRY_RUN else LineStatus.IMPORTED
     ended = []
     outcomes: list[CreatedAccount | ServiceError] = _each_by_itself(session, candidates, create)

@@ -16,12 +16,12 @@ from datetime import datetime
 from functools import cache
 
 from psycopg.errors import ProgramLimitExceeded
-from sqlalchemy import ARRAY, BigInteger, Column, Text, TextClause, bindparam, text
+from sqlalchemy import ARRAY, Column, Text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
-from sqlalchemy.orm import Session
 
+from migration_service.direct import Direct
 from migration_service.errors import AccountCreationFailedError, ServiceError
 from migration_service.models import Account
 from migration_service.models.part import (
@@ -64,9 +64,10 @@ def new_service_account_number() -> str:
     return "A-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
 
 
-# Planning the statement takes longer than to create one account with it. Its plan does not depend on the
-# parameters; PostgreSQL believes it does, and would plan anew each time.
-_KEEP_THE_PLAN = text("SET LOCAL plan_cache_mode = force_generic_plan")
+#: To be run before `create_accounts`, in the same transaction. Planning its statement takes longer than to
+#: create one account with it. The plan does not depend on the parameters; PostgreSQL believes it does, and
+#: would plan anew each time.
+KEEP_THE_PLAN = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
 
 
 def is_service_account_number(text: str) -> bool:
@@ -74,14 +75,13 @@ def is_service_account_number(text: str) -> bool:
     return _SERVICE_ACCOUNT_NUMBER.fullmatch(text) is not None
 
 
-def create_accounts(session: Session, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
+def create_accounts(direct: Direct, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
     """Create the account of each job with everything its staged payload has (section 4.3).
 
     The caller holds the locks of the processes. Any failure of the database leaves nothing created: the
     caller's transaction, or its savepoint, is to be rolled back then.
     """
-    session.execute(_KEEP_THE_PLAN)
-    rows = session.execute(
+    rows = direct.execute(
         creation_statement(),
         {
             "process_ids": [job.account_import_process_id for job in jobs],
@@ -108,7 +108,7 @@ def explain_refusal(error: DBAPIError) -> ServiceError | None:
 
 
 @cache
-def creation_statement() -> TextClause:
+def creation_statement() -> str:
     """The statement behind `create_accounts`; written once a process."""
     account_columns = [column for column in payload_columns(Account) if column.name not in _GIVEN]
     inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
@@ -119,7 +119,7 @@ def creation_statement() -> TextClause:
                    process.import_supplier_id, process.external_account_number,
                    job.operations_team_id, job.service_account_number, process.payload AS part,
                    coalesce(nullif(supplier.document_root, '') || '/', '') AS document_root
-            FROM unnest(:process_ids, :team_ids, :numbers)
+            FROM unnest(%(process_ids)s::bigint[], %(team_ids)s::bigint[], %(numbers)s::text[])
                  AS job (process_id, operations_team_id, service_account_number)
             JOIN account_import_process process ON process.id = job.process_id
             JOIN import_supplier supplier ON supplier.id = process.import_supplier_id)""",
@@ -129,13 +129,9 @@ def creation_statement() -> TextClause:
     for model in parts_of(Account):
         expressions += _part_expressions(model)
     statement = ",\n".join(expressions)
-    return text(  # the text is made of names of tables and columns only
+    return (  # the text is made of names of tables and columns only
         f"WITH {statement}\n"
         "SELECT account_import_process_id, service_account_number, created_at FROM account_rows"
-    ).bindparams(
-        bindparam("process_ids", type_=ARRAY(BigInteger)),
-        bindparam("team_ids", type_=ARRAY(BigInteger)),
-        bindparam("numbers", type_=ARRAY(Text)),
     )
 
 
@@ -179,7 +175,7 @@ def _rows(model: type[Part], source: Source) -> str:
         elements = f"(SELECT {below} AS part, 1 AS position) element"
     else:
         if source.default:
-            default = encode_json(source.default).decode().replace(":", r"\:")  # not a parameter
+            default = encode_json(source.default).decode().replace("%", "%%")  # not a parameter
             below = f"coalesce(nullif({below}, '[]'), '{default}'::jsonb)"
         elements = f"jsonb_array_elements({below}) WITH ORDINALITY AS element (part, position)"
     key = f"nextval('{model.__tablename__}_id_seq') AS id, " if any(parts_of(model)) else ""

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, func, insert, select, text, update
+from sqlalchemy import Row, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.config import Settings, SettingsError
-from migration_service.db import one_of
+from migration_service.direct import Direct
 from migration_service.emails.messages import compose_account_created, new_message_id
 from migration_service.emails.smtp import (
     EmailDelayedError,
@@ -26,7 +26,7 @@ from migration_service.emails.smtp import (
     SmtpSettings,
     send,
 )
-from migration_service.models import Account, Customer, CustomerEmail, EmailState, ImportSupplier
+from migration_service.models import Account, Customer, CustomerEmail, EmailState
 
 logger = logging.getLogger(__name__)
 
@@ -56,22 +56,25 @@ def mail_server(settings: Settings) -> MailServer:
     return MailServer(SmtpSettings.from_url(settings.smtp_url), settings.email_from)
 
 
-def record_customer_emails(session: Session, account_import_process_ids: Sequence[int]) -> None:
+_RECORD = """
+    INSERT INTO customer_email (customer_pk)
+    SELECT customer.id
+    FROM account
+    JOIN customer ON customer.account_pk = account.id AND customer.email <> ''
+    JOIN import_supplier supplier ON supplier.id = account.import_supplier_id
+    WHERE supplier.sends_customer_emails
+      AND account.account_import_process_id = ANY(%(account_import_process_ids)s::bigint[])
+    ORDER BY customer.id
+    RETURNING id
+"""
+
+
+def record_customer_emails(direct: Direct, account_import_process_ids: Sequence[int]) -> None:
     """Record a message for each customer with an address of these accounts, in the caller's transaction.
 
     Only where the supplier's flag is on. Called once an account is created for good, never in a dry run.
     """
-    recipients = (
-        select(Customer.id)
-        .join(Account, Account.id == Customer.account_pk)
-        .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
-        .where(
-            one_of(Account.account_import_process_id.expression, account_import_process_ids),
-            ImportSupplier.sends_customer_emails,
-            Customer.email != "",
-        )
-    )
-    session.execute(insert(CustomerEmail).from_select(["customer_pk"], recipients))
+    direct.execute(_RECORD, {"account_import_process_ids": list(account_import_process_ids)})
 
 
 def take_due_emails(session: Session, limit: int) -> Sequence[int]:

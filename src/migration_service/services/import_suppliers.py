@@ -4,10 +4,12 @@ A caller sees its own organisation's suppliers; another organisation's is the sa
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
+from migration_service.direct import Direct
 from migration_service.errors import (
     ImportSupplierNotFoundError,
     ImportSupplierUnknownError,
@@ -20,7 +22,21 @@ from migration_service.services.organisations import get_organisation
 #: Characters of the code of an import supplier.
 MAX_CODE = 64
 
-# Written once, as it runs in nearly every request.
+
+@dataclass(frozen=True, slots=True)
+class KnownSupplier:
+    """What a request with an account needs to know of its import supplier."""
+
+    id: int
+    status: str
+    profile: str
+
+
+_KNOW = """
+    SELECT id, status, profile FROM import_supplier
+    WHERE organisation_id = %(organisation_id)s AND code = %(code)s
+"""
+
 _FIND = select(ImportSupplier).where(
     ImportSupplier.organisation_id == bindparam("organisation_id"), ImportSupplier.code == bindparam("code")
 )
@@ -61,6 +77,14 @@ def find_import_supplier(session: Session, organisation_id: int, code: str) -> I
     if not is_name(code, MAX_CODE):
         return None
     return session.scalar(_FIND, {"organisation_id": organisation_id, "code": code})
+
+
+def know_import_supplier(direct: Direct, organisation_id: int, code: str) -> KnownSupplier | None:
+    """The same as `find_import_supplier`, for the hot path."""
+    if not is_name(code, MAX_CODE):
+        return None
+    rows = direct.execute(_KNOW, {"organisation_id": organisation_id, "code": code})
+    return KnownSupplier(*rows[0]) if rows else None
 
 
 def get_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier:

@@ -15,9 +15,11 @@ Staging and the operators' changes are here; attempts are in `services.attempts`
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select, text, update
+from psycopg.types.json import Jsonb
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session, defer
 
+from migration_service.direct import Direct
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountImportInProgressError,
@@ -29,7 +31,7 @@ from migration_service.errors import (
 )
 from migration_service.models import AccountImportProcess, ImportState, ImportSupplier, SupplierStatus
 from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.schemas.json import encode_json
+from migration_service.services.import_suppliers import KnownSupplier
 from migration_service.services.validation import ValidatedAccount
 
 
@@ -57,37 +59,38 @@ class StagedProcess:
     service_account_number: str | None = None
 
 
-# The accounts come as one JSON array: as an array of texts the driver would escape every quotation mark of
-# them, which takes twenty times as long. In the order of their numbers, so that two transactions with the
-# same accounts wait for each other instead of deadlocking. ON CONFLICT locks the row also where the WHERE
+# In binary form (%b): in an array as text the driver would escape every quotation mark of the payloads, which
+# takes twenty times as long. In the order of their numbers, so that two transactions with the same accounts
+# wait for each other instead of deadlocking. ON CONFLICT locks the row also where the WHERE
 # says that nothing changes. xmax is 0 in a row that an INSERT made.
-_STAGE = text("""
-    WITH sent AS MATERIALIZED (
-        SELECT element ->> 'number' AS external_account_number, element -> 'payload' AS payload,
-               decode(element ->> 'sha256', 'hex') AS sha256, nullif(element -> 'warnings', '[]') AS warnings
-        FROM jsonb_array_elements(CAST(:accounts AS jsonb)) AS element
-    ), stored AS (
-        INSERT INTO account_import_process AS process
-            (import_supplier_id, external_account_number, payload, payload_sha256, rules_version, profile,
-             warnings)
-        SELECT :import_supplier_id, external_account_number, payload, sha256, :rules_version, :profile,
-               warnings
-        FROM sent ORDER BY external_account_number
-        ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
-        SET payload = excluded.payload, payload_sha256 = excluded.payload_sha256,
-            rules_version = excluded.rules_version, profile = excluded.profile,
-            warnings = excluded.warnings, staged_at = now()
-        WHERE process.state = 'PENDING'
-          AND (process.payload_sha256 <> excluded.payload_sha256
-               OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile)
-        RETURNING id, external_account_number, xmax = 0 AS first
-    )
-    SELECT id, external_account_number, first FROM stored
-""")
+_STAGE = """
+    INSERT INTO account_import_process AS process
+        (import_supplier_id, external_account_number, payload, payload_sha256, rules_version, profile,
+         warnings)
+    SELECT %(import_supplier_id)s::bigint, number, payload, sha256, %(rules_version)s, %(profile)s,
+           nullif(warnings, '[]')
+    FROM unnest(%(numbers)s::text[], %(payloads)b::jsonb[], %(hashes)b::bytea[], %(warnings)b::jsonb[])
+         AS sent (number, payload, sha256, warnings)
+    ORDER BY number
+    ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
+    SET payload = excluded.payload, payload_sha256 = excluded.payload_sha256,
+        rules_version = excluded.rules_version, profile = excluded.profile,
+        warnings = excluded.warnings, staged_at = now()
+    WHERE process.state = 'PENDING'
+      AND (process.payload_sha256 <> excluded.payload_sha256
+           OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile)
+    RETURNING id, external_account_number, xmax = 0 AS first
+"""
+
+_FIND = """
+    SELECT external_account_number, id, state, service_account_number
+    FROM account_import_process
+    WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = ANY(%(numbers)s)
+"""
 
 
 def stage_accounts(
-    session: Session, supplier: ImportSupplier, accounts: Sequence[ValidatedAccount]
+    direct: Direct, supplier: ImportSupplier | KnownSupplier, accounts: Sequence[ValidatedAccount]
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts, and lock their processes; the results in their order.
 
@@ -95,48 +98,33 @@ def stage_accounts(
     state says so.
     """
     numbers = [account.data["external_account_number"] for account in accounts]
-    sent = [
-        b'{"number":%b,"sha256":"%b","warnings":%b,"payload":%b}'
-        % (
-            encode_json(number),
-            account.sha256.hex().encode(),
-            encode_json([item.to_dict() for item in account.warnings]),
-            account.json,
-        )
-        for number, account in zip(numbers, accounts, strict=True)
-    ]
-    rows = session.execute(
+    rows = direct.execute(
         _STAGE,
         {
-            "accounts": f"[{b','.join(sent).decode()}]",
             "import_supplier_id": supplier.id,
             "rules_version": RULES_VERSION,
             "profile": supplier.profile,
+            "numbers": numbers,
+            "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
+            "hashes": [account.sha256 for account in accounts],
+            "warnings": [Jsonb([item.to_dict() for item in account.warnings]) for account in accounts],
         },
     )
     found = {
         row.external_account_number: StagedProcess(row.id, ImportState.PENDING, row.first) for row in rows
     }
     if unchanged := [number for number in numbers if number not in found]:
-        found |= _find_processes(session, supplier.id, unchanged)
+        for row in direct.execute(_FIND, {"import_supplier_id": supplier.id, "numbers": unchanged}):
+            state = ImportState(row.state)
+            found[row.external_account_number] = StagedProcess(
+                row.id, state, False, row.service_account_number
+            )
     return [found[number] for number in numbers]
 
 
-def _find_processes(
-    session: Session, import_supplier_id: int, numbers: list[str]
-) -> dict[str, StagedProcess]:
-    process = AccountImportProcess
-    rows = session.execute(
-        select(
-            process.external_account_number, process.id, process.state, process.service_account_number
-        ).where(
-            process.import_supplier_id == import_supplier_id, process.external_account_number.in_(numbers)
-        )
-    )
-    return {number: StagedProcess(id_, ImportState(state), False, san) for number, id_, state, san in rows}
-
-
-def stage_account(session: Session, supplier: ImportSupplier, account: ValidatedAccount) -> bool:
+def stage_account(
+    direct: Direct, supplier: ImportSupplier | KnownSupplier, account: ValidatedAccount
+) -> bool:
     """Store a valid payload (section 4.2); true where it is the first of this account.
 
     The same payload again changes nothing. Raises AccountFailedValidationError with all its errors;
@@ -144,8 +132,8 @@ def stage_account(session: Session, supplier: ImportSupplier, account: Validated
     AccountMarkedToSkipError or AccountImportInProgressError where the account is past staging.
     """
     account.raise_errors()
-    require_ongoing(supplier)
-    (staged,) = stage_accounts(session, supplier, [account])
+    require_ongoing_status(supplier.status)
+    (staged,) = stage_accounts(direct, supplier, [account])
     if error := refusal(staged.state, account.data["external_account_number"], staged.service_account_number):
         raise error
     return staged.first

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from migration_service.direct import Direct
 from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
 from migration_service.models import ImportState, ImportSupplier
 from migration_service.services.import_suppliers import MAX_CODE
@@ -50,13 +52,13 @@ class ImportsPage:
     last: str
 
 
-_FIND_STATUS = text("""
+_FIND_STATUS = """
     SELECT process.state, process.service_account_number
     FROM import_supplier supplier
     LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
-         AND process.external_account_number = :external_account_number
-    WHERE supplier.organisation_id = :organisation_id AND supplier.code = :import_supplier_code
-""")
+         AND process.external_account_number = %(external_account_number)s
+    WHERE supplier.organisation_id = %(organisation_id)s AND supplier.code = %(import_supplier_code)s
+"""
 
 # PostgreSQL writes the JSON: a million entries are a few hundred values for us. Text and times are written
 # as `schemas.json` writes them.
@@ -83,22 +85,23 @@ _PAGES = {
 
 
 def get_status(
-    session: Session, organisation_id: int, import_supplier_code: str, external_account_number: str
+    direct: Direct, organisation_id: int, import_supplier_code: str, external_account_number: str
 ) -> tuple[ReportedStatus, str]:
     """The reported status and the service account number, empty until there is one (section 4.4).
 
     Raises ImportSupplierNotFoundError, and AccountNotFoundError where nothing was staged for the pair.
     """
-    found = None
+    rows: list[Any] = []
     if is_name(import_supplier_code, MAX_CODE):
         names = {
             "organisation_id": organisation_id,
             "import_supplier_code": import_supplier_code,
             "external_account_number": external_account_number,
         }
-        found = session.execute(_FIND_STATUS, names).one_or_none()
-    if found is None:
+        rows = direct.execute(_FIND_STATUS, names)
+    if not rows:
         raise ImportSupplierNotFoundError
+    (found,) = rows
     if found.state is None:
         raise AccountNotFoundError
     return _REPORTED[ImportState(found.state)], found.service_account_number or ""

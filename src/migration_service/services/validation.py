@@ -6,16 +6,14 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy.orm import Session
-
+from migration_service.direct import Direct
 from migration_service.errors import AccountFailedValidationError, ErrorItem, ImportSupplierUnknownError
-from migration_service.models import ImportSupplier
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Profile, Severity
 from migration_service.schemas.account import ACCOUNT_IMPORT, load_account
 from migration_service.schemas.base import find_unknown_fields
 from migration_service.schemas.json import encode_json
-from migration_service.services.import_suppliers import find_import_supplier
+from migration_service.services.import_suppliers import KnownSupplier, know_import_supplier
 from migration_service.services.tokens import Caller
 
 
@@ -60,8 +58,8 @@ def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
 
 
 def validate_payload(
-    session: Session, caller: Caller, payload: Any, profile: Profile | None = None
-) -> tuple[ImportSupplier, ValidatedAccount]:
+    direct: Direct, caller: Caller, payload: Any, profile: Profile | None = None
+) -> tuple[KnownSupplier, ValidatedAccount]:
     """The caller's supplier that a payload names, and the payload's data, which has no errors.
 
     The supplier's own profile is used unless `profile` is given. Raises AccountFailedValidationError with
@@ -70,7 +68,7 @@ def validate_payload(
     code = payload.get("import_supplier") if isinstance(payload, dict) else None
     supplier = None
     if isinstance(code, str):
-        supplier = find_import_supplier(session, caller.organisation_id, code)
+        supplier = know_import_supplier(direct, caller.organisation_id, code)
     own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
     account = validate_account(payload, profile or own_profile)
     if supplier is None and "import_supplier" in account.data:

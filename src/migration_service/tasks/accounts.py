@@ -8,6 +8,7 @@ from celery import Task, shared_task
 from redis import RedisError
 from sqlalchemy.exc import DBAPIError
 
+from migration_service.direct import transaction
 from migration_service.errors import AccountCreationFailedError, ServiceError
 from migration_service.models import Outcome
 from migration_service.services.attempts import MAX_TRIES, count_redelivery, fail_attempt, run_attempt
@@ -65,8 +66,8 @@ def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> PerformedAt
     is raised and leaves it in progress: the sweep publishes it again.
     """
     try:
-        with resources.Session.begin() as session:
-            number = run_attempt(session, attempt_id)
+        with transaction(resources.Session) as direct:
+            number = run_attempt(direct, attempt_id)
         return PerformedAttempt(Outcome.SUCCEEDED, number) if number else None
     except ServiceError as error:
         failure = error

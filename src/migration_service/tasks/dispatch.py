@@ -14,7 +14,8 @@ from kombu.exceptions import OperationalError
 from redis import Redis, RedisError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db import new_id, reading
+from migration_service.db import new_id
+from migration_service.direct import autocommit
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
@@ -60,18 +61,18 @@ def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: b
     ServiceUnavailableError where the slots cannot be reached. Whatever it raises, nothing goes on
     behind the client's back.
     """
-    with reading(d.Session) as session:
-        request = check_request(session, caller, order)
+    with autocommit(d.Session) as direct:
+        request = check_request(direct, caller, order)
     attempt_id = new_id()
     _take_slot(d, attempt_id, request.limit)
     try:
-        with d.Session.begin() as session:
+        with autocommit(d.Session) as direct:
             begun = begin_attempt(
-                session, attempt_id, request, api_key_id=caller.api_key_id, request_id=request_id.get()
+                direct, attempt_id, request, api_key_id=caller.api_key_id, request_id=request_id.get()
             )
+            if not begun:
+                check_request(direct, caller, order)  # raises what the other one made of it
         if not begun:
-            with d.Session.begin() as session:
-                check_request(session, caller, order)  # raises what the other one made of it
             raise AccountImportInProgressError
     except BaseException:
         _release_slot(d, attempt_id)
@@ -155,8 +156,8 @@ def read_bell(rung_with: bytes) -> str | None:
 
 def _answer(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:
     """Whether the attempt ended, and with which number. Raises what it failed with."""
-    with reading(d.Session) as session:
-        answer = find_answer(session, attempt_id)
+    with autocommit(d.Session) as direct:
+        answer = find_answer(direct, attempt_id)
     if answer.outcome in (Outcome.FAILED, Outcome.DRY_RUN_SUCCEEDED):
         raise AccountCreationFailedError(answer.error_detail, code=answer.error_code, errors=answer.errors)
     return answer.outcome is not None, answer.service_account_number

@@ -3,6 +3,7 @@
 import base64
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,11 @@ import jwt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import event
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer
 from migration_service.config import Settings
+from migration_service.direct import Direct, autocommit
 from migration_service.errors import UnauthenticatedError
 from migration_service.services.api_keys import revoke_api_key
 from migration_service.services.tokens import (
@@ -37,8 +38,8 @@ def _obtain(sessions: sessionmaker[Session], settings: Settings, customer: Custo
 
 
 def _authenticate(sessions: sessionmaker[Session], settings: Settings, token: str) -> Caller:
-    with sessions.begin() as session:
-        return authenticate_token(session, settings, token)
+    with autocommit(sessions) as direct:
+        return authenticate_token(direct, settings, token)
 
 
 def _refresh(sessions: sessionmaker[Session], settings: Settings, token: str) -> Tokens:
@@ -174,16 +175,14 @@ def test_any_text_that_is_no_token_is_refused(
 def test_it_takes_one_select_to_know_the_caller(
     sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
-    token = _obtain(sessions, migrated, customer).token
     statements = []
-    engine = sessions.kw["bind"]
 
-    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
-        statements.append(statement)
+    class Noted(Direct):
+        def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
+            statements.append(statement)
+            return super().execute(statement, values)
 
-    event.listen(engine, "before_cursor_execute", note)
-    try:
-        _authenticate(sessions, migrated, token)
-    finally:
-        event.remove(engine, "before_cursor_execute", note)
+    with sessions() as session:
+        direct = Noted.within(session)
+        authenticate_token(direct, migrated, _obtain(sessions, migrated, customer).token)
     assert len(statements) == 1
