@@ -5,15 +5,18 @@ A Session and Core between take longer than a short statement, its round trip an
 Statements are written in full, with `%(name)s` for their values; everything else goes through a Session.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
 import psycopg
-from psycopg.rows import namedtuple_row
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
+
+# How the rows of each statement become named tuples: to find that out takes as long as to fetch some.
+_ROWS: dict[str, Callable[[tuple[Any, ...]], Any]] = {}
 
 
 class Direct:
@@ -30,10 +33,15 @@ class Direct:
     def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         """The rows of a statement that has some, as named tuples. Raises SQLAlchemy's DBAPIError."""
         try:
-            cursor = self._connection.cursor(row_factory=namedtuple_row)
-            return cursor.execute(statement.encode(), values).fetchall()
+            cursor = self._connection.execute(statement.encode(), values)
+            rows = cursor.fetchall()
         except psycopg.Error as error:
             raise _translated(error, statement) from error
+        make = _ROWS.get(statement)
+        if make is None:
+            row: Any = namedtuple("Row", [column.name for column in cursor.description or ()])
+            make = _ROWS[statement] = row._make
+        return [make(row) for row in rows]
 
 
 @contextmanager
