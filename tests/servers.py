@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -151,7 +152,12 @@ class RunningService:
         folder = {"postgres": "postgres/data", "valkey": "valkey"}.get(name, f"programs/{name}")
         working = processes_in(self.home / folder)
         others = {process.pid for process in working}
-        return next((process for process in working if process.ppid() not in others), None)
+        for process in working:
+            # One that a test has just killed may end while we look.
+            with suppress(psutil.NoSuchProcess):
+                if process.ppid() not in others:
+                    return process
+        return None
 
 
 _OTHER_SERVERS = {"DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SECRET_KEY", "MIGRATION_SERVICE_HOME"}
