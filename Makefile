@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test bench bench-lock drill compose-check check format lock docs clean environment environment-dev
+.PHONY: run test bench bench-lock drill compose-check prometheus-check check format lock docs clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -51,6 +51,10 @@ check: environment-dev
 # The containers of docker-compose.yml for real: needs a container engine and docker-compose.
 compose-check: environment
 	$(BIN)/python tools/compose_check.py $(ARGS)
+
+# The dashboard and the alerts against a real Prometheus: needs Debian's package prometheus.
+prometheus-check: environment
+	$(BIN)/python tools/prometheus_check.py
 
 format: environment-dev
 	$(BIN)/ruff check --fix .

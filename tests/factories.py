@@ -1,16 +1,21 @@
 """What tests need to be there: organisations with keys, suppliers and teams, by names of their own."""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.config import Settings
 from migration_service.services.api_keys import find_prefix, issue_api_key
 from migration_service.services.import_suppliers import create_import_supplier
 from migration_service.services.operations_teams import create_operations_team
 from migration_service.services.organisations import create_organisation
+
+#: Makes a client of an application with settings of its own.
+MakeClient = Callable[[Settings], FlaskClient]
 
 
 @dataclass(frozen=True)

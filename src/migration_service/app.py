@@ -4,6 +4,7 @@ import re
 import uuid
 
 from flask import Flask, Response, g, request
+from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.routing import PathConverter
 
 from migration_service.blueprints import (
@@ -60,7 +61,18 @@ def create_app(settings: Settings) -> Flask:
     app.register_blueprint(graphql.blueprint)
     for module in (account_imports, progress, added_data, batches, reconciliation):
         api.register_blueprint(module.blueprint)
+    if settings.trusted_proxies:
+        _believe_proxies(app, settings.trusted_proxies)
     return app
+
+
+def _believe_proxies(app: Flask, count: int) -> None:
+    """Take the client's address, which failed attempts are counted by, from what `count` proxies say.
+
+    Nothing else of theirs: no answer depends on the scheme or the host that a client used.
+    """
+    fixed = ProxyFix(app.wsgi_app, x_for=count, x_proto=0, x_host=0)
+    app.wsgi_app = fixed  # type: ignore[method-assign]
 
 
 def _connect(settings: Settings) -> Resources:

@@ -54,36 +54,25 @@ def create_celery(settings: Settings) -> MigrationCelery:
             "maintenance.*": {"queue": "maintenance"},
         },
         beat_schedule={
-            "sweep": {
-                "task": SWEEP_ATTEMPTS,
-                "schedule": SWEEP_INTERVAL,
-                "options": {"expires": SWEEP_INTERVAL},
-            },
-            "count-accounts": {
-                "task": COUNT_ACCOUNTS,
-                "schedule": COUNT_INTERVAL,
-                "options": {"expires": COUNT_INTERVAL},
-            },
-            "customer-emails": {
-                "task": SWEEP_CUSTOMER_EMAILS,
-                "schedule": SWEEP_INTERVAL,
-                "options": {"expires": SWEEP_INTERVAL},
-            },
-            "batches": {
-                "task": SWEEP_BATCHES,
-                "schedule": SWEEP_INTERVAL,
-                "options": {"expires": SWEEP_INTERVAL},
-            },
-            "removal": {
-                "task": REMOVE_OLD_DATA,
-                "schedule": REMOVAL_INTERVAL,
-                "options": {"expires": REMOVAL_INTERVAL},
-            },
+            "sweep": _every(SWEEP_INTERVAL, SWEEP_ATTEMPTS),
+            "count-accounts": _every(COUNT_INTERVAL, COUNT_ACCOUNTS),
+            "customer-emails": _every(SWEEP_INTERVAL, SWEEP_CUSTOMER_EMAILS),
+            "batches": _every(SWEEP_INTERVAL, SWEEP_BATCHES),
+            "removal": _every(REMOVAL_INTERVAL, REMOVE_OLD_DATA),
         },
         **_RELIABILITY,
         broker_transport_options=_transport_options(settings),
     )
     return celery
+
+
+def _every(seconds: float, task: str) -> dict[str, Any]:
+    """An entry of beat's schedule. A message that nobody took in time is worth nothing any more.
+
+    `retry`: beat keeps one connection, and only a publisher that may try again opens a lost one anew. (That
+    of a Redis opens itself anew; without this beat was dead for ever after a restart of RabbitMQ.)
+    """
+    return {"task": task, "schedule": seconds, "options": {"expires": seconds, "retry": True}}
 
 
 _RELIABILITY: dict[str, Any] = {

@@ -136,6 +136,12 @@ class Settings:
         "The bearer token that /metrics asks for; empty: it answers to this machine only.",
         "",
     )
+    trusted_proxies: int = _setting(
+        "MIGRATION_SERVICE_TRUSTED_PROXIES",
+        "How many proxies of yours, one behind the other, each add the address they were asked from to "
+        "X-Forwarded-For; 0: none, and the header is not believed.",
+        0,
+    )
     heartbeat_file: str = _setting(
         "MIGRATION_SERVICE_HEARTBEAT_FILE",
         "A file that workers and beat touch while they work, for health checks; empty: none.",
@@ -174,6 +180,8 @@ class Settings:
             raise SettingsError("MIGRATION_SERVICE_SECRET_KEY is too short: at least 32 characters.")
         if settings.batch_retention_days < 30:
             raise SettingsError("MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more.")
+        if settings.trusted_proxies < 0:
+            raise SettingsError("MIGRATION_SERVICE_TRUSTED_PROXIES must be 0 or more.")
         return settings
 
 

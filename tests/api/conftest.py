@@ -1,14 +1,18 @@
 """A client and a customer for the tests of the interface."""
 
 import random
+from collections.abc import Iterator
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer, obtain
+from factories import Customer, MakeClient, make_customer, obtain
 from imported_account import ImportedAccount
+from migration_service.app import create_app
+from migration_service.blueprints.resources import resources
+from migration_service.config import Settings
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -19,6 +23,23 @@ def client(app: Flask) -> FlaskClient:
     client = app.test_client()
     client.environ_base["REMOTE_ADDR"] = f"10.{random.randrange(256)}.{random.randrange(256)}.7"
     return client
+
+
+@pytest.fixture
+def make_client(app: Flask) -> Iterator[MakeClient]:
+    """Clients of applications of the test's own; afterwards the shared one is Celery's current one again."""
+    made: list[Flask] = []
+
+    def make(settings: Settings) -> FlaskClient:
+        made.append(create_app(settings))
+        return made[-1].test_client()
+
+    yield make
+    for other in made:
+        with other.app_context():
+            resources().Session.kw["bind"].dispose()
+    with app.app_context():
+        resources().dispatch.celery.set_current()
 
 
 @pytest.fixture

@@ -1,15 +1,12 @@
 """/metrics: who may ask, and what it tells."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from migration_service.app import create_app
-from migration_service.blueprints.resources import resources
+from factories import MakeClient
 from migration_service.config import Settings
 from migration_service.tallies import add_task_time
 from migration_service.tasks.accounts import perform_attempt
@@ -37,26 +34,6 @@ def read_samples(client: FlaskClient) -> dict[tuple[str, frozenset[tuple[str, st
 def value(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], name: str, **labels: str) -> float:
     """One sample."""
     return samples[name, frozenset(labels.items())]
-
-
-MakeClient = Callable[[Settings], FlaskClient]
-
-
-@pytest.fixture
-def make_client(app: Flask) -> Iterator[MakeClient]:
-    """Clients of applications of the test's own; afterwards the shared one is Celery's current one again."""
-    made: list[Flask] = []
-
-    def make(settings: Settings) -> FlaskClient:
-        made.append(create_app(settings))
-        return made[-1].test_client()
-
-    yield make
-    for other in made:
-        with other.app_context():
-            resources().Session.kw["bind"].dispose()
-    with app.app_context():
-        resources().dispatch.celery.set_current()
 
 
 @pytest.mark.parametrize(

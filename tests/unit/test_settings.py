@@ -43,6 +43,12 @@ def test_a_short_secret_key_is_refused(tmp_path: Path) -> None:
         Settings.from_env(environ)
 
 
+def test_fewer_proxies_than_none_are_refused(tmp_path: Path) -> None:
+    environ = {**NEEDED, "MIGRATION_SERVICE_HOME": str(tmp_path), "MIGRATION_SERVICE_TRUSTED_PROXIES": "-1"}
+    with pytest.raises(SettingsError, match="MIGRATION_SERVICE_TRUSTED_PROXIES"):
+        Settings.from_env(environ)
+
+
 def test_what_up_saved_is_used_and_the_environment_comes_first(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text(json.dumps(NEEDED))
     settings = Settings.from_env(

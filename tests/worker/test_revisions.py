@@ -1,5 +1,7 @@
 """The revisions make exactly the tables that the models describe, and can be taken back."""
 
+import logging
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -8,10 +10,20 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, inspect, text
 
+from migration_service import revisions
 from migration_service.db import make_engine
 from migration_service.models import Account
-from migration_service.revisions import alembic_config, upgrade
-from servers import EmbeddedServers
+from migration_service.revisions import (
+    RevisionsBlockedError,
+    alembic_config,
+    current_revision,
+    newest_revision,
+    upgrade,
+)
+from servers import EmbeddedServers, wait_until
+
+# What a transaction holds that has written a line: a foreign key to the table has to wait for it.
+WRITE_LOCK = text("LOCK TABLE import_supplier IN ROW EXCLUSIVE MODE")
 
 
 @pytest.fixture
@@ -44,3 +56,40 @@ def test_each_revision_can_be_taken_back_and_applied_again(engine: Engine) -> No
     with engine.connect() as connection:
         assert "account_import_process" in inspect(connection).get_table_names()
         assert connection.scalar(text("SELECT concurrency_limit FROM service_limit")) == 250
+
+
+def test_a_revision_does_not_wait_for_ever_behind_a_long_transaction(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(revisions, "LOCK_SECONDS", 0.1)
+    upgrade(_url(engine), "0002")
+    with engine.connect() as somebody:
+        somebody.execute(WRITE_LOCK)
+        with pytest.raises(RevisionsBlockedError, match="nothing was changed"):
+            upgrade(_url(engine), patience=0)
+        assert current_revision(somebody) == "0002"
+
+
+def test_others_get_through_while_a_revision_waits_and_it_goes_on_afterwards(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(revisions, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(revisions, "PAUSE_SECONDS", 0.1)
+    caplog.set_level(logging.WARNING)
+    upgrade(_url(engine), "0002")
+    waiting = threading.Thread(target=upgrade, args=[_url(engine)])
+    with engine.connect() as somebody:
+        somebody.execute(WRITE_LOCK)
+        waiting.start()
+        wait_until(lambda: "a table that another transaction holds" in caplog.text, "the revision waits")
+        with engine.begin() as another:
+            another.execute(WRITE_LOCK)
+    waiting.join()
+    with engine.connect() as connection:
+        assert current_revision(connection) == newest_revision()
+
+
+def test_a_revision_gives_up_sooner_than_a_request_that_waits_behind_it(engine: Engine) -> None:
+    with engine.connect() as connection:
+        allowed = connection.scalar(text("SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout'"))
+    assert allowed > revisions.LOCK_SECONDS * 1000

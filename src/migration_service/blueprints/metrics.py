@@ -16,7 +16,8 @@ from migration_service.metrics import CONTENT_TYPE, exposition
 blueprint = Blueprint("metrics", __name__)
 
 _EXTENSION = "migration_service_figures"
-#: What a proxy adds: then the peer's address says nothing about who asks.
+#: What a proxy adds: then the address says nothing about who asks, whether it is the peer's or, with
+#: MIGRATION_SERVICE_TRUSTED_PROXIES, what the proxy wrote down.
 _PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via")
 
 

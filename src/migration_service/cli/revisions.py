@@ -3,9 +3,9 @@
 import click
 
 from migration_service.cli.output import json_option, show_done, show_record
-from migration_service.cli.session import open_session, read_settings
+from migration_service.cli.session import CannotRunError, open_session, read_settings
 from migration_service.config import Settings
-from migration_service.revisions import current_revision, newest_revision, upgrade
+from migration_service.revisions import RevisionsBlockedError, current_revision, newest_revision, upgrade
 
 
 @click.group()
@@ -19,10 +19,15 @@ def upgrade_tables(as_json: bool) -> None:
     """Apply what is missing, all of it or nothing; several that start at once wait for each other.
 
     Old processes can live with the new tables: apply the revisions first, then replace the processes.
+    It waits two seconds at a time for a table that is in use, so that nobody has to wait long behind it, and
+    gives up after five minutes (exit status 2).
     """
     settings = read_settings()
     before = _current(settings)
-    upgrade(settings.database_url)
+    try:
+        upgrade(settings.database_url, pooler=settings.database_pooler)
+    except RevisionsBlockedError as error:
+        raise CannotRunError(str(error)) from error
     after = _current(settings)
     sentence = f"The tables are at revision {after}" + (" already." if before == after else ".")
     show_done({"before": before, "after": after}, as_json, sentence)

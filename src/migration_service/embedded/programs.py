@@ -94,7 +94,7 @@ class Programs:
                 "FLOWER_STATE_SAVE_INTERVAL": "30000",
                 "FLOWER_MAX_TASKS": "10000",
                 "FLOWER_PURGE_OFFLINE_WORKERS": "300",
-                "FLOWER_TASKS_COLUMNS": "name,state,args,result,exception,runtime,worker,started",
+                "FLOWER_TASKS_COLUMNS": "name,state,args,result,exception,received,runtime,worker",
             },
         )
 

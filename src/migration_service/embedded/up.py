@@ -60,7 +60,10 @@ def run_up(options: UpOptions, output: Output) -> None:
 def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
     database_url = options.database_url or _start_postgres(home, supervisor)
     redis_url = options.redis_url or _start_valkey(home, supervisor)
-    revisions.upgrade(database_url)
+    try:
+        revisions.upgrade(database_url)
+    except revisions.RevisionsBlockedError as error:
+        raise StartError(str(error)) from error
     web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, supervisor.output)
     flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, supervisor.output)
     settings = {

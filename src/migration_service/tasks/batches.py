@@ -35,14 +35,19 @@ _NO_CAP = 1_000_000
 
 
 @shared_task(name=RUN_CHUNK)
-def run_chunk(batch_id: str, first_line: int) -> None:
-    """Work on a chunk of a batch, then see to it that the next ones come."""
+def run_chunk(batch_id: str, first_line: int) -> str:
+    """Work on a chunk of a batch, then see to it that the next ones come.
+
+    Nobody fetches the result: it is what Flower and the log show of the task.
+    """
     app = celery_app()
     key = ChunkKey(UUID(batch_id), first_line)
-    if not perform_chunk(app.resources, key, reserve=app.settings.batch_slot_reserve):
+    done = perform_chunk(app.resources, key, reserve=app.settings.batch_slot_reserve)
+    if not done:
         with app.resources.Session.begin() as session:
             release_chunk(session, key)
     feed_batches(app, app.resources.Session)
+    return "done" if done else "given back: no slots in time"
 
 
 def perform_chunk(resources: WorkerResources, key: ChunkKey, *, reserve: int) -> bool:

@@ -1,0 +1,82 @@
+"""Behind proxies (MIGRATION_SERVICE_TRUSTED_PROXIES): whose failures count against whom."""
+
+import secrets
+from dataclasses import replace
+
+import pytest
+from flask.testing import FlaskClient
+
+from factories import Customer, MakeClient, obtain
+from migration_service.config import Settings
+from migration_service.services.throttle import MOST_FAILURES
+
+#: Where the web server sees the nearest proxy.
+PROXY = "192.0.2.80"
+
+
+def ask(client: FlaskClient, forwarded_for: str, api_key: str, proxy: str = PROXY) -> str:
+    """`token`, or the code of the error, for a request that the proxy hands on."""
+    client.environ_base |= {"REMOTE_ADDR": proxy, "HTTP_X_FORWARDED_FOR": forwarded_for}
+    answer = obtain(client, APIKey=api_key)
+    return str(answer.get("errorCode", "token"))
+
+
+def guess(client: FlaskClient, forwarded_for: str, proxy: str = PROXY) -> None:
+    """Wrong keys, each another one, until the address has to wait."""
+    for _ in range(MOST_FAILURES):
+        wrong = f"ami_{secrets.randbelow(10**10):010}_" + "0" * 43
+        assert ask(client, forwarded_for, wrong, proxy) == "authentication_failed"
+
+
+def random_address() -> str:
+    """An address that no other test uses."""
+    return f"10.{secrets.randbelow(256)}.{secrets.randbelow(256)}.9"
+
+
+@pytest.mark.parametrize(
+    ("proxies", "chains"),
+    [
+        # What the client claims itself comes first, and is not believed.
+        (1, ("{a}", "198.51.100.1, {a}", "{b}")),
+        (2, ("{a}, 192.0.2.81", "198.51.100.1, {a}, 192.0.2.81", "{a}, {b}, 192.0.2.81")),
+    ],
+)
+def test_a_guesser_behind_a_proxy_keeps_nobody_else_out(
+    migrated: Settings,
+    make_client: MakeClient,
+    customer: Customer,
+    proxies: int,
+    chains: tuple[str, str, str],
+) -> None:
+    client = make_client(replace(migrated, trusted_proxies=proxies))
+    guesser, other = random_address(), random_address()
+    guessing, the_same, another = (chain.format(a=guesser, b=other) for chain in chains)
+    guess(client, guessing)
+    assert ask(client, the_same, customer.api_key) == "throttled"
+    assert ask(client, another, customer.api_key) == "token"
+
+
+def test_without_trusted_proxies_the_header_changes_nothing(
+    migrated: Settings, make_client: MakeClient, customer: Customer
+) -> None:
+    client = make_client(migrated)
+    proxy = random_address()
+    guess(client, random_address(), proxy)
+    assert ask(client, random_address(), customer.api_key, proxy) == "throttled"
+
+
+@pytest.mark.parametrize(
+    ("environ", "status"),
+    [
+        ({"REMOTE_ADDR": "127.0.0.1"}, 200),
+        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.7"}, 404),
+        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1"}, 404),
+        ({"REMOTE_ADDR": "192.0.2.80", "HTTP_X_FORWARDED_FOR": "127.0.0.1"}, 404),
+        ({"REMOTE_ADDR": "192.0.2.80"}, 404),
+    ],
+)
+def test_the_metrics_are_for_this_machine_only_behind_a_proxy_too(
+    migrated: Settings, make_client: MakeClient, environ: dict[str, str], status: int
+) -> None:
+    client = make_client(replace(migrated, trusted_proxies=1))
+    assert client.get("/metrics", environ_overrides=environ).status_code == status

@@ -1,0 +1,218 @@
+"""Asks a real Prometheus everything that monitoring/ asks: `make prometheus-check`.
+
+Needs Debian's package prometheus. Starts the whole service in a folder of its own with a sample book, lets a
+Prometheus scrape it as monitoring/prometheus.yml says (every second, so that nobody has to wait), and puts
+every query of the dashboard and every alert's expression to it. Each must be understood, and have data; one
+that asks for failures only, which a well service has none of, must have data without its selection. At the
+end the service is stopped, and the alert for that must come.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import requests
+from scratch_service import COMMAND, running_service, wait_until
+
+from migration_service.embedded.demo import SUPPLIER, TEAM
+from migration_service.embedded.demo_additions import VENDOR, add_to_account
+from migration_service.embedded.demo_client import Outcome, SupplierClient
+from migration_service.embedded.ports import LOOPBACK, random_free_port
+from migration_service.samples import generate_accounts, generate_lines
+
+MONITORING = Path(__file__).resolve().parent.parent / "monitoring"
+SAMPLE, BATCH_LINES = 100, 5_000
+#: What a dashboard's own variable comes to where Prometheus asks every second.
+RATE_INTERVAL = "30s"
+#: What tells of failures only: a well service has no such series.
+EMPTY_WHEN_WELL = {"MigrationTasksFail", "MigrationAttemptsFail"}
+#: Something changed between two counts of the accounts, which are half a minute apart.
+COUNTED_TWICE = "changes(migration_counted_timestamp_seconds[5m]) > 1"
+_COMPARISON = re.compile(r"\s*(==|>|<)\s*[\d.]+\s*$")
+_SELECTION = re.compile(r"\{[^}]*\}")
+
+
+class Prometheus:
+    """A Prometheus that runs on this machine."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+        try:
+            return requests.get(f"{self.url}/-/ready", timeout=5).ok
+        except requests.ConnectionError:
+            return False
+
+    def ask(self, query: str) -> list[dict[str, Any]]:
+        """The series that a query gives now; exits with Prometheus' reason if it does not understand it."""
+        response = requests.get(f"{self.url}/api/v1/query", params={"query": query}, timeout=30)
+        if not response.ok:
+            sys.exit(f"Prometheus refuses {query}: {response.text}")
+        found = response.json()["data"]["result"]
+        return [series for series in found if series["value"][1] != "NaN"]
+
+    def alerts(self) -> dict[str, dict[str, Any]]:
+        """Every alert rule by its name, with its state and health."""
+        groups = requests.get(f"{self.url}/api/v1/rules", timeout=30).json()["data"]["groups"]
+        return {rule["name"]: rule for group in groups for rule in group["rules"]}
+
+
+def main() -> None:
+    """Run the service and Prometheus, ask everything; exit status 1 where something has no answer."""
+    for program in ("prometheus", "promtool"):
+        if shutil.which(program) is None:
+            sys.exit(f"There is no {program} here: apt-get install prometheus")
+    with ExitStack() as end:
+        folder = Path(end.enter_context(tempfile.TemporaryDirectory(prefix="prometheus-check-")))
+        folder.chmod(0o711)
+        service = end.enter_context(ExitStack())
+        settings = service.enter_context(running_service(folder / "home", SAMPLE))
+        prometheus = end.enter_context(running_prometheus(folder, settings["MIGRATION_SERVICE_WEB_URL"]))
+        wait_until(lambda: is_migrated(folder / "home"), "the sample book")
+        start_paused_batch(folder)
+        with traffic(folder / "home", settings):
+            wait_until(lambda: len(prometheus.ask(COUNTED_TWICE)) > 0, "a second count of the accounts")
+            missing = check_dashboard(prometheus) + check_alerts(prometheus)
+        service.close()
+        down = "MigrationServiceDown"
+        wait_until(lambda: prometheus.alerts()[down]["state"] != "inactive", f"the alert {down}")
+        print(f"ok: {down} comes when the web server is gone")
+    if missing:
+        sys.exit(f"There is no data for: {'; '.join(missing)}")
+
+
+@contextmanager
+def running_prometheus(folder: Path, web_url: str) -> Iterator[Prometheus]:
+    """Prometheus with our configuration, which promtool has checked, pointed at this web server."""
+    shutil.copy(MONITORING / "alerts.yml", folder)
+    configuration = (MONITORING / "prometheus.yml").read_text()
+    for ours, here in (("127.0.0.1:8000", web_url.removeprefix("http://")), ("15s", "1s")):
+        if ours not in configuration:
+            sys.exit(f"monitoring/prometheus.yml does not have {ours} any more.")
+        configuration = configuration.replace(ours, here)
+    (folder / "prometheus.yml").write_text(configuration)
+    subprocess.run(["promtool", "check", "config", str(folder / "prometheus.yml")], check=True)
+    address = f"{LOOPBACK}:{random_free_port()}"
+    options = {"config.file": "prometheus.yml", "storage.tsdb.path": "tsdb", "web.listen-address": address}
+    with (folder / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen(
+            ["prometheus", *(f"--{name}={value}" for name, value in options.items())],
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        prometheus = Prometheus(f"http://{address}")
+        wait_until(prometheus.is_ready, "Prometheus")
+        yield prometheus
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def is_migrated(home: Path) -> bool:
+    """Whether the whole sample book is in the service."""
+    return read_demo(home).get("migrated") == str(SAMPLE)
+
+
+def read_demo(home: Path) -> dict[str, str]:
+    """What the sample migration keeps: its key, and how far it is."""
+    try:
+        return dict(json.loads((home / "demo.json").read_text()))
+    except FileNotFoundError:
+        return {}
+
+
+def start_paused_batch(folder: Path) -> None:
+    """A batch that is not over: some figures are of those only."""
+    book = folder / "book.ndjson"
+    book.write_bytes(b"".join(generate_lines(BATCH_LINES, supplier=SUPPLIER, seed=2)))
+    started = command(
+        folder, "batches", "start", str(book), "--supplier", SUPPLIER, "--team", TEAM, "--mode", "import"
+    )
+    command(folder, "batches", "pause", str(started["batch_id"]))
+
+
+def command(folder: Path, *arguments: str) -> dict[str, Any]:
+    """What the operators' command answers in JSON."""
+    done = subprocess.run(
+        [str(COMMAND), *arguments, "--json"],
+        env=os.environ | {"MIGRATION_SERVICE_HOME": str(folder / "home")},
+        check=True,
+        capture_output=True,
+    )
+    return dict(json.loads(done.stdout))
+
+
+@contextmanager
+def traffic(home: Path, settings: dict[str, str]) -> Iterator[None]:
+    """An account every moment, and a payment vendor that fails, which is answered 500."""
+    over = threading.Event()
+    outcome = Outcome()
+
+    def send() -> None:
+        with SupplierClient(settings["MIGRATION_SERVICE_WEB_URL"], outcome, over, add_to_account) as client:
+            client.log_in(read_demo(home)["api_key"])
+            for account in generate_accounts(10_000, supplier=SUPPLIER, seed=3):
+                if over.is_set():
+                    return
+                client.try_to_migrate(account, TEAM)
+                number = account["external_account_number"]
+                pair = {"import_supplier": SUPPLIER, "external_account_number": number}
+                instruction = pair | {"vendor": VENDOR, "reference": "card-error-1", "type": "CARD"}
+                client.send("POST", "/v1/data-import/payment-instruction/create/", json=instruction)
+                time.sleep(0.2)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def check_dashboard(prometheus: Prometheus) -> list[str]:
+    """Put every query of the dashboard; returns those without data."""
+    missing = []
+    for panel in json.loads((MONITORING / "grafana-dashboard.json").read_text())["panels"]:
+        for target in panel["targets"]:
+            found = prometheus.ask(target["expr"].replace("$__rate_interval", RATE_INTERVAL))
+            print(f"{'ok' if found else 'NO DATA'}: {panel['title']}: {len(found)} series")
+            if not found:
+                missing.append(f"{panel['title']}: {target['expr']}")
+    return missing
+
+
+def check_alerts(prometheus: Prometheus) -> list[str]:
+    """Look at every alert's health, and at what it compares; returns those without data."""
+    missing = []
+    for name, rule in prometheus.alerts().items():
+        if rule["health"] != "ok":
+            sys.exit(f"{name} is {rule['health']}: {rule.get('lastError')}")
+        compared = _COMPARISON.sub("", rule["query"])
+        if name in EMPTY_WHEN_WELL:
+            compared = _SELECTION.sub("", compared)
+        found = prometheus.ask(compared)
+        print(f"{'ok' if found else 'NO DATA'}: {name}: {len(found)} series, {rule['state']}")
+        if not found:
+            missing.append(f"{name}: {compared}")
+    return missing
+
+
+if __name__ == "__main__":
+    main()

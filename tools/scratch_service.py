@@ -1,0 +1,43 @@
+"""A whole service in a folder of its own, with a sample book migrated through it, for tools to look at."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SECONDS = 120
+COMMAND = Path(sys.executable).with_name("migration-service")
+
+
+@contextmanager
+def running_service(home: Path, sample: int) -> Iterator[dict[str, str]]:
+    """`migration-service up` on this home folder, and at the end nothing of it; gives its saved settings."""
+    with (home.parent / "up.log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(COMMAND), "up", "--home", str(home), "--sample", str(sample)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        saved = home / "settings.json"
+        wait_until(lambda: saved.exists() or process.poll() is not None, "the service")
+        if process.poll() is not None:
+            sys.exit(f"The service did not start:\n{(home.parent / 'up.log').read_text()}")
+        yield json.loads(saved.read_text())
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Return as soon as `condition` is true; exit with a sentence if it is not in time."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            sys.exit(f"{what} did not come within {SECONDS} seconds.")
+        time.sleep(0.5)
