@@ -39,7 +39,8 @@ class Direct:
             raise _translated(error, statement) from error
         make = _ROWS.get(statement)
         if make is None:
-            row: Any = namedtuple("Row", [column.name for column in cursor.description or ()])
+            names = [column.name for column in cursor.description or ()]
+            row: Any = namedtuple("Row", names)  # type: ignore[misc]  # wants a literal
             make = _ROWS[statement] = row._make
         return [make(row) for row in rows]
 
