@@ -47,6 +47,13 @@ def test_a_fresh_database_has_what_the_models_describe(engine: Engine) -> None:
         assert compare_metadata(context, Account.metadata) == []
 
 
+def test_nothing_is_left_for_a_commit_to_refuse_so_that_a_dry_run_finds_it(engine: Engine) -> None:
+    upgrade(_url(engine))
+    with engine.connect() as connection:
+        deferrable = connection.execute(text("SELECT conname FROM pg_constraint WHERE condeferrable"))
+        assert deferrable.all() == []
+
+
 def test_each_revision_can_be_taken_back_and_applied_again(engine: Engine) -> None:
     upgrade(_url(engine))
     with engine.begin() as connection:
