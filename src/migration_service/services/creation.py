@@ -114,10 +114,11 @@ def creation_statement() -> str:
     inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
     selected = ", ".join(["id", *_GIVEN, *(_value(column) for column in account_columns)])
     expressions = [
+        # `|| '{}'` changes nothing: it unpacks the payload once instead of in each expression that reads it.
         """account_source AS MATERIALIZED (
             SELECT nextval('account_id_seq') AS id, process.id AS account_import_process_id,
                    process.import_supplier_id, process.external_account_number,
-                   job.operations_team_id, job.service_account_number, process.payload AS part,
+                   job.operations_team_id, job.service_account_number, process.payload || '{}' AS part,
                    coalesce(nullif(supplier.document_root, '') || '/', '') AS document_root
             FROM unnest(%(process_ids)s::bigint[], %(team_ids)s::bigint[], %(numbers)s::text[])
                  AS job (process_id, operations_team_id, service_account_number)
