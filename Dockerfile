@@ -32,7 +32,9 @@ RUN groupadd --system --gid 10001 migration \
 COPY --from=build /opt/migration-service /opt/migration-service
 WORKDIR /app
 COPY wsgi.py celery_worker.py gunicorn.conf.py ./
+# MALLOC_ARENA_MAX: hundreds of threads would each get a heap of their own from the C library, and keep it.
 ENV PATH=/opt/migration-service/bin:$PATH \
+    MALLOC_ARENA_MAX=2 \
     PYTHONPATH=/app \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \

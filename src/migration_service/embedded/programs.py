@@ -136,6 +136,8 @@ class Programs:
                 "PYTHONUNBUFFERED": "1",
                 # Should native code of a library crash, the log says where.
                 "PYTHONFAULTHANDLER": "1",
+                # Hundreds of threads would each get a heap of their own from the C library, and keep it.
+                "MALLOC_ARENA_MAX": "2",
                 **environment,
             },
             folder=folder,
