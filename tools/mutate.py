@@ -4,7 +4,7 @@
 
 For those who work on the parts where a mistake loses accounts; minutes long, and not part of `make test`.
 Works on a copy of the project. Comparisons, conditions, numbers and returned values are changed, calls that
-stand alone are left out, and in texts with Lua the operators and numbers.
+stand alone are left out, and in texts with Lua or SQL the operators.
 """
 
 import ast
@@ -40,6 +40,16 @@ _LUA = [
     ("'GT', ", ""),
 ]
 _LUA += [("not ", ""), ("'(' .. ", ""), ("HSETNX", "HSET"), ("break", "granted = granted")]
+
+_SQL = [
+    (" SKIP LOCKED", ""),
+    (" AND ", " OR "),
+    ("<> ", "= "),
+    (" = ", " <> "),
+    ("IS NULL", "IS NOT NULL"),
+    ("LEFT JOIN", "JOIN"),
+    ("now()", "NULL"),
+]
 
 
 def mutants(source: str) -> Iterator[tuple[int, str, str]]:
@@ -84,14 +94,15 @@ def _is_where(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr == "where" and len(node.args) > 1
 
 
-def lua_mutants(source: str) -> Iterator[tuple[int, str, str]]:
-    """The same for the operators in texts of Lua."""
-    for text in re.finditer(r'"""\n(local .*?)"""', source, re.DOTALL):
-        for old, new in _LUA:
+def text_mutants(source: str) -> Iterator[tuple[int, str, str]]:
+    """The same for the operators in texts of Lua and SQL."""
+    for text in re.finditer(r'"""\n((?:local |\s+(?:SELECT|WITH|INSERT|UPDATE) ).*?)"""', source, re.DOTALL):
+        for old, new in _LUA if text[1].startswith("local") else _SQL:
             for place in re.finditer(re.escape(old), text[1]):
                 start = text.start(1) + place.start()
                 line = source.count("\n", 0, start) + 1
-                yield line, f"Lua: {old!r} -> {new!r}", source[:start] + new + source[start + len(old) :]
+                changed = source[:start] + new + source[start + len(old) :]
+                yield line, f"{source.splitlines()[line - 1].strip()[:70]}: {old!r} -> {new!r}", changed
 
 
 def main(module: str, *tests: str) -> None:
@@ -101,7 +112,7 @@ def main(module: str, *tests: str) -> None:
         ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".hypothesis")
         shutil.copytree(ROOT, copy, ignore=ignored)
         source = (copy / module).read_text()
-        found = [*mutants(source), *lua_mutants(source)]
+        found = [*mutants(source), *text_mutants(source)]
         survivors = 0
         for line, what, changed in found:
             (copy / module).write_text(changed)
