@@ -35,7 +35,7 @@ def count(scene: Scene, journal: Journal, limit: int, most_in_progress: int) -> 
         Line("created accounts exist exactly once", len(accounts), _doubled(accounts, processes)),
         Line("every order created, or reported failed", len(orders), _unsettled(orders, processes, scene)),
         Line("suppliers were told the number that the table has", len(orders), _wrong(orders, accounts)),
-        Line("accounts of batches among them", journal.lines, _lines(scene)),
+        Line("every line of a batch has its outcome, and its batch counts it", journal.lines, _lines(scene)),
         Line("a poisoned account fails with a reason", *_poisoned(scene)),
         Line("ledgers, transactions, line items: the sums sent", len(accounts), _money(scene, orders)),
         Line("lists and statuses say what the tables say", *_lists(scene, processes)),
