@@ -33,7 +33,7 @@ class Direct:
     def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         """The rows of a statement that has some, as named tuples. Raises SQLAlchemy's DBAPIError."""
         try:
-            cursor = self._connection.execute(statement.encode(), values)
+            cursor = self._connection.execute(statement, values)
             rows = cursor.fetchall()
         except psycopg.Error as error:
             raise _translated(error, statement) from error
