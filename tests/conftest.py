@@ -6,8 +6,8 @@ import pytest
 from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 
+from factories import disconnect
 from migration_service.app import create_app
-from migration_service.blueprints.resources import resources
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db import make_engine, make_sessionmaker
@@ -73,12 +73,7 @@ def app(migrated: Settings) -> Iterator[Flask]:
     """The web application, as `wsgi.py` makes it."""
     app = create_app(migrated)
     yield app
-    with app.app_context():
-        shared = resources()
-    shared.Session.kw["bind"].dispose()
-    shared.redis.connection_pool.disconnect()
-    shared.dispatch.waiting_redis.connection_pool.disconnect()
-    shared.dispatch.celery.close()
+    disconnect(app)
 
 
 @pytest.fixture(scope="session")

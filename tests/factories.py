@@ -5,9 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.services.api_keys import find_prefix, issue_api_key
 from migration_service.services.import_suppliers import create_import_supplier
@@ -16,6 +18,16 @@ from migration_service.services.organisations import create_organisation
 
 #: Makes a client of an application with settings of its own.
 MakeClient = Callable[[Settings], FlaskClient]
+
+
+def disconnect(app: Flask) -> None:
+    """Close every connection of an application: what is left open is an error wherever it is found."""
+    with app.app_context():
+        shared = resources()
+    shared.Session.kw["bind"].dispose()
+    shared.redis.connection_pool.disconnect()
+    shared.dispatch.waiting_redis.connection_pool.disconnect()
+    shared.dispatch.celery.close()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, MakeClient, make_customer, obtain
+from factories import Customer, MakeClient, disconnect, make_customer, obtain
 from imported_account import ImportedAccount
 from migration_service.app import create_app
 from migration_service.blueprints.resources import resources
@@ -36,8 +36,7 @@ def make_client(app: Flask) -> Iterator[MakeClient]:
 
     yield make
     for other in made:
-        with other.app_context():
-            resources().Session.kw["bind"].dispose()
+        disconnect(other)
     with app.app_context():
         resources().dispatch.celery.set_current()
 

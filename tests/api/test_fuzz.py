@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse, create_environ, run_wsgi_app
 
+from factories import disconnect
 from migration_service.app import create_app
-from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from supplier_client import API, SupplierClient
 
@@ -53,8 +53,7 @@ def hasty(migrated: Settings) -> Iterator[Flask]:
     """The application; its process requests do not wait, as there is no worker here."""
     app = create_app(replace(migrated, process_wait_seconds=0.01))
     yield app
-    with app.app_context():
-        resources().Session.kw["bind"].dispose()
+    disconnect(app)
 
 
 @pytest.fixture(scope="module")
