@@ -1,12 +1,19 @@
 """Sections 3.1, 3.2 and 4.2: payloads are stored, as often as needed until the account is created."""
 
 import threading
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
-from migration_service.models import AccountImportProcess, ImportState, SupplierStatus
+from migration_service.errors import (
+    AccountAlreadyImportedError,
+    AccountImportInProgressError,
+    AccountNotStagedError,
+)
+from migration_service.models import AccountImportProcess, ImportState, ImportSupplier, SupplierStatus
 from migration_service.services.import_suppliers import get_any_import_supplier
 from migration_service.services.imports import skip_account, unskip_account
 from migration_service.tasks.accounts import perform_attempt
@@ -98,6 +105,32 @@ def test_a_skipped_account_is_refused_until_it_is_unskipped(supplier: SupplierCl
     with supplier.Session.begin() as session:
         unskip_account(session, get_any_import_supplier(session, supplier.code)[0], number)
     assert supplier.stage(account).status_code == 200
+
+
+def test_what_is_pending_can_be_skipped_and_put_back_and_nothing_else(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+
+    def change(action: Callable[[Session, ImportSupplier, str], None]) -> str:
+        with supplier.Session.begin() as session:
+            action(session, get_any_import_supplier(session, supplier.code)[0], number)
+        return str(_row(supplier, number).state)
+
+    with pytest.raises(AccountNotStagedError):
+        change(skip_account)
+    supplier.stage(account)
+    assert change(unskip_account) == "PENDING"
+    assert [change(skip_account) for _ in range(2)] == ["SKIPPED"] * 2
+    assert change(unskip_account) == "PENDING"
+    supplier.process(number)
+    with pytest.raises(AccountImportInProgressError):
+        change(skip_account)
+    assert perform_attempt(worker_resources, supplier.current_attempt(number))
+    for action in (skip_account, unskip_account):
+        with pytest.raises(AccountAlreadyImportedError):
+            change(action)
 
 
 def test_an_account_being_created_and_one_created_are_refused(

@@ -11,12 +11,14 @@ from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session as OrmSession
 
 from migration_service.direct import Direct
+from migration_service.errors import AccountCreationFailedError
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportState, Outcome
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services import attempts
 from migration_service.services.attempts import (
     MAX_TRIES,
     count_redelivery,
+    fail_attempt,
     find_answer,
     list_live_attempts,
     redispatch_attempts,
@@ -230,6 +232,7 @@ def test_an_older_attempt_does_nothing_once_another_one_has_begun(
     assert not perform_attempt(worker_resources, begun.attempt_id)
     assert not count_redelivery(session, begun.attempt_id)
     assert not withdraw_attempt(session, begun.attempt_id)
+    assert not fail_attempt(session, begun.attempt_id, AccountCreationFailedError("too late"))
     newer = begun.supplier.current_attempt(begun.number)
     assert newer != begun.attempt_id
     assert perform_attempt(worker_resources, newer)

@@ -114,6 +114,24 @@ def test_after_a_loss_those_who_held_a_slot_get_time_to_reach_the_database(
     assert slots.acquire(["a"], limit=1) == 1
 
 
+def test_the_first_request_after_a_loss_starts_that_time(
+    slots: Slots, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots_module, "SETTLE_MS", 60_000)
+    redis.flushdb()
+    for _ in range(2):
+        with pytest.raises(SlotsStaleError):
+            slots.acquire(["a"], limit=1)
+        slots.reconcile([])
+
+
+def test_the_slots_of_batches_are_made_again_as_those_of_batches(slots: Slots, redis: Redis) -> None:
+    redis.flushdb()
+    slots.reconcile([LiveAttempt("single"), LiveAttempt("line", batch=True)])
+    assert slots.acquire(["another line"], limit=None, batch_cap=1) == 0
+    assert slots.acquire(["another line"], limit=None, batch_cap=2) == 1
+
+
 def test_nobody_is_refused_on_the_word_of_a_set_that_was_not_compared_lately(
     slots: Slots, redis: Redis
 ) -> None:
