@@ -19,4 +19,4 @@ def make_redis(redis_url: str, *, max_connections: int = 100, wait_seconds: floa
         socket_keepalive=True,
         retry=None,
     )
-    return Redis(connection_pool=pool)
+    return Redis.from_pool(pool)  # closing the client closes its connections
