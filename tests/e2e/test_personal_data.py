@@ -142,6 +142,7 @@ def _dump(redis: Redis) -> str:
         b"set": redis.smembers,
         b"zset": lambda key: redis.zrange(key, 0, -1, withscores=True),
         b"string": redis.get,
+        b"none": lambda _: "gone meanwhile",
     }
     return "\n".join(f"{key!r}: {readers[redis.type(key)](key)!r}" for key in redis.scan_iter("*"))
 
