@@ -14,7 +14,7 @@ from benchmarks.payloads import make_payloads, write_payloads, write_process_bod
 from benchmarks.seed import set_up_caller, set_up_peer, stage_templates
 from benchmarks.stack import PROCESSES, Stack, answers, peers_python
 from benchmarks.wrk import require_wrk
-from migration_service.embedded.ports import random_free_port
+from migration_service_local.servers.ports import random_free_port
 
 #: In this order: what fills the tables comes last.
 MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {

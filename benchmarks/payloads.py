@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from migration_service.samples import generate_accounts
+from migration_service_local.samples import generate_accounts
 
 #: The code of the import supplier of every account here.
 SUPPLIER = "BENCH"

@@ -18,7 +18,7 @@ from benchmarks.payloads import make_payloads, write_payloads, write_process_bod
 from benchmarks.seed import set_up_caller, stage_templates
 from benchmarks.stack import Stack
 from benchmarks.wrk import Load, require_wrk
-from migration_service.embedded.programs import Scale
+from migration_service_local.up.programs import Scale
 
 _ROUNDS, _SECONDS = 3, 3
 _CONNECTIONS = (

@@ -9,19 +9,19 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
 from migration_service.config import Settings
-from migration_service.db import Base, make_engine, make_sessionmaker
-from migration_service.direct import Direct
+from migration_service.db.engine import Base, make_engine, make_sessionmaker
+from migration_service.db.statements import Direct
 from migration_service.models import Account, ImportSupplier
 from migration_service.models.part import Part, parent_column, parts_of, table_of
-from migration_service.rules.rule import Profile
 from migration_service.schemas.json import parse_json
-from migration_service.services.api_keys import issue_api_key
-from migration_service.services.import_suppliers import create_import_supplier
-from migration_service.services.imports import stage_account
-from migration_service.services.operations_teams import create_operations_team
-from migration_service.services.organisations import create_organisation
-from migration_service.services.tokens import obtain_tokens
-from migration_service.services.validation import validate_account
+from migration_service.services.access.api_keys import issue_api_key
+from migration_service.services.access.tokens import obtain_tokens
+from migration_service.services.imports.staging import stage_account
+from migration_service.services.imports.validation import validate_account
+from migration_service.services.setup.organisations import create_organisation
+from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.services.setup.teams import create_operations_team
+from migration_service.states import Profile
 
 #: External account numbers below this belong to templates, those up to FILLED to the measures.
 TEMPLATES = 10_000

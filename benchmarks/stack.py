@@ -15,14 +15,14 @@ from types import TracebackType
 
 import psutil
 
-from migration_service import revisions
 from migration_service.config import Settings
-from migration_service.embedded.home import Home
-from migration_service.embedded.ports import LOOPBACK, random_free_port
-from migration_service.embedded.postgres import DATABASE, Postgres
-from migration_service.embedded.process import Child, Program, stop_children, wait_until_ready
-from migration_service.embedded.programs import Programs, Scale
-from migration_service.embedded.valkey import Valkey
+from migration_service.db import revisions
+from migration_service_local.servers.home import Home
+from migration_service_local.servers.ports import LOOPBACK, random_free_port
+from migration_service_local.servers.postgres import DATABASE, Postgres
+from migration_service_local.servers.process import Child, Program, stop_children, wait_until_ready
+from migration_service_local.servers.valkey import Valkey
+from migration_service_local.up.programs import Programs, Scale
 
 #: Processes of each kind, for the service and for its peers alike.
 PROCESSES = 2

@@ -24,8 +24,8 @@ from benchmarks.payloads import make_payloads, write_payloads, write_process_bod
 from benchmarks.seed import set_up_caller, stage_copies, stage_templates
 from benchmarks.stack import Stack
 from benchmarks.wrk import Load, require_wrk, run_wrk
-from migration_service.embedded.ports import LOOPBACK
-from migration_service.embedded.programs import Scale
+from migration_service_local.servers.ports import LOOPBACK
+from migration_service_local.up.programs import Scale
 
 _BRIDGE, _GATEWAY = "migration0", "10.77.0.1"
 _HOSTS = {"migration-a": "10.77.0.2", "migration-b": "10.77.0.3"}

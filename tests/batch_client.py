@@ -8,10 +8,11 @@ import msgspec
 from sqlalchemy import select
 from werkzeug.test import TestResponse
 
-from migration_service.models import Batch, BatchChunk, BatchState, ChunkState, ImportSupplier
-from migration_service.services.batch_chunks import ChunkKey
-from migration_service.services.batch_feed import dispatch_chunks
-from migration_service.services.slot_upkeep import reconcile_slots
+from migration_service.models import Batch, BatchChunk, ImportSupplier
+from migration_service.services.batches.chunks import ChunkKey
+from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.services.processing.slot_upkeep import reconcile_slots
+from migration_service.states import BatchState, ChunkState
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.batches import perform_chunk
 from supplier_client import SupplierClient

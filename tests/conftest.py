@@ -10,8 +10,8 @@ from factories import disconnect
 from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.db import make_engine, make_sessionmaker
-from migration_service.revisions import upgrade
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.revisions import upgrade
 from migration_service.tasks.app import WorkerResources
 from servers import EmbeddedServers
 from supplier_client import SupplierClient

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
-from migration_service.services.api_keys import find_prefix, issue_api_key
-from migration_service.services.import_suppliers import create_import_supplier
-from migration_service.services.operations_teams import create_operations_team
-from migration_service.services.organisations import create_organisation
+from migration_service.services.access.api_keys import find_prefix, issue_api_key
+from migration_service.services.setup.organisations import create_organisation
+from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.services.setup.teams import create_operations_team
 
 #: Makes a client of an application with settings of its own.
 MakeClient = Callable[[Settings], FlaskClient]

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from werkzeug.test import TestResponse
 
-from migration_service.services.accounts import find_account, read_account
-from migration_service.services.import_suppliers import get_any_import_supplier
+from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.setup.suppliers import get_any_import_supplier
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from migration_service.samples import generate_accounts
+from migration_service_local.samples import generate_accounts
 
 TODAY = date(2026, 3, 1)
 

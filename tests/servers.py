@@ -14,10 +14,10 @@ from types import TracebackType
 
 import psutil
 
-from migration_service.embedded.home import Home
-from migration_service.embedded.postgres import Postgres
-from migration_service.embedded.process import Child, Program, stop_children, wait_until_ready
-from migration_service.embedded.valkey import Valkey
+from migration_service_local.servers.home import Home
+from migration_service_local.servers.postgres import Postgres
+from migration_service_local.servers.process import Child, Program, stop_children, wait_until_ready
+from migration_service_local.servers.valkey import Valkey
 
 COMMAND = Path(sys.executable).with_name("migration-service")
 

@@ -13,9 +13,10 @@ from sqlalchemy.orm import sessionmaker
 from werkzeug.test import TestResponse
 
 from factories import make_customer
-from migration_service.models import AccountImportProcess, ImportSupplier, SupplierStatus
-from migration_service.samples import generate_accounts
-from migration_service.services.import_suppliers import set_status
+from migration_service.models import AccountImportProcess, ImportSupplier
+from migration_service.services.setup.suppliers import set_status
+from migration_service.states import SupplierStatus
+from migration_service_local.samples import generate_accounts
 
 API = "/v1/data-import"
 _seeds = count(1_000)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 @contextlib.contextmanager
 def run_sandbox(secret: str, port: int = 0) -> Iterator[str]:
     """The sandbox vendor, on a free port unless one is given; yields its URL."""
-    command = [sys.executable, "-m", "migration_service.payment_vendors.sandbox"]
+    command = [sys.executable, "-m", "migration_service_local.sandbox"]
     process = subprocess.Popen(
         [*command, "--port", str(port), "--secret", secret], stdout=subprocess.PIPE, text=True
     )

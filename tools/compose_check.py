@@ -27,9 +27,9 @@ from pathlib import Path
 
 import requests
 
-from migration_service.embedded.demo_batch import IMPORTED, BatchOrder, import_as_batch
-from migration_service.embedded.demo_client import Outcome, SupplierClient, migrate_book
-from migration_service.samples import generate_accounts, generate_lines
+from migration_service_local.demo.batch import IMPORTED, SampleBatchOrder, import_as_batch
+from migration_service_local.demo.client import RequestOutcome, SupplierClient, migrate_book
+from migration_service_local.samples import generate_accounts, generate_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
@@ -143,7 +143,7 @@ def check_hardening(project: Project) -> None:
 
 def migrate(urls: list[str], api_key: str, first: int, last: int) -> float:
     """Migrate a part of the sample book over all addresses in turn; returns the seconds it took."""
-    outcome = Outcome()
+    outcome = RequestOutcome()
     over = threading.Event()
     next_url = itertools.cycle(urls)
     book = itertools.islice(generate_accounts(last, supplier=SUPPLIER, seed=1), first, None)
@@ -163,13 +163,13 @@ def migrate(urls: list[str], api_key: str, first: int, last: int) -> float:
 
 def migrate_batch(url: str, api_key: str, first: int, last: int) -> float:
     """Import a part of the sample book as one batch; returns the seconds it took."""
-    outcome = Outcome()
+    outcome = RequestOutcome()
     over = threading.Event()
     lines = generate_lines(last - first, supplier=SUPPLIER, seed=1, first=first)
     started = time.monotonic()
     with SupplierClient(url, outcome, over) as client:
         client.log_in(api_key)
-        import_as_batch(client, BatchOrder(SUPPLIER, TEAM, lines), outcome, over, lambda _lines: None)
+        import_as_batch(client, SampleBatchOrder(SUPPLIER, TEAM, lines), outcome, over, lambda _lines: None)
     if outcome.counts[IMPORTED] != last - first:
         raise CheckError(f"The batch imported {outcome.counts[IMPORTED]} accounts: {outcome.failures[:1]}")
     return time.monotonic() - started

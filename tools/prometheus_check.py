@@ -26,11 +26,11 @@ from typing import Any
 import requests
 from scratch_service import COMMAND, running_service, wait_until
 
-from migration_service.embedded.demo import SUPPLIER, TEAM
-from migration_service.embedded.demo_additions import VENDOR, add_to_account
-from migration_service.embedded.demo_client import Outcome, SupplierClient
-from migration_service.embedded.ports import LOOPBACK, random_free_port
-from migration_service.samples import generate_accounts, generate_lines
+from migration_service_local.demo.added_data import VENDOR, add_to_account
+from migration_service_local.demo.client import RequestOutcome, SupplierClient
+from migration_service_local.demo.sample import SUPPLIER, TEAM
+from migration_service_local.samples import generate_accounts, generate_lines
+from migration_service_local.servers.ports import LOOPBACK, random_free_port
 
 MONITORING = Path(__file__).resolve().parent.parent / "monitoring"
 SAMPLE, BATCH_LINES = 100, 5_000
@@ -162,7 +162,7 @@ def command(folder: Path, *arguments: str) -> dict[str, Any]:
 def traffic(home: Path, settings: dict[str, str]) -> Iterator[None]:
     """An account every moment, and a payment vendor that fails, which is answered 500."""
     over = threading.Event()
-    outcome = Outcome()
+    outcome = RequestOutcome()
 
     def send() -> None:
         with SupplierClient(settings["MIGRATION_SERVICE_WEB_URL"], outcome, over, add_to_account) as client:

@@ -10,13 +10,13 @@ from sqlalchemy import func, select
 from benchmarks.bench import Bench, Row, alternate, median_ratio
 from benchmarks.copy_limit import CopyLimit
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
-from migration_service.models import Batch, BatchLine, BatchMode, LineStatus
-from migration_service.rules.rule import Profile
+from migration_service.models import Batch, BatchLine
 from migration_service.schemas.json import parse_json
-from migration_service.services.batch_upload import BatchOrder, start_batch
-from migration_service.services.import_suppliers import get_any_import_supplier
-from migration_service.services.ndjson import FileLimits, read_blocks, read_lines
-from migration_service.services.validation import validate_account
+from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
+from migration_service.services.batches.upload import BatchOrder, start_batch
+from migration_service.services.imports.validation import validate_account
+from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.states import BatchMode, LineStatus, Profile
 from migration_service.tasks.batches import feed_batches
 
 

@@ -14,8 +14,8 @@ from migration_service.blueprints import (
     graphql,
     health,
     metrics,
-    progress,
     reconciliation,
+    status,
 )
 from migration_service.blueprints.errors import register_error_handlers
 from migration_service.blueprints.openapi import configure_openapi
@@ -24,9 +24,9 @@ from migration_service.blueprints.resources import Resources, attach_resources
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
-from migration_service.db import make_engine, make_sessionmaker
+from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.log import request_id
-from migration_service.services.throttle import Throttle
+from migration_service.services.access.throttle import Throttle
 from migration_service.slots import Slots
 from migration_service.tasks.dispatch import WAIT_SLICE, Dispatch
 
@@ -59,7 +59,7 @@ def create_app(settings: Settings) -> Flask:
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
-    for module in (account_imports, progress, added_data, batches, reconciliation):
+    for module in (account_imports, status, added_data, batches, reconciliation):
         api.register_blueprint(module.blueprint)
     if settings.trusted_proxies:
         _believe_proxies(app, settings.trusted_proxies)

@@ -14,9 +14,9 @@ from kombu import Queue
 
 from migration_service.config import Settings
 from migration_service.tasks.app import KEY_PREFIX, QUEUES, MigrationCelery
+from migration_service.tasks.counts import COUNT_ACCOUNTS, COUNT_INTERVAL
 from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.event_flow import GatheredEvents
-from migration_service.tasks.figures import COUNT_ACCOUNTS, COUNT_INTERVAL
 from migration_service.tasks.heartbeat import show_heartbeat
 from migration_service.tasks.maintenance import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
 
@@ -40,7 +40,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
             "migration_service.tasks.accounts",
             "migration_service.tasks.emails",
             "migration_service.tasks.batches",
-            "migration_service.tasks.figures",
+            "migration_service.tasks.counts",
             "migration_service.tasks.maintenance",
             "migration_service.tasks.run_log",
         ],

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from imported_account import ImportedAccount, codes_of
-from migration_service.blueprints import added_examples as examples
+from migration_service.blueprints import added_data_examples as examples
 
 
 @pytest.mark.parametrize(

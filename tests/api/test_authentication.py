@@ -11,11 +11,11 @@ from werkzeug.routing import Rule
 
 from factories import Customer, make_customer, obtain
 from migration_service.config import Settings
-from migration_service.samples import generate_accounts
-from migration_service.services.api_keys import revoke_api_key
-from migration_service.services.tokens import obtain_tokens
+from migration_service.services.access.api_keys import revoke_api_key
+from migration_service.services.access.tokens import obtain_tokens
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
+from migration_service_local.samples import generate_accounts
 from supplier_client import SupplierClient
 
 #: Routes that need no token; a new one is to be thought about before it is added here.

@@ -13,9 +13,10 @@ import pytest
 from sqlalchemy import func, select
 
 from batch_client import BatchClient, counts, ndjson
-from migration_service.models import Batch, BatchLine, SupplierStatus
-from migration_service.services.batch_results import write_csv
-from migration_service.services.ndjson import FileLimits
+from migration_service.models import Batch, BatchLine
+from migration_service.services.batches.ndjson import FileLimits
+from migration_service.services.batches.results import write_csv
+from migration_service.states import SupplierStatus
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient

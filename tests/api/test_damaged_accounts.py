@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from migration_service.samples import FAULTS, generate_accounts_with_faults
+from migration_service_local.samples import FAULTS, generate_accounts_with_faults
 from mutations import damaged_accounts
 from supplier_client import SupplierClient
 

@@ -16,10 +16,10 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import OBTAIN, Customer, make_customer, obtain
-from migration_service.blueprints import graphql, token_schema
+from migration_service.blueprints import graphql, graphql_schema
 from migration_service.blueprints.graphql import MAX_BODY_BYTES
 from migration_service.connections import make_redis
-from migration_service.services.throttle import MOST_FAILURES, Throttle
+from migration_service.services.access.throttle import MOST_FAILURES, Throttle
 
 WRONG = "ami_0000000000_" + "0" * 43
 
@@ -165,7 +165,7 @@ def test_a_fault_inside_is_logged_and_not_shown(
     def fail(*_arguments: object) -> None:
         raise fault
 
-    monkeypatch.setattr(token_schema, "obtain_tokens", fail)
+    monkeypatch.setattr(graphql_schema, "obtain_tokens", fail)
     response = _execute(client, OBTAIN, input={"APIKey": customer.api_key})
     assert response.status_code == status
     assert response.json["errors"][0]["extensions"]["errorType"] == "APPLICATION"

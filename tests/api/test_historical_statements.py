@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from imported_account import ImportedAccount, at_once, code_of, codes_of
-from migration_service.models import SupplierStatus
+from migration_service.states import SupplierStatus
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 

@@ -8,10 +8,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from factories import MakeClient
 from migration_service.config import Settings
-from migration_service.tallies import add_task_time
+from migration_service.metrics.shared import add_task_time
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
-from migration_service.tasks.figures import count_accounts_for_metrics
+from migration_service.tasks.counts import count_accounts_for_metrics
 from migration_service.tasks.maintenance import sweep_attempts
 from supplier_client import SupplierClient
 

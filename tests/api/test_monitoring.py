@@ -9,9 +9,9 @@ from dashboard import FILE, render
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from migration_service.blueprints import figures
+from migration_service.blueprints import metrics_collector
 from migration_service.tasks.app import WorkerResources
-from migration_service.tasks.figures import count_accounts_for_metrics
+from migration_service.tasks.counts import count_accounts_for_metrics
 
 FOLDER = Path(__file__).resolve().parents[2] / "monitoring"
 NAME = re.compile(r"\bmigration_[a-z0-9_]+")
@@ -24,7 +24,7 @@ def exported(
     client: FlaskClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> set[str]:
     """The name of every sample that /metrics can have."""
-    monkeypatch.setattr(figures, "_FRESH_SECONDS", -1.0)  # another test may have asked a moment ago
+    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)  # another test may have asked a moment ago
     worker_resources.redis.delete("migration:tallies:rest")
     count_accounts_for_metrics()
     text = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text

@@ -8,7 +8,7 @@ from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 
 from imported_account import ImportedAccount, at_once, code_of, codes_of
-from migration_service.models import SupplierStatus
+from migration_service.states import SupplierStatus
 from supplier_client import SupplierClient
 
 SUCCESS, EXISTS = "NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"

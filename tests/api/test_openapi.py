@@ -9,9 +9,9 @@ from flask import Flask
 from migration_service.blueprints.error_catalogue import request_errors
 from migration_service.blueprints.examples import ACCOUNT
 from migration_service.rules.catalogue import check_account
-from migration_service.rules.rule import Profile
 from migration_service.schemas.account import load_account
 from migration_service.schemas.json import encode_json, parse_json
+from migration_service.states import Profile
 from mutations import TODAY
 
 

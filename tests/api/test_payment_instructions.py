@@ -13,9 +13,9 @@ from sqlalchemy.pool import QueuePool
 
 from imported_account import ImportedAccount, at_once, code_of, codes_of
 from migration_service.blueprints.resources import resources
-from migration_service.models import SupplierStatus
 from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.services.payment_vendors import create_payment_vendor
+from migration_service.services.setup.vendors import create_payment_vendor
+from migration_service.states import SupplierStatus
 from supplier_client import SupplierClient
 from vendor_servers import run_localstripe, run_sandbox
 

@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import func, select, update
 
 from migration_service.errors import ServiceUnavailableError
-from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier, SupplierStatus
-from migration_service.services import creation
-from migration_service.services.limits import set_concurrency_limit
-from migration_service.services.slot_upkeep import reconcile_slots
+from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
+from migration_service.services.processing import creation
+from migration_service.services.processing.slot_upkeep import reconcile_slots
+from migration_service.services.setup.limits import set_concurrency_limit
+from migration_service.states import SupplierStatus
 from migration_service.tasks.accounts import LOOK, perform_attempt, ring_bell
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient

@@ -13,9 +13,10 @@ from migration_service.errors import (
     AccountImportInProgressError,
     AccountNotStagedError,
 )
-from migration_service.models import AccountImportProcess, ImportState, ImportSupplier, SupplierStatus
-from migration_service.services.import_suppliers import get_any_import_supplier
-from migration_service.services.imports import skip_account, unskip_account
+from migration_service.models import AccountImportProcess, ImportSupplier
+from migration_service.services.imports.staging import skip_account, unskip_account
+from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.states import ImportState, SupplierStatus
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient

@@ -8,8 +8,8 @@ import pytest
 from werkzeug.test import TestResponse
 
 from imported_account import LEDGER, ImportedAccount, at_once, codes_of
-from migration_service.models import SupplierStatus
 from migration_service.schemas.json import parse_json
+from migration_service.states import SupplierStatus
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 

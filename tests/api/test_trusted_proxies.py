@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 
 from factories import Customer, MakeClient, obtain
 from migration_service.config import Settings
-from migration_service.services.throttle import MOST_FAILURES
+from migration_service.services.access.throttle import MOST_FAILURES
 
 #: Where the web server sees the nearest proxy.
 PROXY = "192.0.2.80"

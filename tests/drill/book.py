@@ -11,7 +11,7 @@ from typing import Any
 
 from drill.clients import Journal, Order, Supplier
 from drill.scene import SUPPLIER, TEAM
-from migration_service.samples import generate_accounts
+from migration_service_local.samples import generate_accounts
 
 _LINES = 50
 #: Seconds after which a batch is given up; nothing may take that long.

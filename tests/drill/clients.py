@@ -12,7 +12,7 @@ from typing import Any
 import requests
 
 from drill.scene import SLOW, SUPPLIER, TEAM, Address, obtain_token
-from migration_service.samples import generate_accounts
+from migration_service_local.samples import generate_accounts
 
 #: Seconds after which a client gives an account up; nothing may take that long.
 PATIENCE = 150.0

@@ -14,14 +14,14 @@ import requests
 
 from migration_service.config import load_saved_settings
 from migration_service.connections import make_redis
-from migration_service.db import make_engine, make_sessionmaker
-from migration_service.embedded.ports import random_free_port
-from migration_service.samples import generate_accounts
-from migration_service.services.api_keys import issue_api_key
-from migration_service.services.import_suppliers import create_import_supplier
-from migration_service.services.limits import set_concurrency_limit
-from migration_service.services.operations_teams import create_operations_team
-from migration_service.services.organisations import create_organisation
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.services.access.api_keys import issue_api_key
+from migration_service.services.setup.limits import set_concurrency_limit
+from migration_service.services.setup.organisations import create_organisation
+from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.services.setup.teams import create_operations_team
+from migration_service_local.samples import generate_accounts
+from migration_service_local.servers.ports import random_free_port
 from servers import RunningService, processes_in, wait_until
 
 _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"

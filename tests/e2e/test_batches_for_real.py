@@ -12,9 +12,9 @@ import pytest
 
 from batch_client import ndjson
 from drill.scene import SUPPLIER, TEAM, Scene
-from migration_service.embedded.demo_batch import IMPORTED, BatchOrder, import_as_batch
-from migration_service.embedded.demo_client import Outcome, SupplierClient
-from migration_service.samples import generate_accounts
+from migration_service_local.demo.batch import IMPORTED, SampleBatchOrder, import_as_batch
+from migration_service_local.demo.client import RequestOutcome, SupplierClient
+from migration_service_local.samples import generate_accounts
 from servers import wait_until
 
 _OVER = ("COMPLETED", "STOPPED", "CANCELLED")
@@ -40,13 +40,13 @@ def _accounts(count: int, beginning: str) -> Iterator[dict[str, object]]:
 def test_the_client_of_the_sample_book_tells_what_its_batch_could_not_import(scene: Scene) -> None:
     broken = next(_accounts(1, "SAMPLE-BROKEN-"))
     broken["customers"] = []
-    outcome, over, progress = Outcome(), threading.Event(), list[int]()
+    outcome, over, progress = RequestOutcome(), threading.Event(), list[int]()
     with SupplierClient(scene.address.url, outcome, over) as client:
         client.log_in(scene.address.api_key)
         lines = [ndjson([account]) for account in (*_accounts(3, "SAMPLE-"), broken)]
-        order = BatchOrder(SUPPLIER, TEAM, lines)
+        order = SampleBatchOrder(SUPPLIER, TEAM, lines)
         import_as_batch(client, order, outcome, over, progress.append)
-        again = Outcome()
+        again = RequestOutcome()
         import_as_batch(client, order, again, over, progress.append)
     assert (outcome.counts[IMPORTED], again.counts["imported before"]) == (3, 3)
     assert progress[-1] == 4

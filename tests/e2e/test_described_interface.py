@@ -10,9 +10,9 @@ from pathlib import Path
 
 from drill.scene import Scene
 from migration_service.blueprints.examples import PROCESS, SUPPLIER
-from migration_service.db import make_engine, make_sessionmaker
-from migration_service.services.import_suppliers import create_import_supplier
-from migration_service.services.operations_teams import create_operations_team
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.services.setup.teams import create_operations_team
 
 TIMES = int(os.environ.get("MIGRATION_SERVICE_FUZZ", "1"))
 _SECONDS = 30

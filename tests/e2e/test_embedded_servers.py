@@ -16,10 +16,10 @@ import pytest
 import redis
 
 from migration_service.config import Settings
-from migration_service.embedded.account import ServerAccount
-from migration_service.embedded.binaries import find_postgres, find_valkey
-from migration_service.embedded.errors import StartError
-from migration_service.embedded.home import Home
+from migration_service_local.errors import StartError
+from migration_service_local.servers.account import ServerAccount
+from migration_service_local.servers.binaries import find_postgres, find_valkey
+from migration_service_local.servers.home import Home
 from servers import EmbeddedServers, processes_in, temporary_folder, wait_until
 
 
@@ -186,8 +186,8 @@ def test_an_interrupted_initdb_does_no_harm(folder: Path) -> None:
 _FIRST_START = """
 import sys
 from pathlib import Path
-from migration_service.embedded.home import Home
-from migration_service.embedded.postgres import Postgres
+from migration_service_local.servers.home import Home
+from migration_service_local.servers.postgres import Postgres
 Postgres(Home(Path(sys.argv[1]))).program()
 """
 

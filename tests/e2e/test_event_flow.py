@@ -11,11 +11,11 @@ from kombu import Connection
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.embedded.process import Child, stop_children
-from migration_service.embedded.programs import Programs, Scale
-from migration_service.revisions import upgrade
+from migration_service.db.revisions import upgrade
 from migration_service.tasks.accounts import CREATE_ACCOUNT
 from migration_service.tasks.app import MigrationCelery
+from migration_service_local.servers.process import Child, stop_children
+from migration_service_local.up.programs import Programs, Scale
 from servers import EmbeddedServers, wait_until
 
 TASKS = 40

@@ -2,7 +2,7 @@
 
 from drill.poison import Poisoner
 from drill.scene import POISON, Scene
-from migration_service.services.attempts import MAX_TRIES
+from migration_service.services.processing.attempts import MAX_TRIES
 from servers import wait_until
 
 

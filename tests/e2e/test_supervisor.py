@@ -13,11 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from migration_service.embedded.console import Output, Terminal
-from migration_service.embedded.errors import StartError
-from migration_service.embedded.orphans import find_processes, stop_orphans
-from migration_service.embedded.process import Child, Program
-from migration_service.embedded.supervisor import StopRequestedError, Supervisor, pause_before_restart
+from migration_service_local.console import Output, Terminal
+from migration_service_local.errors import StartError
+from migration_service_local.servers.orphans import find_processes, stop_orphans
+from migration_service_local.servers.process import Child, Program
+from migration_service_local.up.supervisor import StopRequestedError, Supervisor, pause_before_restart
 from servers import processes_in, wait_until
 
 SERVE = "import time\nprint('serving', flush=True)\ntime.sleep(60)"
@@ -207,7 +207,7 @@ def test_a_program_that_does_not_exist_says_so(tmp_path: Path) -> None:
 _PARENT = """
 import subprocess, sys, time
 from pathlib import Path
-from migration_service.embedded.process import Child, Program
+from migration_service_local.servers.process import Child, Program
 import signal
 code = "import time; open('up', 'w').close(); time.sleep(60)"
 Child(Program(name="child", arguments=[sys.executable, "-c", code], environment={},
@@ -251,7 +251,7 @@ def test_an_orphan_is_found_by_its_folder_and_program_and_no_other_process_is(tm
 def test_an_orphan_that_ignores_the_polite_signal_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("migration_service.embedded.orphans._SECONDS", 0.3)
+    monkeypatch.setattr("migration_service_local.servers.orphans._SECONDS", 0.3)
     code = "import signal, time; signal.signal(2, signal.SIG_IGN); open('up', 'w').close(); time.sleep(60)"
     orphan = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
     wait_until((tmp_path / "up").exists, "the start")

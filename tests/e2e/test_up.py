@@ -20,7 +20,7 @@ import pytest
 import requests
 
 from migration_service.config import load_saved_settings
-from migration_service.embedded.ports import random_free_port
+from migration_service_local.servers.ports import random_free_port
 from servers import RunningService, processes_in, temporary_folder, wait_until
 
 NAMES = ("postgres", "valkey", "interactive", "batch", "beat", "flower", "web")

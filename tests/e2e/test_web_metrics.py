@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from migration_service.config import Settings
-from migration_service.embedded.ports import random_free_port
+from migration_service_local.servers.ports import random_free_port
 from servers import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]

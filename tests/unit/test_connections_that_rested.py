@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, text
 
-from migration_service import db
+from migration_service.db import engine as db
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from factories import make_customer
 from migration_service.config import Settings
-from migration_service.db import make_engine, make_sessionmaker
-from migration_service.direct import Direct, autocommit, transaction
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.statements import Direct, autocommit, transaction
 
 _FIND = "SELECT id, name FROM operations_team WHERE name = %(name)s"
 _MAKE = "INSERT INTO operations_team (name) VALUES (%(name)s) RETURNING id"

@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session as OrmSession
 
-from migration_service.direct import Direct
+from migration_service.db.statements import Direct
 from migration_service.errors import AccountCreationFailedError
-from migration_service.models import Account, AccountImportProcess, Attempt, ImportState, Outcome
+from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.services import attempts
-from migration_service.services.attempts import (
+from migration_service.services.processing import attempts
+from migration_service.services.processing.attempts import (
     MAX_TRIES,
     count_redelivery,
     fail_attempt,
@@ -25,6 +25,7 @@ from migration_service.services.attempts import (
     run_attempt,
     withdraw_attempt,
 )
+from migration_service.states import ImportState, Outcome
 from migration_service.tasks.accounts import LOOK, bell, create_account, perform_attempt
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import sweep_attempts

@@ -9,25 +9,20 @@ import pytest
 from sqlalchemy import delete, func, select, update
 
 from batch_client import BatchClient, counts
-from migration_service.db import new_id
-from migration_service.models import (
-    Account,
-    AccountImportProcess,
-    BatchChunk,
-    ImportState,
-    ImportSupplier,
-)
-from migration_service.services import batch_upload
-from migration_service.services.batch_chunks import (
+from migration_service.db.engine import new_id
+from migration_service.models import Account, AccountImportProcess, BatchChunk, ImportSupplier
+from migration_service.services.batches import upload as batch_upload
+from migration_service.services.batches.chunks import (
     MAX_TRIES,
     ChunkKey,
     claim_chunk,
     list_live_batch_attempts,
     work_on_chunk,
 )
-from migration_service.services.batch_feed import dispatch_chunks, recover_chunks
-from migration_service.services.limits import get_concurrency_limit, set_concurrency_limit
-from migration_service.services.slot_upkeep import reconcile_slots
+from migration_service.services.batches.feed import dispatch_chunks, recover_chunks
+from migration_service.services.processing.slot_upkeep import reconcile_slots
+from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
+from migration_service.states import ImportState
 from migration_service.tasks import batches as tasks
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.batches import perform_chunk

@@ -8,17 +8,11 @@ import pytest
 from sqlalchemy import func, select, update
 
 from batch_client import BatchClient, counts
-from migration_service.models import (
-    Account,
-    AccountImportProcess,
-    Attempt,
-    ImportSupplier,
-    Outcome,
-    SupplierStatus,
-)
-from migration_service.samples import FAULTS, break_account
-from migration_service.services.imports import skip_account
+from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
+from migration_service.services.imports.staging import skip_account
+from migration_service.states import Outcome, SupplierStatus
 from migration_service.tasks.app import WorkerResources
+from migration_service_local.samples import FAULTS, break_account
 from supplier_client import SupplierClient
 
 

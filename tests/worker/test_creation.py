@@ -5,11 +5,11 @@ from typing import Any
 
 from migration_service.models import MeterPoint
 from migration_service.models.part import Part, parts_of, path_of, payload_columns
-from migration_service.schemas.account import AccountImport
+from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.fields import Object
 from migration_service.schemas.json import encode_json, parse_json
-from migration_service.services.accounts import find_account, read_account
-from migration_service.services.import_suppliers import get_any_import_supplier
+from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.setup.suppliers import get_any_import_supplier
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -138,5 +138,5 @@ def test_each_field_of_the_schemas_has_its_column_and_the_other_way_round() -> N
         compared += 1
 
     account = MeterPoint.sources[0].parent.sources[0].parent  # type: ignore[attr-defined]
-    compare(account, AccountImport())
+    compare(account, AccountImportSchema())
     assert compared > len(_all_parts())

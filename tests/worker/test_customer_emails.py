@@ -21,18 +21,19 @@ from sqlalchemy.orm import Session, sessionmaker
 from imported_account import ImportedAccount
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.direct import Direct
-from migration_service.models import Account, Customer, CustomerEmail, EmailState
+from migration_service.db.statements import Direct
+from migration_service.models import Account, Customer, CustomerEmail
 from migration_service.payment_vendors.breaker import CircuitBreaker
-from migration_service.services.attempts import run_attempt
-from migration_service.services.customer_emails import (
+from migration_service.services.processing.attempts import run_attempt
+from migration_service.services.processing.customer_emails import (
     deliver_email,
     mail_server,
     name_message,
     record_customer_emails,
     take_due_emails,
 )
-from migration_service.services.import_suppliers import set_customer_emails
+from migration_service.services.setup.suppliers import set_customer_emails
+from migration_service.states import EmailState
 from migration_service.tasks import emails as email_tasks
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import MigrationCelery, WorkerResources

@@ -21,8 +21,8 @@ from migration_service.models import (
     Statement,
 )
 from migration_service.schemas.json import parse_json
-from migration_service.services.imports import skip_account
-from migration_service.services.retention import remove_batch_lines, remove_payloads
+from migration_service.services.imports.staging import skip_account
+from migration_service.services.reporting.retention import remove_batch_lines, remove_payloads
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 

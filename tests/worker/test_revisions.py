@@ -10,16 +10,16 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, inspect, text
 
-from migration_service import revisions
-from migration_service.db import make_engine
-from migration_service.models import Account
-from migration_service.revisions import (
+from migration_service.db import revisions
+from migration_service.db.engine import make_engine
+from migration_service.db.revisions import (
     RevisionsBlockedError,
     alembic_config,
     current_revision,
     newest_revision,
     upgrade,
 )
+from migration_service.models import Account
 from servers import EmbeddedServers, wait_until
 
 # What a transaction holds that has written a line: a foreign key to the table has to wait for it.

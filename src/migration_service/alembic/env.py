@@ -1,9 +1,9 @@
-"""Runs the revisions over the connection that `migration_service.revisions` hands over."""
+"""Runs the revisions over the connection that `migration_service.db.revisions` hands over."""
 
 from alembic import context
 
 from migration_service import models
-from migration_service.db import Base
+from migration_service.db.engine import Base
 
 __all__ = ["models"]
 context.configure(connection=context.config.attributes["connection"], target_metadata=Base.metadata)

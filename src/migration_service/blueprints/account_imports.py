@@ -10,7 +10,7 @@ from migration_service.blueprints.body import document_body, json_body, query_ar
 from migration_service.blueprints.examples import ACCOUNT, PROCESS, STAGED
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
-from migration_service.direct import autocommit
+from migration_service.db.statements import autocommit
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountCreationFailedError,
@@ -27,18 +27,18 @@ from migration_service.errors import (
     ParseError,
     RequestFailedValidationError,
 )
-from migration_service.rules.rule import Profile
 from migration_service.schemas.account import ACCOUNT_IMPORT
 from migration_service.schemas.requests import (
-    AcceptedAccount,
-    CreatedAccount,
-    ProcessRequest,
-    StagedAccount,
-    ValidateArguments,
+    AcceptedAccountSchema,
+    CreatedAccountSchema,
+    ProcessRequestSchema,
+    StagedAccountSchema,
+    ValidateArgumentsSchema,
 )
-from migration_service.services import imports
-from migration_service.services.acceptance import ProcessOrder
-from migration_service.services.validation import validate_payload
+from migration_service.services.imports import staging as imports
+from migration_service.services.imports.validation import validate_payload
+from migration_service.services.processing.acceptance import ProcessOrder
+from migration_service.states import Profile
 from migration_service.tasks.dispatch import process_account
 
 blueprint = Blueprint(
@@ -52,7 +52,7 @@ blueprint.before_request(require_token)
 
 @blueprint.post("/validate-account/")
 @document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
-@query_arguments(blueprint, ValidateArguments())
+@query_arguments(blueprint, ValidateArgumentsSchema())
 @blueprint.response(200, ACCOUNT_IMPORT, example=ACCOUNT)
 @answers_errors(blueprint, AccountFailedValidationError, ImportSupplierUnknownError, ParseError)
 def validate_account(arguments: dict[str, Any]) -> Response:
@@ -69,8 +69,10 @@ def validate_account(arguments: dict[str, Any]) -> Response:
 
 @blueprint.post("/account-import-process/create-or-update/")
 @document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
-@blueprint.response(201, StagedAccount, example=STAGED)
-@blueprint.alt_response(200, schema=StagedAccount, example=STAGED, description="Staged before: updated.")
+@blueprint.response(201, StagedAccountSchema, example=STAGED)
+@blueprint.alt_response(
+    200, schema=StagedAccountSchema, example=STAGED, description="Staged before: updated."
+)
 @answers_errors(
     blueprint,
     AccountFailedValidationError,
@@ -97,8 +99,8 @@ def stage_account() -> tuple[dict[str, str], int]:
 
 
 @blueprint.post("/account-import-process/process/")
-@blueprint.response(201, CreatedAccount)
-@blueprint.alt_response(202, schema=AcceptedAccount, description="Accepted, and still under way.")
+@blueprint.response(201, CreatedAccountSchema)
+@blueprint.alt_response(202, schema=AcceptedAccountSchema, description="Accepted, and still under way.")
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -116,7 +118,7 @@ def stage_account() -> tuple[dict[str, str], int]:
     ParseError,
     ConcurrencyLimitReachedError,
 )
-@json_body(blueprint, ProcessRequest(), PROCESS)
+@json_body(blueprint, ProcessRequestSchema(), PROCESS)
 def process(body: dict[str, Any]) -> Any:
     """Create the account from its staged data
 
@@ -130,7 +132,7 @@ def process(body: dict[str, Any]) -> Any:
     if number is not None:
         return {"service_account_number": number}
     status_url = url_for(
-        "progress.get_account_status",
+        "status.get_account_status",
         import_supplier_code=order.import_supplier_code,
         external_account_number=order.external_account_number,
     )

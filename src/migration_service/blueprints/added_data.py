@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response
 from flask_smorest import Blueprint
 
-from migration_service.blueprints import added_examples as examples
+from migration_service.blueprints import added_data_examples as examples
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import View, document_body, query_arguments, read_json
 from migration_service.blueprints.openapi import answers_errors
@@ -28,25 +28,29 @@ from migration_service.errors import (
     TransactionImportError,
     TransactionOutsideOpenPeriodError,
 )
-from migration_service.schemas.added import (
-    AddedData,
-    NoteResult,
-    NotesRequest,
-    PaymentInstructionRequest,
-    PaymentInstructionResult,
-    StatementsRequest,
-    TransactionArguments,
-    TransactionErrorBody,
-    TransactionResults,
-    TransactionsRequest,
+from migration_service.schemas.added_data import (
+    AddedDataSchema,
+    NoteResultSchema,
+    NotesRequestSchema,
+    PaymentInstructionRequestSchema,
+    PaymentInstructionResultSchema,
+    StatementsRequestSchema,
+    TransactionArgumentsSchema,
+    TransactionErrorBodySchema,
+    TransactionResultsSchema,
+    TransactionsRequestSchema,
 )
 from migration_service.schemas.base import find_unknown_fields, load
 from migration_service.schemas.json import encode_json
-from migration_service.services.additions import PostedBody
-from migration_service.services.historical_statements import add_historical_statements
-from migration_service.services.notes import add_notes
-from migration_service.services.payment_instructions import add_instruction, ask_vendor, prepare_instruction
-from migration_service.services.transactions import add_transactions
+from migration_service.services.accounts.added_data import PostedBody
+from migration_service.services.accounts.notes import add_notes
+from migration_service.services.accounts.payment_instructions import (
+    add_instruction,
+    ask_vendor,
+    prepare_instruction,
+)
+from migration_service.services.accounts.statements import add_historical_statements
+from migration_service.services.accounts.transactions import add_transactions
 
 blueprint = Blueprint(
     "added_data",
@@ -56,17 +60,17 @@ blueprint = Blueprint(
 )
 blueprint.before_request(require_token)
 
-_TRANSACTIONS = TransactionsRequest()
+_TRANSACTIONS = TransactionsRequestSchema()
 
 
-def _load_posted(schema: AddedData, payload: Any) -> PostedBody:
+def _load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
     data, errors = load(schema, payload)
     if errors:
         raise RequestFailedValidationError(errors=errors)
     return PostedBody(data, find_unknown_fields(schema, payload))
 
 
-def _posted_body(schema: AddedData, example: Any) -> Callable[[View], View]:
+def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View]:
     """Pass the request's body to the view. Raises RequestFailedValidationError with every error."""
 
     def decorate(view: View) -> View:
@@ -80,11 +84,11 @@ def _posted_body(schema: AddedData, example: Any) -> Callable[[View], View]:
 
 
 @blueprint.post("/notes/create/")
-@blueprint.response(201, NoteResult(many=True), example=examples.NOTE_RESULTS)
+@blueprint.response(201, NoteResultSchema(many=True), example=examples.NOTE_RESULTS)
 @answers_errors(
     blueprint, RequestFailedValidationError, ImportSupplierUnknownError, ParseError, AccountNotFoundError
 )
-@_posted_body(NotesRequest(), examples.NOTES)
+@_posted_body(NotesRequestSchema(), examples.NOTES)
 def create_notes(body: PostedBody) -> Response:
     """Add notes to an account
 
@@ -124,7 +128,7 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
 
 @blueprint.post("/transactions/create/")
 @document_body(blueprint, _TRANSACTIONS, examples.TRANSACTIONS)
-@blueprint.response(201, TransactionResults, example=examples.TRANSACTION_RESULTS)
+@blueprint.response(201, TransactionResultsSchema, example=examples.TRANSACTION_RESULTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -133,10 +137,10 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
     TransactionOutsideOpenPeriodError,
     TransactionIdAlreadyUsedError,
     ParseError,
-    own_body=(TransactionErrorBody, _transaction_example),
+    own_body=(TransactionErrorBodySchema, _transaction_example),
 )
 @_told_as_transaction_error
-@query_arguments(blueprint, TransactionArguments())
+@query_arguments(blueprint, TransactionArgumentsSchema())
 def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """Add financial transactions to an account: all of them, or none
 
@@ -150,7 +154,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.post("/historical-statements/create/")
-@blueprint.response(201, StatementsRequest, example=examples.STATEMENTS)
+@blueprint.response(201, StatementsRequestSchema, example=examples.STATEMENTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -159,7 +163,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     HistoricalStatementAlreadyExistsError,
     ParseError,
 )
-@_posted_body(StatementsRequest(), examples.STATEMENTS)
+@_posted_body(StatementsRequestSchema(), examples.STATEMENTS)
 def create_historical_statements(body: PostedBody) -> Response:
     """Add statements of the time before the migration to an account
 
@@ -172,7 +176,7 @@ def create_historical_statements(body: PostedBody) -> Response:
 
 
 @blueprint.post("/payment-instruction/create/")
-@blueprint.response(201, PaymentInstructionResult, example=examples.PAYMENT_INSTRUCTION_RESULT)
+@blueprint.response(201, PaymentInstructionResultSchema, example=examples.PAYMENT_INSTRUCTION_RESULT)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -184,7 +188,7 @@ def create_historical_statements(body: PostedBody) -> Response:
     ParseError,
     PaymentVendorUnavailableError,
 )
-@_posted_body(PaymentInstructionRequest(), examples.PAYMENT_INSTRUCTION)
+@_posted_body(PaymentInstructionRequestSchema(), examples.PAYMENT_INSTRUCTION)
 def create_payment_instruction(body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it
 

@@ -6,9 +6,9 @@ from typing import cast
 from flask import g, request
 
 from migration_service.blueprints.resources import resources
-from migration_service.direct import autocommit
+from migration_service.db.statements import autocommit
 from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
-from migration_service.services.tokens import Caller, authenticate_token
+from migration_service.services.access.tokens import Caller, authenticate_token
 
 _SCHEMES = ("token", "bearer", "jwt")
 _BLANKS = re.compile(r"[ \t]+")

@@ -10,10 +10,10 @@ from migration_service.blueprints.auth import caller
 from migration_service.blueprints.examples import ACCOUNT
 from migration_service.blueprints.resources import resources
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
-from migration_service.models import BatchMode, BatchSource
 from migration_service.schemas.json import encode_json
-from migration_service.services.batch_upload import BatchOrder
-from migration_service.services.ndjson import FileLimits, Line, read_blocks, read_lines
+from migration_service.services.batches.ndjson import FileLimits, Line, read_blocks, read_lines
+from migration_service.services.batches.upload import BatchOrder
+from migration_service.states import BatchMode, BatchSource
 
 _MEDIA_TYPES = (
     "application/x-ndjson",

@@ -7,14 +7,6 @@ from flask import Response, jsonify, request, url_for
 from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.batch_schema import (
-    BatchAnswer,
-    BatchArguments,
-    BatchListArguments,
-    BatchProgressAnswer,
-    ResultArguments,
-    RetryAnswer,
-)
 from migration_service.blueprints.batch_upload import BODY, KEY, read_order
 from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.examples import SUPPLIER
@@ -33,11 +25,19 @@ from migration_service.errors import (
     OperationsTeamNotFoundError,
     RequestFailedValidationError,
 )
-from migration_service.models import LineStatus
-from migration_service.services import batches
-from migration_service.services.batch_results import ResultFormat, stream_results
-from migration_service.services.batch_upload import start_batch
-from migration_service.services.import_suppliers import require_import_supplier
+from migration_service.schemas.batches import (
+    BatchAnswerSchema,
+    BatchArgumentsSchema,
+    BatchListArgumentsSchema,
+    BatchProgressAnswerSchema,
+    ResultArgumentsSchema,
+    RetryAnswerSchema,
+)
+from migration_service.services.batches import steering as batches
+from migration_service.services.batches.results import ResultFormat, stream_results
+from migration_service.services.batches.upload import start_batch
+from migration_service.services.setup.suppliers import require_import_supplier
+from migration_service.states import LineStatus
 from migration_service.tasks.batches import feed_batches
 
 _LARGEST_PAGE = 500
@@ -75,9 +75,9 @@ _PROGRESS_EXAMPLE = {
 
 @blueprint.post("/")
 @blueprint.doc(requestBody=BODY)
-@query_arguments(blueprint, BatchArguments())
+@query_arguments(blueprint, BatchArgumentsSchema())
 @blueprint.doc(parameters=[KEY])
-@blueprint.response(202, BatchProgressAnswer, example=_PROGRESS_EXAMPLE)
+@blueprint.response(202, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -105,8 +105,8 @@ def start(arguments: dict[str, Any]) -> Any:
 
 
 @blueprint.get("/")
-@query_arguments(blueprint, BatchListArguments())
-@blueprint.response(200, BatchAnswer(many=True), example=[_EXAMPLE])
+@query_arguments(blueprint, BatchListArgumentsSchema())
+@blueprint.response(200, BatchAnswerSchema(many=True), example=[_EXAMPLE])
 @answers_errors(blueprint, RequestFailedValidationError)
 def list_batches(arguments: dict[str, Any]) -> Response:
     """The batches of the organisation, newest first"""
@@ -128,7 +128,7 @@ def list_batches(arguments: dict[str, Any]) -> Response:
             before=before,
             limit=limit + 1,
         )
-    response = jsonify(BatchAnswer(many=True).dump(reports[:limit]))
+    response = jsonify(BatchAnswerSchema(many=True).dump(reports[:limit]))
     if len(reports) > limit:
         values = {"limit": limit, "cursor": reports[limit - 1].batch_id, "import_supplier": supplier}
         response.headers["Link"] = f'<{url_for("batches.list_batches", **values)}>; rel="next"'
@@ -136,7 +136,7 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/<batch_id>/")
-@blueprint.response(200, BatchProgressAnswer, example=_PROGRESS_EXAMPLE)
+@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
 @answers_errors(blueprint, BatchNotFoundError)
 def get_batch(batch_id: str) -> Response:
     """How far a batch is: counts by status and by error code, rate and time left"""
@@ -144,7 +144,7 @@ def get_batch(batch_id: str) -> Response:
 
 
 @blueprint.get("/<batch_id>/results/")
-@query_arguments(blueprint, ResultArguments())
+@query_arguments(blueprint, ResultArgumentsSchema())
 @blueprint.response(200, content_type="application/x-ndjson")
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError)
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
@@ -165,7 +165,7 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/pause/")
-@blueprint.response(200, BatchProgressAnswer, example=_PROGRESS_EXAMPLE | {"state": "PAUSED"})
+@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE | {"state": "PAUSED"})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def pause(batch_id: str) -> Response:
     """Begin no further line until the batch is resumed; those that workers have are finished"""
@@ -176,7 +176,7 @@ def pause(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/resume/")
-@blueprint.response(200, BatchProgressAnswer, example=_PROGRESS_EXAMPLE)
+@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def resume(batch_id: str) -> Response:
     """Go on with a batch that was paused, or stopped because its supplier was complete"""
@@ -188,7 +188,7 @@ def resume(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/cancel/")
-@blueprint.response(200, BatchProgressAnswer, example=_PROGRESS_EXAMPLE | {"state": "CANCELLED"})
+@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE | {"state": "CANCELLED"})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def cancel(batch_id: str) -> Response:
     """Begin no further line, ever; what was done stays"""
@@ -199,7 +199,7 @@ def cancel(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/retry-failed/")
-@blueprint.response(200, RetryAnswer, example={**_PROGRESS_EXAMPLE, "retried": 1_000})
+@blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS_EXAMPLE, "retried": 1_000})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def retry_failed(batch_id: str) -> Response:
     """Do the FAILED lines again, and no others"""
@@ -214,7 +214,7 @@ def _progress(batch_id: str) -> dict[str, Any]:
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         report = batches.report_batch(session, batch)
-    answer: dict[str, Any] = BatchProgressAnswer().dump(report)
+    answer: dict[str, Any] = BatchProgressAnswerSchema().dump(report)
     return answer
 
 

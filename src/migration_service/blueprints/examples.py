@@ -1,16 +1,14 @@
-"""Examples for the interface description, made by the sample generator so that they are valid."""
+"""Examples for the interface description: a sound account, and bodies that name it."""
 
-from datetime import date
+from pathlib import Path
 from typing import Any
 
-from migration_service.samples import generate_accounts
+from migration_service import schemas
+from migration_service.schemas.json import parse_json
 
-SUPPLIER = "DEMO_SUPPLIER"
-
-#: The smallest of a hundred generated accounts: a whole payload that can still be read.
-ACCOUNT: dict[str, Any] = min(
-    generate_accounts(100, supplier=SUPPLIER, seed=1, today=date(2026, 3, 1)), key=lambda it: len(str(it))
-)
+#: A whole payload that can still be read: a household with electricity. `tools/example_account.py` writes it.
+ACCOUNT: dict[str, Any] = parse_json(Path(schemas.__file__).with_name("example_account.json").read_bytes())
+SUPPLIER: str = ACCOUNT["import_supplier"]
 NUMBER: str = ACCOUNT["external_account_number"]
 STAGED = {"import_supplier": SUPPLIER, "external_account_number": NUMBER}
 PROCESS = {

@@ -19,8 +19,8 @@ from migration_service.blueprints.graphql_errors import (
     describe_http_error,
     describe_service_error,
 )
+from migration_service.blueprints.graphql_schema import SCHEMA, TokenAttempt
 from migration_service.blueprints.resources import resources
-from migration_service.blueprints.token_schema import SCHEMA, Attempt
 from migration_service.errors import InvalidError, ServiceError
 from migration_service.schemas.json import encode_json
 
@@ -88,7 +88,7 @@ def _execute(query: str, variables: dict[str, Any], operation_name: str | None) 
         return execute_sync(
             SCHEMA,
             document,
-            context_value=Attempt(resources(), request.remote_addr),
+            context_value=TokenAttempt(resources(), request.remote_addr),
             variable_values=variables,
             operation_name=operation_name,
         )

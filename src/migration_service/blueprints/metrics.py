@@ -6,12 +6,12 @@ from ipaddress import ip_address
 from flask import Blueprint, Response, current_app, request
 from redis import Redis
 
-from migration_service.blueprints.figures import ServiceFigures
+from migration_service.blueprints.metrics_collector import ServiceFigures
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.errors import NotFoundError, UnauthenticatedError
-from migration_service.metrics import CONTENT_TYPE, exposition
+from migration_service.metrics.process import CONTENT_TYPE, exposition
 
 blueprint = Blueprint("metrics", __name__)
 

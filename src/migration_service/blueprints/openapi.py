@@ -26,7 +26,7 @@ from migration_service.errors import (
     UnauthenticatedError,
 )
 from migration_service.schemas.base import Fields
-from migration_service.schemas.requests import ErrorBody
+from migration_service.schemas.requests import ErrorBodySchema
 
 View = Callable[..., Any]
 
@@ -67,7 +67,7 @@ def answers_errors(
             lines = [f"* `{error.code}`: {inspect.getdoc(error)}{_codes_within(error)}" for error in members]
             view = blueprint.alt_response(
                 status.value,
-                schema=own_body[0] if own_body and status == HTTPStatus.BAD_REQUEST else ErrorBody,
+                schema=own_body[0] if own_body and status == HTTPStatus.BAD_REQUEST else ErrorBodySchema,
                 description=f"{HTTPStatus(status).phrase}\n\n" + "\n".join(lines),
                 examples={error.code: {"value": error_body(example(error))} for error in members},
                 success=False,

@@ -21,9 +21,9 @@ from migration_service.errors import (
 from migration_service.schemas.base import Fields
 from migration_service.schemas.fields import Identifier
 from migration_service.schemas.json import encode_json
-from migration_service.services.batches import get_batch_to_reconcile
-from migration_service.services.import_suppliers import get_import_supplier
-from migration_service.services.reconciliation import Totals, find_differences, stream_id_map
+from migration_service.services.batches.steering import get_batch_to_reconcile
+from migration_service.services.reporting.reconciliation import Totals, find_differences, stream_id_map
+from migration_service.services.setup.suppliers import get_import_supplier
 
 blueprint = Blueprint(
     "reconciliation",

@@ -10,7 +10,7 @@ import time
 from flask import Flask, Response, g, request
 
 from migration_service.log import request_id
-from migration_service.metrics import REQUEST_SECONDS
+from migration_service.metrics.process import REQUEST_SECONDS
 
 logger = logging.getLogger(__name__)
 

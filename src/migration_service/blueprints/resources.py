@@ -8,7 +8,7 @@ from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
-from migration_service.services.throttle import Throttle
+from migration_service.services.access.throttle import Throttle
 from migration_service.tasks.dispatch import Dispatch
 
 _EXTENSION = "migration_service"

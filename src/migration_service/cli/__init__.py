@@ -1,4 +1,10 @@
-"""`migration-service`: the operators' command. One module a group of commands."""
+"""`migration-service`: the operators' command. One module a group of commands.
+
+Other packages add commands by an entry point in the group `migration_service.commands`, which names a mapping
+as `COMMANDS` is.
+"""
+
+from importlib.metadata import entry_points
 
 import click
 
@@ -8,11 +14,6 @@ _HERE = "migration_service.cli"
 
 #: Every command: where it is, and the first line of its own help.
 COMMANDS = {
-    "up": (f"{_HERE}.up:up", "Run the whole service on this machine, with nothing installed."),
-    "samples": (
-        f"{_HERE}.samples:samples",
-        "Write COUNT invented accounts as NDJSON: one account import payload a line.",
-    ),
     "organisations": (
         f"{_HERE}.organisations:organisations",
         "Organisations, which own API keys and import suppliers.",
@@ -43,9 +44,16 @@ COMMANDS = {
 }
 
 
+def _added_commands() -> dict[str, tuple[str, str]]:
+    added: dict[str, tuple[str, str]] = {}
+    for entry in entry_points(group="migration_service.commands"):
+        added |= entry.load()
+    return added
+
+
 @click.group(
     cls=LazyGroup,
-    commands_at=COMMANDS,
+    commands_at=_added_commands() | COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 def main() -> None:

@@ -12,10 +12,10 @@ from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import open_session, read_settings
 from migration_service.errors import AccountNotStagedError
 from migration_service.models import AccountImportProcess, Attempt
-from migration_service.services.accounts import find_account, read_account
-from migration_service.services.attempts import list_attempts
-from migration_service.services.import_suppliers import get_any_import_supplier
-from migration_service.services.imports import find_process, skip_account, unskip_account
+from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.imports.staging import find_process, skip_account, unskip_account
+from migration_service.services.processing.attempts import list_attempts
+from migration_service.services.setup.suppliers import get_any_import_supplier
 
 _process = [
     click.argument("supplier"),

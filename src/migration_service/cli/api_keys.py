@@ -5,7 +5,12 @@ import click
 from migration_service.cli.output import Record, json_option, show_done, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.models import ApiKey
-from migration_service.services.api_keys import find_prefix, issue_api_key, list_api_keys, revoke_api_key
+from migration_service.services.access.api_keys import (
+    find_prefix,
+    issue_api_key,
+    list_api_keys,
+    revoke_api_key,
+)
 
 
 @click.group("api-keys")

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import BatchState, LineStatus
-from migration_service.services.batches import BatchReport, get_batch, report_batch
+from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
+from migration_service.states import BatchState, LineStatus
 
 _INTERVAL = 1.0
 _CODES_SHOWN = 10

@@ -15,10 +15,10 @@ from migration_service.cli.output import Record, json_option, show_done, show_li
 from migration_service.cli.session import CannotRunError, open_session, open_sessions, read_settings
 from migration_service.config import Settings
 from migration_service.errors import BatchStateError
-from migration_service.models import Batch, BatchMode, LineStatus
-from migration_service.services.batch_results import ResultFormat, stream_results
-from migration_service.services.batch_upload import BatchOrder, start_batch
-from migration_service.services.batches import (
+from migration_service.models import Batch
+from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
+from migration_service.services.batches.results import ResultFormat, stream_results
+from migration_service.services.batches.steering import (
     BatchReport,
     cancel_batch,
     get_batch,
@@ -28,8 +28,9 @@ from migration_service.services.batches import (
     resume_batch,
     retry_failed,
 )
-from migration_service.services.import_suppliers import get_any_import_supplier
-from migration_service.services.ndjson import FileLimits, read_blocks, read_lines
+from migration_service.services.batches.upload import BatchOrder, start_batch
+from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.states import BatchMode, LineStatus
 from migration_service.tasks.batches import feed_batches
 
 

@@ -12,10 +12,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from migration_service.cli.output import json_option, show_list
 from migration_service.cli.session import CannotRunError
 from migration_service.errors import BatchFileError
-from migration_service.rules.rule import Profile
 from migration_service.schemas.json import encode_json
-from migration_service.services.ndjson import FileLimits, read_blocks, read_lines
-from migration_service.services.offline_check import Summary, check_lines
+from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
+from migration_service.services.batches.offline_check import Summary, check_lines
+from migration_service.states import Profile
 
 
 @click.command()

@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.celery_app import SWEEP_INTERVAL, create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
-from migration_service.db import make_engine, make_sessionmaker
-from migration_service.revisions import current_revision, newest_revision
-from migration_service.services.figures import find_stuck_attempts, read_in_progress
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.revisions import current_revision, newest_revision
+from migration_service.services.reporting.counts import find_stuck_attempts, read_in_progress
 from migration_service.slots import Slots
 from migration_service.tasks.app import QUEUES, MigrationCelery
 
@@ -44,7 +44,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """One line of the doctor: what was looked at, what it comes to, what was seen, what to do."""
 
     part: str
@@ -53,19 +53,19 @@ class Finding:
     advice: str = ""
 
 
-def ok(part: str, seen: str) -> Finding:
+def ok(part: str, seen: str) -> Diagnosis:
     """Nothing to do."""
-    return Finding(part, Verdict.OK, seen)
+    return Diagnosis(part, Verdict.OK, seen)
 
 
-def wrong(part: str, seen: str, advice: str) -> Finding:
+def wrong(part: str, seen: str, advice: str) -> Diagnosis:
     """Something to do."""
-    return Finding(part, Verdict.WRONG, seen, advice)
+    return Diagnosis(part, Verdict.WRONG, seen, advice)
 
 
-def warning(part: str, seen: str, advice: str) -> Finding:
+def warning(part: str, seen: str, advice: str) -> Diagnosis:
     """Something to do soon."""
-    return Finding(part, Verdict.WARNING, seen, advice)
+    return Diagnosis(part, Verdict.WARNING, seen, advice)
 
 
 class Patient:
@@ -97,7 +97,7 @@ class Patient:
         return create_celery(self.settings)
 
 
-def examine(patient: Patient) -> Iterator[Finding]:
+def examine(patient: Patient) -> Iterator[Diagnosis]:
     """Look at every part, the foundations first; what stands on a part that is away is not looked at."""
     yield from _guarded("settings", check_settings, patient)
     database = yield from _remembered(_guarded("database", check_database, patient))
@@ -107,15 +107,15 @@ def examine(patient: Patient) -> Iterator[Finding]:
         present = {"database": database, "redis": redis, "broker": broker}
         missing = [name for name in needed if not present[name]]
         if missing:
-            yield Finding(part, Verdict.UNKNOWN, f"not looked at, as the {missing[0]} is away")
+            yield Diagnosis(part, Verdict.UNKNOWN, f"not looked at, as the {missing[0]} is away")
         else:
             yield from _guarded(part, check, patient)
 
 
-Check = Callable[[Patient], Iterator[Finding]]
+Check = Callable[[Patient], Iterator[Diagnosis]]
 
 
-def _guarded(part: str, check: Check, patient: Patient) -> Iterator[Finding]:
+def _guarded(part: str, check: Check, patient: Patient) -> Iterator[Diagnosis]:
     try:
         yield from check(patient)
     except (SQLAlchemyError, RedisError, BrokerError, OSError, ValueError) as error:
@@ -123,7 +123,7 @@ def _guarded(part: str, check: Check, patient: Patient) -> Iterator[Finding]:
         yield wrong(part, f"failed: {reason[0] if reason else type(error).__name__}", _ADVICE.get(part, ""))
 
 
-def _remembered(findings: Iterator[Finding]) -> Generator[Finding, None, bool]:
+def _remembered(findings: Iterator[Diagnosis]) -> Generator[Diagnosis, None, bool]:
     healthy = True
     for finding in findings:
         healthy = healthy and finding.verdict is not Verdict.WRONG
@@ -139,7 +139,7 @@ _ADVICE = {
 }
 
 
-def check_settings(patient: Patient) -> Iterator[Finding]:
+def check_settings(patient: Patient) -> Iterator[Diagnosis]:
     """They could be read; is there one that should not go into production?"""
     settings = patient.settings
     if len(set(settings.secret_key)) < 10:
@@ -150,7 +150,7 @@ def check_settings(patient: Patient) -> Iterator[Finding]:
         yield ok("settings", f"read; home folder {settings.home}")
 
 
-def check_database(patient: Patient) -> Iterator[Finding]:
+def check_database(patient: Patient) -> Iterator[Diagnosis]:
     """It answers, and is new enough."""
     with patient.sessions.begin() as session:
         version = int(session.scalar(text("SHOW server_version_num")) or 0) // 10_000
@@ -160,7 +160,7 @@ def check_database(patient: Patient) -> Iterator[Finding]:
         yield ok("database", f"PostgreSQL {version} answers")
 
 
-def check_redis(patient: Patient) -> Iterator[Finding]:
+def check_redis(patient: Patient) -> Iterator[Diagnosis]:
     """It answers, and forgets nothing by itself."""
     patient.redis.ping()
     configuration = patient.redis.config_get("maxmemory-policy")
@@ -175,14 +175,14 @@ def check_redis(patient: Patient) -> Iterator[Finding]:
         yield ok("redis", "answers")
 
 
-def check_broker(patient: Patient) -> Iterator[Finding]:
+def check_broker(patient: Patient) -> Iterator[Diagnosis]:
     """A connection as workers and publishers open it."""
     with patient.celery.connection_for_read() as connection:
         connection.ensure_connection(max_retries=1, interval_start=0, timeout=5)
         yield ok("broker", f"{connection.transport.driver_type} answers")
 
 
-def check_revisions(patient: Patient) -> Iterator[Finding]:
+def check_revisions(patient: Patient) -> Iterator[Diagnosis]:
     """The tables are those of this version."""
     with patient.sessions.begin() as session:
         found = current_revision(session.connection())
@@ -193,7 +193,7 @@ def check_revisions(patient: Patient) -> Iterator[Finding]:
         yield ok("revisions", f"the tables are at {newest}")
 
 
-def check_clocks(patient: Patient) -> Iterator[Finding]:
+def check_clocks(patient: Patient) -> Iterator[Diagnosis]:
     """Leases and redelivery compare times of several machines."""
     before = time.time()
     with patient.sessions.begin() as session:
@@ -207,7 +207,7 @@ def check_clocks(patient: Patient) -> Iterator[Finding]:
         yield ok("clocks", "this machine, the database and Redis agree")
 
 
-def check_workers(patient: Patient) -> Iterator[Finding]:
+def check_workers(patient: Patient) -> Iterator[Diagnosis]:
     """Each queue has a worker that answers."""
     answers = patient.celery.control.inspect(timeout=2.0).active_queues() or {}
     for queue in QUEUES:
@@ -225,7 +225,7 @@ def check_workers(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def check_beat(patient: Patient) -> Iterator[Finding]:
+def check_beat(patient: Patient) -> Iterator[Diagnosis]:
     """The sweep ran lately, so there is a beat, and a worker that does what it says."""
     age = Slots(patient.redis).seconds_since_reconcile()
     advice = "Start one beat (celery -A celery_worker beat), and a worker for the queue maintenance."
@@ -237,7 +237,7 @@ def check_beat(patient: Patient) -> Iterator[Finding]:
         yield ok("beat", f"the sweep ran {age:.0f} s ago")
 
 
-def check_slots(patient: Patient) -> Iterator[Finding]:
+def check_slots(patient: Patient) -> Iterator[Diagnosis]:
     """As many slots are held as there are attempts in progress; both change all the time, so look again."""
     for look in range(_LOOKS):
         if look:
@@ -257,7 +257,7 @@ def check_slots(patient: Patient) -> Iterator[Finding]:
         yield ok("slots", seen)
 
 
-def check_stuck_attempts(patient: Patient) -> Iterator[Finding]:
+def check_stuck_attempts(patient: Patient) -> Iterator[Diagnosis]:
     """Nothing is in progress for longer than its tries can take."""
     with patient.sessions.begin() as session:
         stuck = find_stuck_attempts(session, seconds=_STUCK_SECONDS)

@@ -8,7 +8,7 @@ from redis import RedisError
 from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import open_redis, open_session, read_settings
 from migration_service.config import Settings
-from migration_service.services.limits import get_concurrency_limit, set_concurrency_limit
+from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.slots import Slots
 
 _LARGEST = 1_000_000

@@ -5,7 +5,7 @@ import click
 from migration_service.cli.output import Record, json_option, show_done, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.models import Organisation
-from migration_service.services.organisations import create_organisation, list_organisations
+from migration_service.services.setup.organisations import create_organisation, list_organisations
 
 
 @click.group()

@@ -13,15 +13,15 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.cli.output import json_option, show_list
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
 from migration_service.schemas.json import encode_json
-from migration_service.services.batches import get_batch_to_reconcile
-from migration_service.services.import_suppliers import get_any_import_supplier
-from migration_service.services.reconciliation import (
+from migration_service.services.batches.steering import get_batch_to_reconcile
+from migration_service.services.reporting.reconciliation import (
     AccountDifference,
     Difference,
     Totals,
     find_differences,
     stream_id_map,
 )
+from migration_service.services.setup.suppliers import get_any_import_supplier
 
 _SHOWN = 20
 

@@ -5,7 +5,7 @@ import click
 from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import CannotRunError, open_session, read_settings
 from migration_service.config import Settings
-from migration_service.revisions import RevisionsBlockedError, current_revision, newest_revision, upgrade
+from migration_service.db.revisions import RevisionsBlockedError, current_revision, newest_revision, upgrade
 
 
 @click.group()

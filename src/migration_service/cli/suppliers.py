@@ -5,16 +5,16 @@ import click
 from migration_service.cli.output import Record, json_option, show_done, show_list, show_record
 from migration_service.cli.session import CannotRunError, open_session, read_settings
 from migration_service.config import SettingsError
-from migration_service.models import ImportSupplier, SupplierStatus
-from migration_service.rules.rule import Profile
-from migration_service.services.customer_emails import mail_server
-from migration_service.services.import_suppliers import (
+from migration_service.models import ImportSupplier
+from migration_service.services.processing.customer_emails import mail_server
+from migration_service.services.setup.suppliers import (
     create_import_supplier,
     get_any_import_supplier,
     list_import_suppliers,
     set_customer_emails,
     set_status,
 )
+from migration_service.states import Profile, SupplierStatus
 
 _STATUSES = {status.lower(): status for status in SupplierStatus}
 

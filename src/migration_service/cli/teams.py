@@ -5,7 +5,7 @@ import click
 from migration_service.cli.output import Record, json_option, show_done, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.models import OperationsTeam
-from migration_service.services.operations_teams import create_operations_team, list_operations_teams
+from migration_service.services.setup.teams import create_operations_team, list_operations_teams
 
 
 @click.group()

@@ -6,7 +6,7 @@ from migration_service.cli.output import Record, json_option, show_done, show_li
 from migration_service.cli.session import open_session, read_settings
 from migration_service.models import PaymentVendor
 from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.services.payment_vendors import create_payment_vendor, list_payment_vendors
+from migration_service.services.setup.vendors import create_payment_vendor, list_payment_vendors
 
 
 @click.group()

@@ -4,19 +4,10 @@ Every model is imported here, so that `Base.metadata` is complete for whoever im
 """
 
 from migration_service.models.account import Account, Customer, UserDetail
-from migration_service.models.batch import (
-    Batch,
-    BatchChunk,
-    BatchLine,
-    BatchMode,
-    BatchSource,
-    BatchState,
-    ChunkState,
-    LineStatus,
-)
-from migration_service.models.customer_email import CustomerEmail, EmailState
-from migration_service.models.imports import AccountImportProcess, Attempt, ImportState, Outcome
-from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction, TransactionPeriod
+from migration_service.models.batch import Batch, BatchChunk, BatchLine
+from migration_service.models.customer_email import CustomerEmail
+from migration_service.models.imports import AccountImportProcess, Attempt
+from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction
 from migration_service.models.note import Note
 from migration_service.models.operation import (
     ApiKey,
@@ -24,10 +15,9 @@ from migration_service.models.operation import (
     OperationsTeam,
     Organisation,
     ServiceLimit,
-    SupplierStatus,
 )
 from migration_service.models.payment import PaymentInstruction, PaymentVendor
-from migration_service.models.statement import Statement, StatementOrigin
+from migration_service.models.statement import Statement
 from migration_service.models.supply import (
     Agreement,
     BillingConfigurationPeriod,
@@ -51,40 +41,29 @@ __all__ = [
     "Batch",
     "BatchChunk",
     "BatchLine",
-    "BatchMode",
-    "BatchSource",
-    "BatchState",
     "BillingConfigurationPeriod",
-    "ChunkState",
     "ConfigurationPeriod",
     "CostDetail",
     "Customer",
     "CustomerEmail",
-    "EmailState",
     "EstimatedAnnualVolume",
     "GridOperatorEffectivePeriod",
-    "ImportState",
     "ImportSupplier",
     "Ledger",
     "LineItem",
-    "LineStatus",
     "Meter",
     "MeterPoint",
     "MonthlyAdvanceChargeTemplate",
     "Note",
     "OperationsTeam",
     "Organisation",
-    "Outcome",
     "PaymentInstruction",
     "PaymentVendor",
     "Register",
     "ServiceLimit",
     "Statement",
-    "StatementOrigin",
-    "SupplierStatus",
     "SupplyAddress",
     "TaxItem",
     "Transaction",
-    "TransactionPeriod",
     "UserDetail",
 ]

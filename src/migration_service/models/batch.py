@@ -18,84 +18,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db import Base
+from migration_service.db.engine import Base
 from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam, Organisation
-
-
-class BatchMode(StrEnum):
-    """How far each account of a batch goes."""
-
-    #: It is validated; nothing of it is kept but the result.
-    VALIDATE = "validate"
-    #: It is validated and staged.
-    STAGE = "stage"
-    #: It is validated, staged and created.
-    IMPORT = "import"
-    #: Everything that `import` does, rolled back.
-    DRY_RUN = "dry-run"
-
-    @property
-    def creates(self) -> bool:
-        """Whether accounts are created, for good or not: this needs a team, and slots."""
-        return self in (BatchMode.IMPORT, BatchMode.DRY_RUN)
-
-
-class BatchSource(StrEnum):
-    """Where the payloads of a batch come from."""
-
-    #: A file that was sent with it.
-    UPLOAD = "upload"
-    #: Everything that the supplier had pending when the batch was started.
-    PENDING = "pending"
-
-
-class BatchState(StrEnum):
-    """Where a batch is. `services.batches` has the table of its changes."""
-
-    #: Workers take its chunks.
-    RUNNING = "RUNNING"
-    #: Its supplier is paused; it goes on by itself.
-    WAITING = "WAITING"
-    #: Somebody paused it; it goes on when somebody resumes it.
-    PAUSED = "PAUSED"
-    #: Its supplier is complete, so it cannot go on; it can be resumed if that is changed.
-    STOPPED = "STOPPED"
-    #: Somebody cancelled it. Lines that were not worked on stay PENDING for ever.
-    CANCELLED = "CANCELLED"
-    #: Every line has an outcome.
-    COMPLETED = "COMPLETED"
-
-
-class LineStatus(StrEnum):
-    """What became of one line of a batch."""
-
-    #: Not worked on yet.
-    PENDING = "PENDING"
-    #: Mode `validate`: the payload has no errors.
-    VALID = "VALID"
-    #: Mode `stage`: the payload is stored.
-    STAGED = "STAGED"
-    #: Mode `import`: the account exists now.
-    IMPORTED = "IMPORTED"
-    #: Mode `dry-run`: the account would exist now.
-    WOULD_IMPORT = "WOULD_IMPORT"
-    #: The account existed already, from an earlier batch or a single request. Nothing was changed.
-    ALREADY_IMPORTED = "ALREADY_IMPORTED"
-    #: An operator marked the account to be skipped. Nothing was changed.
-    SKIPPED = "SKIPPED"
-    #: The errors of the line say why; the line can be tried again.
-    FAILED = "FAILED"
-
-
-class ChunkState(StrEnum):
-    """Where a chunk is."""
-
-    #: A row and nothing else: no message, no worker.
-    PENDING = "PENDING"
-    #: A message was published for it; a worker has it, or will.
-    DISPATCHED = "DISPATCHED"
-    #: Every line of it has an outcome.
-    DONE = "DONE"
+from migration_service.states import BatchMode, BatchSource, BatchState, ChunkState, LineStatus
 
 
 def _one_of(column: str, vocabulary: type[StrEnum]) -> str:

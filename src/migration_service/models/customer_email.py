@@ -1,24 +1,13 @@
 """Customer e-mails: what is to be sent, and what became of it."""
 
 from datetime import datetime
-from enum import StrEnum
 
 from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db import Base
+from migration_service.db.engine import Base
 from migration_service.models.account import Customer
-
-
-class EmailState(StrEnum):
-    """Where a customer e-mail is."""
-
-    #: To be sent, perhaps after tries that failed.
-    PENDING = "PENDING"
-    #: The mail server has taken it.
-    SENT = "SENT"
-    #: The mail server will never take it for this address.
-    REFUSED = "REFUSED"
+from migration_service.states import EmailState
 
 
 class CustomerEmail(Base):

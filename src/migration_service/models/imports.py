@@ -1,41 +1,15 @@
 """The unit of migration and its attempts: the queue of record behind the Celery messages."""
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, LargeBinary, UniqueConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db import Base
+from migration_service.db.engine import Base
 from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam
-
-
-class ImportState(StrEnum):
-    """Where an account import process is. `services.imports` has the table of its changes."""
-
-    #: Staged; not created yet, or an attempt failed or was rolled back.
-    PENDING = "PENDING"
-    #: An attempt was accepted and is creating the account.
-    IN_PROGRESS = "IN_PROGRESS"
-    #: The account exists.
-    IMPORTED = "IMPORTED"
-    #: An operator took it out.
-    SKIPPED = "SKIPPED"
-
-
-class Outcome(StrEnum):
-    """How an attempt ended."""
-
-    #: The account was created.
-    SUCCEEDED = "SUCCEEDED"
-    #: The account would have been created; everything was rolled back.
-    DRY_RUN_SUCCEEDED = "DRY_RUN_SUCCEEDED"
-    #: It could not be created; the attempt says why.
-    FAILED = "FAILED"
-    #: No worker took it in time; it will never run.
-    WITHDRAWN = "WITHDRAWN"
+from migration_service.states import ImportState
 
 
 class AccountImportProcess(Base):

@@ -2,24 +2,13 @@
 
 from datetime import date, datetime
 from decimal import Decimal
-from enum import StrEnum
 
 from sqlalchemy import CheckConstraint, ForeignKey, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.models.account import Account
 from migration_service.models.part import Part, Source, parent_key, value_at
-
-
-class TransactionPeriod(StrEnum):
-    """How a transaction came to its ledger."""
-
-    #: In the payload, in the settlement period that is open.
-    OPEN = "OPEN"
-    #: In the payload, settled already on a historical statement.
-    HISTORICAL = "HISTORICAL"
-    #: Added after the account was created (section 4.9).
-    ADDED = "ADDED"
+from migration_service.states import TransactionPeriod
 
 
 class Ledger(Part):

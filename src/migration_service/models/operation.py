@@ -1,23 +1,12 @@
 """Who may do what: organisations and their keys, import suppliers, operations teams, the limit."""
 
 from datetime import datetime
-from enum import StrEnum
 
 from sqlalchemy import CheckConstraint, ForeignKey, Identity, LargeBinary, false, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db import Base
-
-
-class SupplierStatus(StrEnum):
-    """What an import supplier takes (section 3.1)."""
-
-    #: Accepts new accounts for migration.
-    ONGOING = "Ongoing"
-    #: Migration attempts get an error; more accounts are expected later.
-    PAUSED = "Paused"
-    #: Migration attempts get an error; no more accounts are expected.
-    COMPLETE = "Complete"
+from migration_service.db.engine import Base
+from migration_service.states import SupplierStatus
 
 
 class Organisation(Base):

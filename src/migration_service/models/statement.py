@@ -2,7 +2,6 @@
 
 from datetime import date, datetime
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import CheckConstraint, UniqueConstraint, func
@@ -10,15 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.models.account import Account
 from migration_service.models.part import Part, Source, document_location, parent_key
-
-
-class StatementOrigin(StrEnum):
-    """How a statement came to its account."""
-
-    #: In the payload.
-    PAYLOAD = "PAYLOAD"
-    #: Added after the account was created (section 4.10).
-    ADDED = "ADDED"
+from migration_service.states import StatementOrigin
 
 
 class Statement(Part):

@@ -8,7 +8,7 @@ from migration_service.errors import PaymentVendorUnreachableError
 from migration_service.payment_vendors.connection import CallLimits, VendorConnection
 from migration_service.payment_vendors.http import HttpPaymentVendor
 from migration_service.payment_vendors.measured import MeasuredVendor
-from migration_service.payment_vendors.protocol import PaymentVendor, VendorKind
+from migration_service.payment_vendors.protocol import VendorClient, VendorKind
 from migration_service.payment_vendors.stripe import API_VERSION, StripePaymentVendor
 
 logger = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 def make_vendor(
     kind: str, url: str, secret: str | None = None, *, name: str = "", limits: CallLimits | None = None
-) -> PaymentVendor:
+) -> VendorClient:
     """A vendor with connections and a circuit breaker of its own: make one and keep it.
 
     `name` is what the log calls it. Raises ValueError if the kind or the URL cannot be.
@@ -30,7 +30,7 @@ def make_vendor(
 
 
 @functools.lru_cache(maxsize=256)
-def get_vendor(name: str, kind: str, url: str, secret_env: str | None) -> PaymentVendor:
+def get_vendor(name: str, kind: str, url: str, secret_env: str | None) -> VendorClient:
     """The vendor as an operator has set it up, the same object for each call in this process.
 
     The secret is read from the environment variable `secret_env`: nothing but its name is stored or logged.

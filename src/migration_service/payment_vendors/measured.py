@@ -3,14 +3,14 @@
 import time
 
 from migration_service.errors import ServiceError
-from migration_service.metrics import VENDOR_CALL_SECONDS
-from migration_service.payment_vendors.protocol import PaymentInstructionDetails, PaymentVendor
+from migration_service.metrics.process import VENDOR_CALL_SECONDS
+from migration_service.payment_vendors.protocol import PaymentInstructionDetails, VendorClient
 
 
 class MeasuredVendor:
     """Asks `vendor`, and counts under `name` how long that took and how it ended."""
 
-    def __init__(self, name: str, vendor: PaymentVendor) -> None:
+    def __init__(self, name: str, vendor: VendorClient) -> None:
         self._name = name
         self._vendor = vendor
 

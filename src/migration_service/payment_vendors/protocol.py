@@ -27,7 +27,7 @@ class PaymentInstructionDetails:
     details: dict[str, str | int | bool] = field(default_factory=dict)
 
 
-class PaymentVendor(Protocol):
+class VendorClient(Protocol):
     """A vendor that can be asked about the payment instructions it keeps."""
 
     def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:

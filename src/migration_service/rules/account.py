@@ -23,7 +23,7 @@ class PeriodSeries(NamedTuple):
     periods: list[tuple[int, Item]]
 
 
-class Account:
+class CheckedAccount:
     """Account data with views over it: each list pairs an object with the path that leads to it.
 
     `data` is what the schema made of the payload (section 2.3): dates are dates, amounts are Decimal.

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from migration_service.rules.account import Account, Path
+from migration_service.rules.account import CheckedAccount, Path
 from migration_service.rules.gs1 import is_gs1_number
 from migration_service.rules.postcodes import comparable_postcode
 from migration_service.rules.rule import Fault, Severity, rule, shown
 
 
 @rule(Severity.WARNING, remedy="Send each supply address once, with all of its meter points.")
-def duplicate_supply_addresses_found(account: Account) -> Iterator[Fault]:
+def duplicate_supply_addresses_found(account: CheckedAccount) -> Iterator[Fault]:
     """Two supply addresses are equal in their first two lines and the postcode."""
     if len(account.supply_addresses) < 2:
         return
@@ -29,7 +29,7 @@ def duplicate_supply_addresses_found(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send the meter points of the address, or leave the address out.")
-def supply_address_with_no_meter_points(account: Account) -> Iterator[Fault]:
+def supply_address_with_no_meter_points(account: CheckedAccount) -> Iterator[Fault]:
     """A supply address has no meter point, so nothing is supplied there."""
     for i, address in enumerate(account.supply_addresses):
         if not address.get("meter_points"):
@@ -40,7 +40,7 @@ def supply_address_with_no_meter_points(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.ERROR, remedy="Send each meter point once. Electricity and gas may share an EAN.")
-def duplicate_meter_points_provided(account: Account) -> Iterator[Fault]:
+def duplicate_meter_points_provided(account: CheckedAccount) -> Iterator[Fault]:
     """Two meter points have the same EAN and supply type."""
     if len(account.meter_points) < 2:
         return
@@ -53,7 +53,7 @@ def duplicate_meter_points_provided(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Correct the EAN: 18 digits, of which the last is the GS1 check digit.")
-def invalid_ean(account: Account) -> Iterator[Fault]:
+def invalid_ean(account: CheckedAccount) -> Iterator[Fault]:
     """An EAN does not have 18 digits, or its last one is not the check digit of the others."""
     for path, meter_point in account.meter_points:
         ean = meter_point.get("ean")
@@ -66,7 +66,7 @@ def invalid_ean(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send the agreement under which the meter point is supplied.")
-def meter_point_with_no_agreement(account: Account) -> Iterator[Fault]:
+def meter_point_with_no_agreement(account: CheckedAccount) -> Iterator[Fault]:
     """A meter point has no agreement."""
     for path, meter_point in account.meter_points:
         if not meter_point.get("agreements"):
@@ -77,7 +77,7 @@ def meter_point_with_no_agreement(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send the meter of the meter point, with its registers.")
-def meter_point_with_no_meters(account: Account) -> Iterator[Fault]:
+def meter_point_with_no_meters(account: CheckedAccount) -> Iterator[Fault]:
     """A meter point has no meter."""
     for path, meter_point in account.meter_points:
         if not meter_point.get("meters"):
@@ -85,7 +85,7 @@ def meter_point_with_no_meters(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Correct the date: a meter point is migrated when its supply has begun.")
-def future_supply_start_date(account: Account) -> Iterator[Fault]:
+def future_supply_start_date(account: CheckedAccount) -> Iterator[Fault]:
     """The supply of a meter point starts after today."""
     for path, meter_point in account.meter_points:
         start = meter_point.get("supply_start_date")
@@ -97,7 +97,7 @@ def future_supply_start_date(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Correct the date: only days that have passed can have been billed.")
-def last_billed_to_date_in_future(account: Account) -> Iterator[Fault]:
+def last_billed_to_date_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A meter point is said to be billed to a day after today."""
     for path, meter_point in account.meter_points:
         billed = meter_point.get("last_billed_to_date")
@@ -109,7 +109,7 @@ def last_billed_to_date_in_future(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Correct one of the two dates.")
-def last_billed_to_date_before_supply_start_date(account: Account) -> Iterator[Fault]:
+def last_billed_to_date_before_supply_start_date(account: CheckedAccount) -> Iterator[Fault]:
     """A meter point is said to be billed to a day more than one day before its supply started.
 
     One day before is how some systems say that nothing has been billed.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 
-from migration_service.rules.account import Account
+from migration_service.rules.account import CheckedAccount
 from migration_service.rules.rule import Fault, Severity, rule
 
 _UNITS_BY_SUPPLY_TYPE = {
@@ -13,7 +13,7 @@ _UNITS_BY_SUPPLY_TYPE = {
 
 
 @rule(Severity.ERROR, remedy="Move the agreement to the meter point it is for, or correct its supply_type.")
-def supply_type_mismatch(account: Account) -> Iterator[Fault]:
+def supply_type_mismatch(account: CheckedAccount) -> Iterator[Fault]:
     """An agreement is for another supply type than its meter point."""
     for path, agreement, meter_point in account.agreements:
         agreed, supplied = agreement.get("supply_type"), meter_point.get("supply_type")
@@ -25,7 +25,7 @@ def supply_type_mismatch(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Correct effective_from or the meter point's supply_start_date.")
-def agreement_start_date_before_supply_start_date(account: Account) -> Iterator[Fault]:
+def agreement_start_date_before_supply_start_date(account: CheckedAccount) -> Iterator[Fault]:
     """An agreement takes effect before the supply of its meter point starts."""
     for path, agreement, meter_point in account.agreements:
         effective, start = agreement.get("effective_from"), meter_point.get("supply_start_date")
@@ -37,7 +37,7 @@ def agreement_start_date_before_supply_start_date(account: Account) -> Iterator[
 
 
 @rule(Severity.WARNING, remedy="Correct agreed_at or effective_from: a contract is agreed before it starts.")
-def agreement_agreed_after_start(account: Account) -> Iterator[Fault]:
+def agreement_agreed_after_start(account: CheckedAccount) -> Iterator[Fault]:
     """An agreement was agreed after it took effect."""
     for path, agreement, _ in account.agreements:
         agreed, effective = agreement.get("agreed_at"), agreement.get("effective_from")
@@ -49,7 +49,7 @@ def agreement_agreed_after_start(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.ERROR, remedy="Send one agreement for each start: it ends where the next one takes effect.")
-def overlapping_agreements(account: Account) -> Iterator[Fault]:
+def overlapping_agreements(account: CheckedAccount) -> Iterator[Fault]:
     """Two agreements of a meter point take effect on the same day."""
     for path, meter_point in account.meter_points:
         agreements = meter_point.get("agreements", ())
@@ -66,7 +66,7 @@ def overlapping_agreements(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send the agreement under which the meter point was billed last, too.")
-def no_agreement_covering_last_billed_to_date(account: Account) -> Iterator[Fault]:
+def no_agreement_covering_last_billed_to_date(account: CheckedAccount) -> Iterator[Fault]:
     """All agreements of a meter point take effect after the day it was last billed to."""
     for path, meter_point in account.meter_points:
         billed, agreements = meter_point.get("last_billed_to_date"), meter_point.get("agreements")
@@ -84,7 +84,7 @@ def no_agreement_covering_last_billed_to_date(account: Account) -> Iterator[Faul
     Severity.WARNING,
     remedy="Send forecasts of electricity in KWH_CONSUMPION, of gas in CUBIC_METRES_CONSUMPTION.",
 )
-def forecast_units_do_not_match_supply_type(account: Account) -> Iterator[Fault]:
+def forecast_units_do_not_match_supply_type(account: CheckedAccount) -> Iterator[Fault]:
     """A forecast for electricity is not in kilowatt-hours, or one for gas not in cubic metres."""
     for path, agreement, meter_point in account.agreements:
         supply_type = meter_point.get("supply_type")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from migration_service.rules.account import Account
+from migration_service.rules.account import CheckedAccount
 from migration_service.rules.postcodes import is_dutch_postcode
 from migration_service.rules.rule import Fault, Severity, rule, shown
 
@@ -11,7 +11,7 @@ from migration_service.rules.rule import Fault, Severity, rule, shown
     Severity.WARNING,
     remedy="Correct the postcode: four digits, two letters, as 1234 AB. Leave it empty if it is not known.",
 )
-def invalid_postcode(account: Account) -> Iterator[Fault]:
+def invalid_postcode(account: CheckedAccount) -> Iterator[Fault]:
     """A postcode is not a Dutch one: 1000 to 9999, then two letters, which are not SA, SD or SS."""
     billing = account.data.get("billing_postcode")
     if billing and not is_dutch_postcode(billing):
@@ -30,7 +30,7 @@ def _not_a_postcode(postcode: str) -> str:
     Severity.WARNING,
     remedy="Send billing_address1 and billing_postcode, or set unknown_occupier if nobody is known.",
 )
-def billing_address_not_provided(account: Account) -> Iterator[Fault]:
+def billing_address_not_provided(account: CheckedAccount) -> Iterator[Fault]:
     """The occupier is known, but the first line or the postcode of the billing address is missing."""
     if account.unknown_occupier:
         return
@@ -43,7 +43,7 @@ def billing_address_not_provided(account: Account) -> Iterator[Fault]:
     Severity.ERROR,
     remedy="Send at least one customer, or set unknown_occupier to true if nobody is known.",
 )
-def customer_required(account: Account) -> Iterator[Fault]:
+def customer_required(account: CheckedAccount) -> Iterator[Fault]:
     """The account has no customer, and unknown_occupier is not set."""
     if not account.customers and not account.unknown_occupier:
         yield ("customers",), "The account has no customer: send one, or set unknown_occupier to true."
@@ -53,7 +53,7 @@ def customer_required(account: Account) -> Iterator[Fault]:
     Severity.WARNING,
     remedy="Set unknown_occupier to false if the customers live there, or leave the customers out.",
 )
-def customer_with_unknown_occupier(account: Account) -> Iterator[Fault]:
+def customer_with_unknown_occupier(account: CheckedAccount) -> Iterator[Fault]:
     """The account has customers although unknown_occupier is set."""
     if account.unknown_occupier and account.customers:
         yield (

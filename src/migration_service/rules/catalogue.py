@@ -19,8 +19,9 @@ from migration_service.rules import (
     statements,
     transactions,
 )
-from migration_service.rules.account import Account, Path
-from migration_service.rules.rule import Finding, Profile, Rule, Severity
+from migration_service.rules.account import CheckedAccount, Path
+from migration_service.rules.rule import Finding, Rule, Severity
+from migration_service.states import Profile
 
 #: Every rule, in the order of the modules and of their text.
 RULES: tuple[Rule, ...] = tuple(
@@ -76,7 +77,7 @@ def check_account(
     at which the schema reported an error already: nothing more is said there, nor about anything below.
     Under the strict profile every finding is an error.
     """
-    account = Account(data, today)
+    account = CheckedAccount(data, today)
     strict = profile is Profile.STRICT
     findings: list[Finding] = []
     with localcontext(_EXACT):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 
-from migration_service.rules.account import Account, Item
+from migration_service.rules.account import CheckedAccount, Item
 from migration_service.rules.rule import Fault, Severity, rule, shown
 
 _FIRST_BIRTHDAY = date(1900, 1, 1)
@@ -43,7 +43,7 @@ def _full_name(customer: Item) -> str:
 
 
 @rule(Severity.ERROR, remedy="Send the customer's family_name; the name of a company goes there, too.")
-def customer_family_name_required(account: Account) -> Iterator[Fault]:
+def customer_family_name_required(account: CheckedAccount) -> Iterator[Fault]:
     """A customer has no family name."""
     for i, customer in enumerate(account.customers):
         if not customer.get("family_name", "").strip():
@@ -54,7 +54,7 @@ def customer_family_name_required(account: Account) -> Iterator[Fault]:
     Severity.WARNING,
     remedy="Send the customer's real name. Where nobody is known, set unknown_occupier and send no customer.",
 )
-def customer_may_not_be_named_the_occupier(account: Account) -> Iterator[Fault]:
+def customer_may_not_be_named_the_occupier(account: CheckedAccount) -> Iterator[Fault]:
     """A customer is named "the occupier" or the like; the flag unknown_occupier says that, not a name."""
     for i, customer in enumerate(account.customers):
         family_name = customer.get("family_name", "")
@@ -67,7 +67,7 @@ def customer_may_not_be_named_the_occupier(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.ERROR, remedy="Correct the date of birth, or leave it out if it is not known.")
-def date_of_birth_in_future(account: Account) -> Iterator[Fault]:
+def date_of_birth_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A date of birth is after today."""
     for i, customer in enumerate(account.customers):
         born = customer.get("date_of_birth")
@@ -83,7 +83,7 @@ def date_of_birth_in_future(account: Account) -> Iterator[Fault]:
     code="date_of_birth_in_future",
     remedy="Correct the date of birth, or leave it out if it is a placeholder or not known.",
 )
-def date_of_birth_too_long_ago(account: Account) -> Iterator[Fault]:
+def date_of_birth_too_long_ago(account: CheckedAccount) -> Iterator[Fault]:
     """A date of birth is before 1900, as a placeholder or a year in a wrong century is."""
     for i, customer in enumerate(account.customers):
         born = customer.get("date_of_birth")
@@ -98,7 +98,7 @@ def date_of_birth_too_long_ago(account: Account) -> Iterator[Fault]:
     Severity.WARNING,
     remedy="Send the customer's own address, or leave it out: mail to this one reaches nobody.",
 )
-def possible_test_email_address(account: Account) -> Iterator[Fault]:
+def possible_test_email_address(account: CheckedAccount) -> Iterator[Fault]:
     """An e-mail address looks made up: test@, xxx@, or at example.com, example.net or example.org."""
     for i, customer in enumerate(account.customers):
         email = customer.get("email")
@@ -120,7 +120,7 @@ def _is_test_address(email: str) -> bool:
 
 
 @rule(Severity.WARNING, remedy="Send one value for each namespace of a customer.")
-def repeated_user_detail(account: Account) -> Iterator[Fault]:
+def repeated_user_detail(account: CheckedAccount) -> Iterator[Fault]:
     """A customer has more than one user detail in the same namespace."""
     for i, customer in enumerate(account.customers):
         details = customer.get("user_details", ())
@@ -138,7 +138,7 @@ def repeated_user_detail(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send each person once; add what tells them apart if they are two persons.")
-def duplicate_customers_found(account: Account) -> Iterator[Fault]:
+def duplicate_customers_found(account: CheckedAccount) -> Iterator[Fault]:
     """Two customers are equal in name, e-mail address and date of birth."""
     if len(account.customers) < 2:
         return

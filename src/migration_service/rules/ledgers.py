@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from datetime import date
 
-from migration_service.rules.account import HISTORICAL_TRANSACTIONS, OPEN_TRANSACTIONS, Account, Path
+from migration_service.rules.account import HISTORICAL_TRANSACTIONS, OPEN_TRANSACTIONS, CheckedAccount, Path
 from migration_service.rules.balances import ZERO, differ, sum_signed_amounts
 from migration_service.rules.rule import Fault, Severity, rule, shown
 
 
 @rule(Severity.ERROR, remedy="Send the meter point too, or take its EAN out of the ledger.")
-def unknown_ledger_identifiers(account: Account) -> Iterator[Fault]:
+def unknown_ledger_identifiers(account: CheckedAccount) -> Iterator[Fault]:
     """An identifier of a ledger is not the EAN of a meter point of the account."""
     eans = {meter_point.get("ean") for _, meter_point in account.meter_points}
     if None in eans:  # the identifier may mean the meter point whose EAN is at fault
@@ -24,7 +24,7 @@ def unknown_ledger_identifiers(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.ERROR, remedy="Name each EAN once, in the ledger that its charges go to.")
-def duplicate_identifiers_entries_found(account: Account) -> Iterator[Fault]:
+def duplicate_identifiers_entries_found(account: CheckedAccount) -> Iterator[Fault]:
     """An identifier is named twice, in one ledger or in two."""
     first: dict[str, Path] = {}
     for path, ledger in account.ledgers:
@@ -38,7 +38,7 @@ def duplicate_identifiers_entries_found(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.ERROR, remedy="Send one ledger for each ledger_code, with all of its transactions.")
-def duplicate_ledger_entries_found(account: Account) -> Iterator[Fault]:
+def duplicate_ledger_entries_found(account: CheckedAccount) -> Iterator[Fault]:
     """Two ledgers have the same ledger_code."""
     if len(account.ledgers) < 2:
         return
@@ -53,7 +53,7 @@ def duplicate_ledger_entries_found(account: Account) -> Iterator[Fault]:
 @rule(
     Severity.WARNING, remedy="Send open transactions dated after the closing date, older ones as historical."
 )
-def transaction_before_open_settlement_period(account: Account) -> Iterator[Fault]:
+def transaction_before_open_settlement_period(account: CheckedAccount) -> Iterator[Fault]:
     """An open transaction is not dated after the ledger's last settlement was closed."""
     for path, ledger in account.ledgers:
         closed = ledger.get("last_settlement_closing_date")
@@ -70,7 +70,7 @@ def transaction_before_open_settlement_period(account: Account) -> Iterator[Faul
 
 
 @rule(Severity.WARNING, remedy="Send transactions dated after the closing date as open ones.")
-def historical_transaction_after_last_settlement_closing_date(account: Account) -> Iterator[Fault]:
+def historical_transaction_after_last_settlement_closing_date(account: CheckedAccount) -> Iterator[Fault]:
     """A historical transaction is dated after the ledger's last settlement was closed."""
     for path, ledger in account.ledgers:
         closed = ledger.get("last_settlement_closing_date")
@@ -90,7 +90,7 @@ def historical_transaction_after_last_settlement_closing_date(account: Account) 
     Severity.WARNING,
     remedy="Send last_settlement_closing_date: the day up to which transactions are settled.",
 )
-def historical_transactions_require_last_settlement_closing_date(account: Account) -> Iterator[Fault]:
+def historical_transactions_require_last_settlement_closing_date(account: CheckedAccount) -> Iterator[Fault]:
     """A ledger has historical transactions, but does not say when its last settlement was closed."""
     for path, ledger in account.ledgers:
         if ledger.get(HISTORICAL_TRANSACTIONS) and not ledger.get("last_settlement_closing_date"):
@@ -101,7 +101,7 @@ def historical_transactions_require_last_settlement_closing_date(account: Accoun
 
 
 @rule(Severity.WARNING, remedy="Correct one of the two dates: a settlement is issued once it is closed.")
-def last_settlement_issued_before_closing_date(account: Account) -> Iterator[Fault]:
+def last_settlement_issued_before_closing_date(account: CheckedAccount) -> Iterator[Fault]:
     """A ledger's last settlement was issued before it was closed."""
     for path, ledger in account.ledgers:
         issued, closed = ledger.get("last_settlement_issue_date"), ledger.get("last_settlement_closing_date")
@@ -113,7 +113,7 @@ def last_settlement_issued_before_closing_date(account: Account) -> Iterator[Fau
 
 
 @rule(Severity.WARNING, remedy="Correct the date: only days that have passed can be settled.")
-def last_settlement_closing_date_in_future(account: Account) -> Iterator[Fault]:
+def last_settlement_closing_date_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A ledger's last settlement closes after today, so that no day is open for transactions."""
     for path, ledger in account.ledgers:
         closed: date | None = ledger.get("last_settlement_closing_date")
@@ -129,7 +129,7 @@ def last_settlement_closing_date_in_future(account: Account) -> Iterator[Fault]:
     remedy="Correct the balances or complete the open transactions. Credit is positive: PAYMENT and CREDIT "
     "add, CHARGE, SUPPLY_CHARGE and REPAYMENT subtract.",
 )
-def balance_mismatch_on_ledger_balance(account: Account) -> Iterator[Fault]:
+def balance_mismatch_on_ledger_balance(account: CheckedAccount) -> Iterator[Fault]:
     """The last settlement's balance and the open transactions do not add up to the ledger's balance."""
     for path, ledger in account.ledgers:
         balance, settled = ledger.get("ledger_balance"), ledger.get("last_settlement_balance")
@@ -153,7 +153,7 @@ def balance_mismatch_on_ledger_balance(account: Account) -> Iterator[Fault]:
     remedy="Correct last_settlement_balance or complete the historical transactions. Credit is positive: "
     "PAYMENT and CREDIT add, CHARGE, SUPPLY_CHARGE and REPAYMENT subtract.",
 )
-def historical_balance_mismatch(account: Account) -> Iterator[Fault]:
+def historical_balance_mismatch(account: CheckedAccount) -> Iterator[Fault]:
     """The historical transactions of a ledger do not add up to its last settlement's balance."""
     for path, ledger in account.ledgers:
         settled, transactions = ledger.get("last_settlement_balance"), ledger.get(HISTORICAL_TRANSACTIONS)

@@ -7,13 +7,13 @@ subscript and a KeyError for what is missing cost less than `get`, a set of all 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from migration_service.rules.account import Account, Item
+from migration_service.rules.account import CheckedAccount, Item
 from migration_service.rules.balances import HALF_A_CENT, ZERO, differ
 from migration_service.rules.rule import Fault, Severity, rule, shown
 
 
 @rule(Severity.WARNING, remedy="Correct net_amount, price_per_unit or number_of_units.")
-def incorrect_line_item_net_amount(account: Account) -> Iterator[Fault]:
+def incorrect_line_item_net_amount(account: CheckedAccount) -> Iterator[Fault]:
     """A line item's price times its units is not its net amount, within half a cent."""
     for path, _, line_items in account.itemised:
         for i, item in enumerate(line_items):
@@ -29,7 +29,7 @@ def incorrect_line_item_net_amount(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Correct the amount: the net amounts of the line items and the tax, added up.")
-def supply_charge_amount_mismatch(account: Account) -> Iterator[Fault]:
+def supply_charge_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
     """The line items' net amounts and the tax items do not add up to the amount, within half a cent."""
     for path, transaction in account.supply_charges:
         amount, line_items = transaction.get("amount"), transaction.get("line_items")
@@ -53,7 +53,7 @@ def _sum(items: list[Item], field: str) -> Decimal | None:
 
 
 @rule(Severity.WARNING, remedy="Correct the tax item's amount, rate or value_taxed.")
-def incorrect_tax_item_amount(account: Account) -> Iterator[Fault]:
+def incorrect_tax_item_amount(account: CheckedAccount) -> Iterator[Fault]:
     """A proportional tax item's rate times the value taxed is not its amount, within half a cent."""
     for path, transaction, _ in account.itemised:
         for i, item in enumerate(transaction.get("tax_items", ())):
@@ -69,7 +69,7 @@ def incorrect_tax_item_amount(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send the two meter readings, at the start and the end, or leave units out.")
-def line_item_units_must_be_two_values(account: Account) -> Iterator[Fault]:
+def line_item_units_must_be_two_values(account: CheckedAccount) -> Iterator[Fault]:
     """A line item's units are not two values: the readings at the start and the end of the period."""
     for path, _, line_items in account.itemised:
         for i, item in enumerate(line_items):
@@ -83,7 +83,7 @@ def line_item_units_must_be_two_values(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.ERROR, remedy="Set vat_on to the ref of a line item of the same transaction.")
-def unknown_vat_reference(account: Account) -> Iterator[Fault]:
+def unknown_vat_reference(account: CheckedAccount) -> Iterator[Fault]:
     """A tax item's vat_on is not the ref of a line item of the same transaction."""
     for path, transaction in account.transactions:
         tax_items = transaction.get("tax_items")
@@ -110,7 +110,7 @@ def _values_of_params(items: Sequence[Item], field: str) -> set[str]:
 
 
 @rule(Severity.ERROR, remedy="Give each line item of a transaction its own ref.")
-def duplicate_line_item_refs(account: Account) -> Iterator[Fault]:
+def duplicate_line_item_refs(account: CheckedAccount) -> Iterator[Fault]:
     """Two line items of a transaction have the same ref."""
     for path, _, line_items in account.itemised:
         if len(_values_of_params(line_items, "ref")) == len(line_items):

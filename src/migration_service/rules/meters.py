@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from migration_service.rules.account import Account
+from migration_service.rules.account import CheckedAccount
 from migration_service.rules.rule import Fault, Severity, rule, shown
 
 
 @rule(Severity.WARNING, remedy="Send each meter of a meter point once, with all of its registers.")
-def meter_point_with_duplicate_meter_ids(account: Account) -> Iterator[Fault]:
+def meter_point_with_duplicate_meter_ids(account: CheckedAccount) -> Iterator[Fault]:
     """A meter point has two meters with the same meter_id."""
     for path, meter_point in account.meter_points:
         meters = meter_point.get("meters", ())
@@ -24,7 +24,7 @@ def meter_point_with_duplicate_meter_ids(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.ERROR, remedy="Give each register of a meter its own register_id.")
-def meter_with_duplicate_register_ids(account: Account) -> Iterator[Fault]:
+def meter_with_duplicate_register_ids(account: CheckedAccount) -> Iterator[Fault]:
     """A meter has two registers with the same register_id."""
     for path, meter_point in account.meter_points:
         for i, meter in enumerate(meter_point.get("meters", ())):
@@ -43,7 +43,7 @@ def meter_with_duplicate_register_ids(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send the registers of the meter: without one nothing can be read.")
-def meter_without_registers(account: Account) -> Iterator[Fault]:
+def meter_without_registers(account: CheckedAccount) -> Iterator[Fault]:
     """A meter has no register."""
     for path, meter_point in account.meter_points:
         for i, meter in enumerate(meter_point.get("meters", ())):

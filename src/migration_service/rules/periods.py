@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from datetime import date
 from itertools import pairwise
 
-from migration_service.rules.account import Account, Item
+from migration_service.rules.account import CheckedAccount, Item
 from migration_service.rules.gs1 import is_gs1_number
 from migration_service.rules.rule import Fault, Severity, rule, shown
 
 
 @rule(Severity.ERROR, remedy="Correct one of the two dates; the end comes after the start.")
-def start_date_later_than_end_date(account: Account) -> Iterator[Fault]:
+def start_date_later_than_end_date(account: CheckedAccount) -> Iterator[Fault]:
     """A period ends before it starts; a dated period of a meter point may not end where it starts either."""
     for series in account.period_series:
         if not (end_field := series.end):
@@ -36,7 +36,7 @@ def start_date_later_than_end_date(account: Account) -> Iterator[Fault]:
             )
 
 
-def _find_reversed_line_items(account: Account) -> Iterator[Fault]:
+def _find_reversed_line_items(account: CheckedAccount) -> Iterator[Fault]:
     for path, _, line_items in account.itemised:
         for i, item in enumerate(line_items):
             try:  # quicker than two times `get`, and there are many line items
@@ -51,7 +51,7 @@ def _find_reversed_line_items(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.ERROR, remedy="Send one period for each start date, the one that holds.")
-def duplicate_period_start(account: Account) -> Iterator[Fault]:
+def duplicate_period_start(account: CheckedAccount) -> Iterator[Fault]:
     """Two periods of one kind start at the same time (estimated volumes: of the same direction)."""
     for series in account.period_series:
         if len(series.periods) < 2:
@@ -67,7 +67,7 @@ def duplicate_period_start(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Let each period end where the next one starts.")
-def gaps_or_overlaps_in_periods(account: Account) -> Iterator[Fault]:
+def gaps_or_overlaps_in_periods(account: CheckedAccount) -> Iterator[Fault]:
     """The periods of one kind do not follow one another: one ends before or after the next one starts."""
     for series in account.period_series:
         start_field, end_field = series.start, series.end
@@ -89,7 +89,7 @@ def gaps_or_overlaps_in_periods(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Leave out the end_date of the last period, or send the one that follows it.")
-def latest_period_not_open_ended(account: Account) -> Iterator[Fault]:
+def latest_period_not_open_ended(account: CheckedAccount) -> Iterator[Fault]:
     """The last billing configuration period of a meter point has an end, so that nothing holds after it."""
     for path, meter_point in account.meter_points:
         periods: list[Item] | None = meter_point.get("billing_configuration_periods")
@@ -104,19 +104,19 @@ def latest_period_not_open_ended(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Correct the code: the 13-digit GLN of the grid operator.")
-def invalid_grid_operator_code(account: Account) -> Iterator[Fault]:
+def invalid_grid_operator_code(account: CheckedAccount) -> Iterator[Fault]:
     """A grid operator code is not a 13-digit number with the right GS1 check digit."""
     kind = "energy_meter_point_grid_operator_effective_periods"
     return _find_wrong_numbers(account, kind, "grid_operator_code")
 
 
 @rule(Severity.WARNING, remedy="Correct the code: 13 digits, of which the last is the GS1 check digit.")
-def invalid_cap_tar_code(account: Account) -> Iterator[Fault]:
+def invalid_cap_tar_code(account: CheckedAccount) -> Iterator[Fault]:
     """A capacity tariff code is not a 13-digit number with the right GS1 check digit."""
     return _find_wrong_numbers(account, "energy_meter_point_configuration_periods", "cap_tar_code")
 
 
-def _find_wrong_numbers(account: Account, kind: str, field: str) -> Iterator[Fault]:
+def _find_wrong_numbers(account: CheckedAccount, kind: str, field: str) -> Iterator[Fault]:
     for path, meter_point in account.meter_points:
         for i, period in enumerate(meter_point.get(kind, ())):
             code = period.get(field)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from migration_service.errors import ErrorItem
-from migration_service.rules.account import Account, Path
+from migration_service.rules.account import CheckedAccount, Path
 
 
 class Severity(StrEnum):
@@ -17,15 +17,6 @@ class Severity(StrEnum):
     ERROR = "error"
     #: The account is accepted, and the finding kept with it.
     WARNING = "warning"
-
-
-class Profile(StrEnum):
-    """How strict an import supplier wants to be treated."""
-
-    #: Warnings are kept, but refuse nothing.
-    LENIENT = "lenient"
-    #: Warnings are errors.
-    STRICT = "strict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +44,7 @@ class Finding:
 
 #: What a rule yields: where, and what to tell the supplier.
 Fault: TypeAlias = tuple[Path, str]
-Check: TypeAlias = Callable[[Account], Iterator[Fault]]
+Check: TypeAlias = Callable[[CheckedAccount], Iterator[Fault]]
 
 
 @dataclass(frozen=True, slots=True)

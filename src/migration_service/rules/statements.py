@@ -2,23 +2,23 @@
 
 from collections.abc import Iterator
 
-from migration_service.rules.account import Account
+from migration_service.rules.account import CheckedAccount
 from migration_service.rules.rule import Fault, Severity, rule, shown
 
 
 @rule(Severity.ERROR, remedy="Send each statement once, with its own statement_id.")
-def duplicate_statement_ids(account: Account) -> Iterator[Fault]:
+def duplicate_statement_ids(account: CheckedAccount) -> Iterator[Fault]:
     """Two statements have the same statement_id."""
     return _find_repeated(account, "statement_id")
 
 
 @rule(Severity.WARNING, remedy="Give each statement its own invoice number.")
-def duplicate_statement_numbers(account: Account) -> Iterator[Fault]:
+def duplicate_statement_numbers(account: CheckedAccount) -> Iterator[Fault]:
     """Two statements have the same number, so that transactions cannot tell which one they belong to."""
     return _find_repeated(account, "number")
 
 
-def _find_repeated(account: Account, field: str) -> Iterator[Fault]:
+def _find_repeated(account: CheckedAccount, field: str) -> Iterator[Fault]:
     if len(account.statements) < 2:
         return
     first: dict[str, int] = {}
@@ -32,7 +32,7 @@ def _find_repeated(account: Account, field: str) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Correct associated_invoice_number, or send the statement it names.")
-def statement_not_found_for_invoice_number(account: Account) -> Iterator[Fault]:
+def statement_not_found_for_invoice_number(account: CheckedAccount) -> Iterator[Fault]:
     """Statements are given, but none has the number that a transaction names as its invoice."""
     if not account.statements:
         return
@@ -49,18 +49,18 @@ def statement_not_found_for_invoice_number(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Correct the date: a historical statement is about days that have passed.")
-def statement_period_end_in_future(account: Account) -> Iterator[Fault]:
+def statement_period_end_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A statement's bill period ends after today."""
     return _find_future(account, "bill_period_to_date", "bill period ends")
 
 
 @rule(Severity.WARNING, remedy="Correct the date: a historical statement was issued already.")
-def statement_issued_in_future(account: Account) -> Iterator[Fault]:
+def statement_issued_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A statement is issued after today."""
     return _find_future(account, "issued_date", "statement is issued")
 
 
-def _find_future(account: Account, field: str, what: str) -> Iterator[Fault]:
+def _find_future(account: CheckedAccount, field: str, what: str) -> Iterator[Fault]:
     for i, statement in enumerate(account.statements):
         day = statement.get(field)
         if day and day > account.today:
@@ -71,7 +71,7 @@ def _find_future(account: Account, field: str, what: str) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send statement_path, or a statement_pdf_context to make the document from.")
-def missing_statement_document(account: Account) -> Iterator[Fault]:
+def missing_statement_document(account: CheckedAccount) -> Iterator[Fault]:
     """A statement has neither a document nor the context to make one from."""
     for i, statement in enumerate(account.statements):
         if not statement.get("statement_path") and not statement.get("statement_pdf_context"):

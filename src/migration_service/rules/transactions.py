@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from migration_service.rules.account import Account, Path
+from migration_service.rules.account import CheckedAccount, Path
 from migration_service.rules.rule import Fault, Severity, rule, shown
 
 _SUPPLY_CHARGE_FIELDS = ("supply_type", "product_code", "line_items", "tax_items")
@@ -12,7 +12,7 @@ _NEEDED_BY_A_SUPPLY_CHARGE = ("product_code", "supply_type", "line_items")
 @rule(
     Severity.ERROR, remedy="Give each transaction of the account its own transaction_id, across all ledgers."
 )
-def duplicate_transaction_ids(account: Account) -> Iterator[Fault]:
+def duplicate_transaction_ids(account: CheckedAccount) -> Iterator[Fault]:
     """Two transactions of the account have the same transaction_id, in one ledger or in two."""
     first: dict[str, Path] = {}
     for path, transaction in account.transactions:
@@ -23,7 +23,7 @@ def duplicate_transaction_ids(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send the reason of each CHARGE and CREDIT.")
-def missing_transaction_reason(account: Account) -> Iterator[Fault]:
+def missing_transaction_reason(account: CheckedAccount) -> Iterator[Fault]:
     """A CHARGE or CREDIT has no reason."""
     for path, transaction in account.charges_and_credits:
         if "reason" not in transaction:
@@ -31,7 +31,7 @@ def missing_transaction_reason(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send the payment_type of each PAYMENT and REPAYMENT.")
-def missing_payment_type(account: Account) -> Iterator[Fault]:
+def missing_payment_type(account: CheckedAccount) -> Iterator[Fault]:
     """A PAYMENT or REPAYMENT does not say how it was paid."""
     for path, transaction in account.payments:
         if "payment_type" not in transaction:
@@ -42,7 +42,7 @@ def missing_payment_type(account: Account) -> Iterator[Fault]:
     Severity.WARNING,
     remedy="Send the amount without its sign: the type says which way the money went.",
 )
-def payment_amount_must_be_positive(account: Account) -> Iterator[Fault]:
+def payment_amount_must_be_positive(account: CheckedAccount) -> Iterator[Fault]:
     """The amount of a PAYMENT or REPAYMENT is not above zero."""
     for path, transaction in account.payments:
         amount = transaction.get("amount")
@@ -55,7 +55,7 @@ def payment_amount_must_be_positive(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Send product_code, supply_type and line_items with each SUPPLY_CHARGE.")
-def supply_charge_incomplete(account: Account) -> Iterator[Fault]:
+def supply_charge_incomplete(account: CheckedAccount) -> Iterator[Fault]:
     """A SUPPLY_CHARGE lacks its product_code, its supply_type or its line items."""
     for path, transaction in account.supply_charges:
         for field in _NEEDED_BY_A_SUPPLY_CHARGE:
@@ -68,7 +68,7 @@ def supply_charge_incomplete(account: Account) -> Iterator[Fault]:
     remedy="Leave the field out, or correct the type: supply_type, product_code, line_items and tax_items "
     "belong to a SUPPLY_CHARGE only, and reason does not.",
 )
-def field_not_allowed_for_type(account: Account) -> Iterator[Fault]:
+def field_not_allowed_for_type(account: CheckedAccount) -> Iterator[Fault]:
     """A transaction has a field that its type does not have."""
     for path, transaction in account.supply_charges:
         if "reason" in transaction:
@@ -84,7 +84,7 @@ def field_not_allowed_for_type(account: Account) -> Iterator[Fault]:
 
 
 @rule(Severity.WARNING, remedy="Correct the date, or send the transaction once its day has come.")
-def transaction_in_future(account: Account) -> Iterator[Fault]:
+def transaction_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A transaction is dated after today."""
     today = account.today
     for path, transaction in account.transactions:

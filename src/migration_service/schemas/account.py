@@ -15,12 +15,12 @@ from migration_service.schemas.fields import (
     PhoneNumber,
     Text,
 )
-from migration_service.schemas.ledger import Ledger
-from migration_service.schemas.statement import Statement
-from migration_service.schemas.supply import SupplyAddress
+from migration_service.schemas.ledger import LedgerSchema
+from migration_service.schemas.statement import StatementSchema
+from migration_service.schemas.supply import SupplyAddressSchema
 
 
-class CustomerPreferences(Fields):
+class CustomerPreferencesSchema(Fields):
     """What a customer agreed to be sent."""
 
     opted_into_updates = Flag()
@@ -28,14 +28,14 @@ class CustomerPreferences(Fields):
     opted_into_sms = Flag()
 
 
-class UserDetail(Fields):
+class UserDetailSchema(Fields):
     """A value that the supplier keeps for a customer."""
 
     namespace = Identifier(required=True)
     value = Text(required=True, blank=True, max_length=2_000)
 
 
-class Customer(Fields):
+class CustomerSchema(Fields):
     """A person of the account."""
 
     given_name = Text(blank=True)
@@ -44,11 +44,11 @@ class Customer(Fields):
     mobile = PhoneNumber()
     landline = PhoneNumber()
     date_of_birth = Day()
-    customer_preferences = Object(CustomerPreferences)
-    user_details = Objects(UserDetail)
+    customer_preferences = Object(CustomerPreferencesSchema)
+    user_details = Objects(UserDetailSchema)
 
 
-class AccountImport(Fields):
+class AccountImportSchema(Fields):
     """One account, as a supplier sends it."""
 
     external_account_number = Identifier(required=True)
@@ -59,14 +59,14 @@ class AccountImport(Fields):
     billing_address3 = Text(blank=True)
     billing_address4 = Text(blank=True)
     billing_postcode = Text(blank=True, max_length=32)
-    customers = Objects(Customer)
-    supply_addresses = Objects(SupplyAddress)
-    ledgers = Objects(Ledger)
-    statements = Objects(Statement)
+    customers = Objects(CustomerSchema)
+    supply_addresses = Objects(SupplyAddressSchema)
+    ledgers = Objects(LedgerSchema)
+    statements = Objects(StatementSchema)
 
 
 #: One instance for the whole process: instantiating costs more than loading.
-ACCOUNT_IMPORT = AccountImport()
+ACCOUNT_IMPORT = AccountImportSchema()
 _accept = compile_schema(ACCOUNT_IMPORT)
 
 

@@ -15,13 +15,13 @@ from migration_service.schemas.fields import (
 from migration_service.schemas.vocabulary import PaymentType, RateBand, Reason, SupplyType, TransactionType
 
 
-class LineItemParams(Fields):
+class LineItemParamsSchema(Fields):
     """What a line item carries beside its amounts."""
 
     ref = Identifier(metadata={"description": "Named by `vat_on` of the tax item on this line."})
 
 
-class LineItem(Fields):
+class LineItemSchema(Fields):
     """One line of a supply charge."""
 
     rate_band = Choice(RateBand, required=True)
@@ -31,16 +31,16 @@ class LineItem(Fields):
     price_per_unit = Number()
     net_amount = Number(required=True)
     units = Values(Number(), metadata={"description": "The meter readings at the start and the end."})
-    params = Object(LineItemParams)
+    params = Object(LineItemParamsSchema)
 
 
-class TaxItemParams(Fields):
+class TaxItemParamsSchema(Fields):
     """What a tax item carries beside its amounts."""
 
     vat_on = Identifier(metadata={"description": "The `ref` of the line item taxed."})
 
 
-class TaxItem(Fields):
+class TaxItemSchema(Fields):
     """Tax on a supply charge."""
 
     amount = Number(required=True)
@@ -48,10 +48,10 @@ class TaxItem(Fields):
     rate = Number()
     unit_type = Identifier(metadata={"example": "PROPORTION"})
     value_taxed = Number()
-    params = Object(TaxItemParams)
+    params = Object(TaxItemParamsSchema)
 
 
-class Transaction(Fields):
+class TransactionSchema(Fields):
     """A financial transaction (section 2.5)."""
 
     transaction_id = Identifier(required=True)
@@ -66,11 +66,11 @@ class Transaction(Fields):
     associated_invoice_number = Identifier()
     supply_type = Choice(SupplyType)
     product_code = Identifier()
-    line_items = Objects(LineItem)
-    tax_items = Objects(TaxItem)
+    line_items = Objects(LineItemSchema)
+    tax_items = Objects(TaxItemSchema)
 
 
-class Ledger(Fields):
+class LedgerSchema(Fields):
     """An account's balance and what made it. Credit is positive."""
 
     identifiers = Values(Ean())
@@ -79,5 +79,5 @@ class Ledger(Fields):
     last_settlement_issue_date = Day()
     ledger_code = Identifier(required=True, metadata={"example": "ENERGY_LEDGER"})
     ledger_balance = Number(required=True)
-    transactions_in_open_settlement_period = Objects(Transaction)
-    historical_statement_transactions = Objects(Transaction)
+    transactions_in_open_settlement_period = Objects(TransactionSchema)
+    historical_statement_transactions = Objects(TransactionSchema)

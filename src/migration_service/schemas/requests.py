@@ -1,21 +1,13 @@
 """Bodies and query strings of the endpoints, and what they answer (section 4)."""
 
-from enum import StrEnum
-
 from marshmallow import fields
 
 from migration_service.schemas.base import Fields
 from migration_service.schemas.fields import Choice, Flag, Identifier, WholeNumber
+from migration_service.states import Profile
 
 
-class Profile(StrEnum):
-    """How warnings are taken; see the rules."""
-
-    LENIENT = "lenient"
-    STRICT = "strict"
-
-
-class ProcessRequest(Fields):
+class ProcessRequestSchema(Fields):
     """The body of the process endpoint (section 4.3)."""
 
     external_account_number = Identifier(required=True)
@@ -24,7 +16,7 @@ class ProcessRequest(Fields):
     dry_run = Flag(load_default=False)
 
 
-class ValidateArguments(Fields):
+class ValidateArgumentsSchema(Fields):
     """The query string of the validate endpoint."""
 
     profile = Choice(
@@ -36,7 +28,7 @@ class ValidateArguments(Fields):
     )
 
 
-class ListArguments(Fields):
+class ListArgumentsSchema(Fields):
     """The query string of a list."""
 
     limit = WholeNumber(
@@ -50,34 +42,34 @@ class ListArguments(Fields):
     )
 
 
-class StagedAccount(Fields):
+class StagedAccountSchema(Fields):
     """The answer of the stage endpoint (section 4.2)."""
 
     import_supplier = fields.String()
     external_account_number = fields.String()
 
 
-class CreatedAccount(Fields):
+class CreatedAccountSchema(Fields):
     """The answer of the process endpoint (section 4.3)."""
 
     service_account_number = fields.String(metadata={"example": "A-7KX2M9QD"})
 
 
-class AcceptedAccount(Fields):
+class AcceptedAccountSchema(Fields):
     """The answer where the creation goes on after it."""
 
     status = fields.String(metadata={"example": "IN_PROGRESS"})
     external_account_number = fields.String()
 
 
-class AccountStatus(Fields):
+class AccountStatusSchema(Fields):
     """The answer of the status endpoint (section 4.4)."""
 
     status = fields.String(metadata={"enum": ["UNKNOWN", "IN_PROGRESS", "COMPLETED"]})
     service_account_number = fields.String(metadata={"description": "Empty until there is an account."})
 
 
-class ListedImport(Fields):
+class ListedImportSchema(Fields):
     """An entry of a list (section 4.5)."""
 
     external_account_number = fields.String()
@@ -85,7 +77,7 @@ class ListedImport(Fields):
     account_created_at = fields.DateTime(allow_none=True, metadata={"description": "In UTC."})
 
 
-class ErrorObject(Fields):
+class ErrorObjectSchema(Fields):
     """One error of a list (section 7.2)."""
 
     detail = fields.String(metadata={"description": "For people; may change."})
@@ -93,9 +85,9 @@ class ErrorObject(Fields):
     attr = fields.String(allow_none=True, metadata={"description": "The path to the value at fault."})
 
 
-class ErrorBody(Fields):
+class ErrorBodySchema(Fields):
     """The body of every error (section 7.2)."""
 
     detail = fields.String(metadata={"description": "For people; may change."})
     code = fields.String(metadata={"description": "Stable."})
-    errors = fields.List(fields.Nested(ErrorObject))
+    errors = fields.List(fields.Nested(ErrorObjectSchema))

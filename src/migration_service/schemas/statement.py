@@ -4,7 +4,7 @@ from migration_service.schemas.base import Fields
 from migration_service.schemas.fields import Day, DocumentPath, FreeObject, Identifier, Number
 
 
-class HistoricalStatement(Fields):
+class HistoricalStatementSchema(Fields):
     """A bill of the time before the migration (section 2.7)."""
 
     bill_period_from_date = Day(required=True)
@@ -16,7 +16,7 @@ class HistoricalStatement(Fields):
     statement_path = DocumentPath()
 
 
-class Statement(HistoricalStatement):
+class StatementSchema(HistoricalStatementSchema):
     """A statement in the account payload (section 2.3)."""
 
     statement_pdf_context = FreeObject(metadata={"description": "An empty object counts as absent."})

@@ -27,14 +27,14 @@ from migration_service.schemas.vocabulary import (
 )
 
 
-class AgreementParams(Fields):
+class AgreementParamsSchema(Fields):
     """The contract that the customer had with the supplier."""
 
     historical_contract_number = Identifier()
     historical_contract_pdf_path = DocumentPath()
 
 
-class CostDetail(Fields):
+class CostDetailSchema(Fields):
     """One band of a monthly advance, in euros."""
 
     band = Choice(Band, required=True)
@@ -43,7 +43,7 @@ class CostDetail(Fields):
     tax_rate = Number()
 
 
-class MonthlyAdvanceChargeTemplate(Fields):
+class MonthlyAdvanceChargeTemplateSchema(Fields):
     """What is charged in advance each month."""
 
     total_monthly_advance_amount = NumberText(required=True)
@@ -51,21 +51,21 @@ class MonthlyAdvanceChargeTemplate(Fields):
     forecast_consumption_units = Choice(Units)
     forecast_annual_generation = NumberText()
     forecast_generation_units = Choice(Units)
-    cost_details = Objects(CostDetail)
+    cost_details = Objects(CostDetailSchema)
 
 
-class Agreement(Fields):
+class AgreementSchema(Fields):
     """A contract for a meter point."""
 
     supply_type = Choice(SupplyType, required=True)
     effective_from = Day(required=True)
     agreed_at = Day()
     tariff_code = Identifier(required=True)
-    params = Object(AgreementParams)
-    monthly_advance_charge_template = Object(MonthlyAdvanceChargeTemplate)
+    params = Object(AgreementParamsSchema)
+    monthly_advance_charge_template = Object(MonthlyAdvanceChargeTemplateSchema)
 
 
-class Register(Fields):
+class RegisterSchema(Fields):
     """A counter of a meter."""
 
     register_id = Identifier(required=True)
@@ -75,17 +75,17 @@ class Register(Fields):
     time_of_use = Choice(TimeOfUse)
 
 
-class Meter(Fields):
+class MeterSchema(Fields):
     """A meter at a meter point."""
 
     meter_id = Identifier(required=True)
     type = Code(metadata={"example": "SMART"})
     smart_meter_technical_communication = Code(metadata={"example": "ON"})
     active_from = Day()
-    registers = Objects(Register)
+    registers = Objects(RegisterSchema)
 
 
-class ConfigurationPeriod(Fields):
+class ConfigurationPeriodSchema(Fields):
     """How a meter point is set up and measured from a date on."""
 
     allocation_method = Code(metadata={"example": "SMART"})
@@ -99,14 +99,14 @@ class ConfigurationPeriod(Fields):
     start_date = Day(required=True)
 
 
-class GridOperatorEffectivePeriod(Fields):
+class GridOperatorEffectivePeriodSchema(Fields):
     """Which grid operator a meter point belongs to from a date on."""
 
     grid_operator_code = Identifier(required=True)
     start_date = Day(required=True)
 
 
-class BillingConfigurationPeriod(Fields):
+class BillingConfigurationPeriodSchema(Fields):
     """How a meter point is taxed in a period. The open-ended period has no end_date."""
 
     residency_status = Choice(ResidencyStatus)
@@ -115,7 +115,7 @@ class BillingConfigurationPeriod(Fields):
     end_date = Day()
 
 
-class EstimatedAnnualVolume(Fields):
+class EstimatedAnnualVolumeSchema(Fields):
     """What is expected to be used or produced in a year."""
 
     direction = Choice(Direction, required=True)
@@ -125,25 +125,25 @@ class EstimatedAnnualVolume(Fields):
     end_at = LocalMoment(allow_none=True)
 
 
-class MeterPoint(Fields):
+class MeterPointSchema(Fields):
     """A connection to a grid."""
 
     ean = Ean(required=True)
-    agreements = Objects(Agreement)
+    agreements = Objects(AgreementSchema)
     last_billed_to_date = Day()
     supply_start_date = Day()
     supply_type = Choice(SupplyType, required=True)
     smart_meter_administrative_status = Code(metadata={"example": "ON"})
     market_segment = Code(metadata={"example": "RETAIL"})
     location_description = Text(blank=True, max_length=1_000)
-    meters = Objects(Meter)
-    energy_meter_point_configuration_periods = Objects(ConfigurationPeriod)
-    energy_meter_point_grid_operator_effective_periods = Objects(GridOperatorEffectivePeriod)
-    billing_configuration_periods = Objects(BillingConfigurationPeriod)
-    estimated_annual_volumes = Objects(EstimatedAnnualVolume)
+    meters = Objects(MeterSchema)
+    energy_meter_point_configuration_periods = Objects(ConfigurationPeriodSchema)
+    energy_meter_point_grid_operator_effective_periods = Objects(GridOperatorEffectivePeriodSchema)
+    billing_configuration_periods = Objects(BillingConfigurationPeriodSchema)
+    estimated_annual_volumes = Objects(EstimatedAnnualVolumeSchema)
 
 
-class SupplyAddress(Fields):
+class SupplyAddressSchema(Fields):
     """An address that energy is supplied to."""
 
     supply_address1 = Text(blank=True)
@@ -152,4 +152,4 @@ class SupplyAddress(Fields):
     supply_address4 = Text(blank=True)
     supply_postcode = Text(blank=True, max_length=32)
     customer_at_supply_address_from_date = Day()
-    meter_points = Objects(MeterPoint)
+    meter_points = Objects(MeterPointSchema)

@@ -8,11 +8,16 @@ from celery import Task, shared_task
 from redis import RedisError
 from sqlalchemy.exc import DBAPIError
 
-from migration_service.direct import transaction
+from migration_service.db.statements import transaction
 from migration_service.errors import AccountCreationFailedError, ServiceError
-from migration_service.models import Outcome
-from migration_service.services.attempts import MAX_TRIES, count_redelivery, fail_attempt, run_attempt
-from migration_service.services.creation import explain_refusal
+from migration_service.services.processing.attempts import (
+    MAX_TRIES,
+    count_redelivery,
+    fail_attempt,
+    run_attempt,
+)
+from migration_service.services.processing.creation import explain_refusal
+from migration_service.states import Outcome
 from migration_service.tasks.app import WorkerResources, celery_app
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
 from migration_service.connections import make_redis
-from migration_service.db import make_engine, make_sessionmaker
+from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.slots import Slots
 
 #: What waits for what: requests, batches, upkeep.

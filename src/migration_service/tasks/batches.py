@@ -9,8 +9,8 @@ from kombu.exceptions import OperationalError
 from redis import RedisError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db import new_id
-from migration_service.services.batch_chunks import (
+from migration_service.db.engine import new_id
+from migration_service.services.batches.chunks import (
     ChunkKey,
     ChunkOutlook,
     claim_chunk,
@@ -18,8 +18,8 @@ from migration_service.services.batch_chunks import (
     release_chunk,
     work_on_chunk,
 )
-from migration_service.services.batch_feed import dispatch_chunks
-from migration_service.services.slot_upkeep import reconcile_slots
+from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.services.processing.slot_upkeep import reconcile_slots
 from migration_service.slots import SlotsStaleError
 from migration_service.tasks.app import MigrationCelery, WorkerResources, celery_app
 

@@ -14,8 +14,8 @@ from kombu.exceptions import OperationalError
 from redis import Redis, RedisError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db import new_id
-from migration_service.direct import autocommit
+from migration_service.db.engine import new_id
+from migration_service.db.statements import autocommit
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
@@ -23,13 +23,13 @@ from migration_service.errors import (
     ServiceUnavailableError,
 )
 from migration_service.log import request_id
-from migration_service.models import Outcome
-from migration_service.services.acceptance import ProcessOrder, begin_attempt, check_request
-from migration_service.services.attempts import find_answer, withdraw_attempt
-from migration_service.services.creation import is_service_account_number
-from migration_service.services.slot_upkeep import reconcile_slots
-from migration_service.services.tokens import Caller
+from migration_service.services.access.tokens import Caller
+from migration_service.services.processing.acceptance import ProcessOrder, begin_attempt, check_request
+from migration_service.services.processing.attempts import find_answer, withdraw_attempt
+from migration_service.services.processing.creation import is_service_account_number
+from migration_service.services.processing.slot_upkeep import reconcile_slots
 from migration_service.slots import Slots, SlotsStaleError
+from migration_service.states import Outcome
 from migration_service.tasks.accounts import CREATE_ACCOUNT, bell
 from migration_service.tasks.app import MigrationCelery
 

@@ -12,7 +12,7 @@ from redis import RedisError
 
 from migration_service.config import SettingsError
 from migration_service.payment_vendors.breaker import CircuitBreaker
-from migration_service.services.customer_emails import (
+from migration_service.services.processing.customer_emails import (
     deliver_email,
     hold_due_emails,
     hold_email,

@@ -5,10 +5,10 @@ import time
 
 from celery import shared_task
 
-from migration_service.services.attempts import redispatch_attempts
-from migration_service.services.batch_feed import recover_chunks
-from migration_service.services.retention import PIECE, remove_batch_lines, remove_payloads
-from migration_service.services.slot_upkeep import reconcile_slots
+from migration_service.services.batches.feed import recover_chunks
+from migration_service.services.processing.attempts import redispatch_attempts
+from migration_service.services.processing.slot_upkeep import reconcile_slots
+from migration_service.services.reporting.retention import PIECE, remove_batch_lines, remove_payloads
 from migration_service.tasks.accounts import give_up_attempt
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches

@@ -8,7 +8,7 @@ from celery.signals import task_postrun, task_prerun
 from redis import RedisError
 
 from migration_service.log import request_id
-from migration_service.tallies import add_task_time
+from migration_service.metrics.shared import add_task_time
 from migration_service.tasks.app import celery_app
 
 logger = logging.getLogger(__name__)

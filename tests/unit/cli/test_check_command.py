@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from batch_client import ndjson
 from migration_service.cli import main
-from migration_service.samples import FAULTS, generate_accounts, generate_accounts_with_faults
+from migration_service_local.samples import FAULTS, generate_accounts, generate_accounts_with_faults
 
 
 def _check(file: Path, *arguments: str) -> Result:

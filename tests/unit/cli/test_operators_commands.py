@@ -15,7 +15,7 @@ from factories import Customer, make_customer
 from migration_service.cli import COMMANDS, main
 from migration_service.config import Settings
 from migration_service.errors import UnauthenticatedError
-from migration_service.services.api_keys import authenticate_api_key
+from migration_service.services.access.api_keys import authenticate_api_key
 
 Run = Callable[..., Result]
 

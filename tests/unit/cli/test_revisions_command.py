@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from migration_service.cli import main
-from migration_service.revisions import newest_revision
+from migration_service.db.revisions import newest_revision
 from servers import EmbeddedServers
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from migration_service.embedded.demo_client import MigrationError, Outcome, SupplierClient, migrate_book
+from migration_service_local.demo.client import MigrationError, RequestOutcome, SupplierClient, migrate_book
 
 Answer = tuple[int, dict[str, Any]]
 OK: Answer = (200, {})
@@ -65,7 +65,7 @@ def payload(number: str) -> dict[str, Any]:
 
 
 def test_an_account_is_validated_staged_and_processed(interface: Interface, over: threading.Event) -> None:
-    outcome = Outcome()
+    outcome = RequestOutcome()
     interface.answers = [OK, CREATED, CREATED]
     with SupplierClient(interface.url, outcome, over) as client:
         client.try_to_migrate(payload("1"), "team")
@@ -96,7 +96,7 @@ def test_an_account_is_validated_staged_and_processed(interface: Interface, over
 def test_an_answer_that_asks_for_it_is_followed_by_the_same_request(
     interface: Interface, over: threading.Event, answer: Answer
 ) -> None:
-    outcome = Outcome()
+    outcome = RequestOutcome()
     interface.answers = [OK, OK, answer, answer, CREATED]
     with SupplierClient(interface.url, outcome, over) as client:
         client.try_to_migrate(payload("1"), "team")
@@ -108,7 +108,7 @@ def test_an_answer_that_asks_for_it_is_followed_by_the_same_request(
 def test_an_account_that_was_imported_before_is_no_failure(
     interface: Interface, over: threading.Event
 ) -> None:
-    outcome = Outcome()
+    outcome = RequestOutcome()
     interface.answers = [OK, (400, {"code": "account_already_imported"})]
     with SupplierClient(interface.url, outcome, over) as client:
         client.try_to_migrate(payload("1"), "team")
@@ -119,7 +119,7 @@ def test_an_account_that_was_imported_before_is_no_failure(
 def test_a_refusal_is_a_failure_with_the_reason_of_the_interface(
     interface: Interface, over: threading.Event
 ) -> None:
-    outcome = Outcome()
+    outcome = RequestOutcome()
     interface.answers = [(400, {"code": "account_failed_validation", "detail": "ean is missing"})]
     with SupplierClient(interface.url, outcome, over) as client:
         client.try_to_migrate(payload("17"), "team")
@@ -130,7 +130,7 @@ def test_a_refusal_is_a_failure_with_the_reason_of_the_interface(
 
 
 def test_the_token_is_sent_with_each_request(interface: Interface, over: threading.Event) -> None:
-    with SupplierClient(interface.url, Outcome(), over) as client:
+    with SupplierClient(interface.url, RequestOutcome(), over) as client:
         client.log_in("key")
         client.try_to_migrate(payload("1"), "team")
     assert interface.requests[0][1]["variables"] == {"key": "key"}
@@ -140,14 +140,14 @@ def test_the_token_is_sent_with_each_request(interface: Interface, over: threadi
 @pytest.mark.parametrize("answer", [(200, {"errors": [{"message": "unknown key"}]}), (401, {})])
 def test_a_bad_key_is_an_error(interface: Interface, over: threading.Event, answer: Answer) -> None:
     interface.answers = [answer]
-    with SupplierClient(interface.url, Outcome(), over) as client, pytest.raises(MigrationError):
+    with SupplierClient(interface.url, RequestOutcome(), over) as client, pytest.raises(MigrationError):
         client.log_in("key")
 
 
 def test_a_book_is_migrated_by_several_clients_each_account_once(
     interface: Interface, over: threading.Event
 ) -> None:
-    outcome = Outcome()
+    outcome = RequestOutcome()
     progress: list[int] = []
     migrate_book(
         (payload(str(number)) for number in range(20)),
@@ -165,7 +165,7 @@ def test_a_book_is_migrated_by_several_clients_each_account_once(
 
 
 def test_a_stopping_service_is_left_alone(interface: Interface, over: threading.Event) -> None:
-    outcome = Outcome()
+    outcome = RequestOutcome()
     over.set()
     with SupplierClient(interface.url, outcome, over) as client:
         client.try_to_migrate(payload("1"), "team")

@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
-from migration_service.embedded.demo_report import curl_lines
-from migration_service.embedded.errors import StartError
-from migration_service.embedded.orphans import program_name
-from migration_service.embedded.ports import is_free, next_free_port, random_free_port
+from migration_service_local.demo.report import curl_lines
+from migration_service_local.errors import StartError
+from migration_service_local.servers.orphans import program_name
+from migration_service_local.servers.ports import is_free, next_free_port, random_free_port
 
 
 @pytest.mark.parametrize(

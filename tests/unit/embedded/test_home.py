@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from migration_service.config import load_saved_settings
-from migration_service.embedded.home import Home
+from migration_service_local.servers.home import Home
 from servers import temporary_folder
 
 

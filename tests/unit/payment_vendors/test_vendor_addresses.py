@@ -13,13 +13,11 @@ from migration_service.errors import PaymentInstructionRejectedError, PaymentVen
 from migration_service.payment_vendors.addresses import check_vendor_url
 from migration_service.payment_vendors.connection import CallLimits
 from migration_service.payment_vendors.factory import make_vendor
-from migration_service.payment_vendors.protocol import PaymentVendor
+from migration_service.payment_vendors.protocol import VendorClient
 
 
 @pytest.fixture
-def recorder(
-    start_server: Callable[..., Any], limits: CallLimits
-) -> tuple[PaymentVendor, list[bytes], bytes]:
+def recorder(start_server: Callable[..., Any], limits: CallLimits) -> tuple[VendorClient, list[bytes], bytes]:
     """A vendor, the request heads that its server gets, and the server's own host and port."""
 
     def answer(connection: socket.socket, head: bytes) -> None:
@@ -42,7 +40,7 @@ def recorder(
 @example(reference="//other.example/x", instruction_type="CARD")
 @example(reference="a\r\nHost: other.example", instruction_type="CARD")
 def test_a_reference_stays_one_segment_of_the_path(
-    recorder: tuple[PaymentVendor, list[bytes], bytes], reference: str, instruction_type: str
+    recorder: tuple[VendorClient, list[bytes], bytes], reference: str, instruction_type: str
 ) -> None:
     vendor, heads, host = recorder
     heads.clear()
@@ -66,7 +64,7 @@ def test_a_reference_stays_one_segment_of_the_path(
     "reference", ["", "  ", ".", "..", "a\nb", "a\x00b", "a\u202eb", "\ud800", "x" * 256]
 )
 def test_a_reference_that_cannot_be_is_refused_without_a_call(
-    recorder: tuple[PaymentVendor, list[bytes], bytes], reference: str
+    recorder: tuple[VendorClient, list[bytes], bytes], reference: str
 ) -> None:
     vendor, heads, _ = recorder
     with pytest.raises(PaymentInstructionRejectedError) as caught:

@@ -12,16 +12,16 @@ from migration_service.errors import (
 )
 from migration_service.payment_vendors.connection import CallLimits
 from migration_service.payment_vendors.factory import make_vendor
-from migration_service.payment_vendors.protocol import PaymentVendor
-from migration_service.payment_vendors.sandbox import BEHAVIOURS
+from migration_service.payment_vendors.protocol import VendorClient
+from migration_service_local.sandbox import BEHAVIOURS
 
 
 @pytest.fixture
-def sandbox(sandbox_url: str, sandbox_secret: str, limits: CallLimits) -> PaymentVendor:
+def sandbox(sandbox_url: str, sandbox_secret: str, limits: CallLimits) -> VendorClient:
     return make_vendor("http", sandbox_url, sandbox_secret, limits=limits)
 
 
-def test_a_sound_instruction_is_retrieved_with_its_details(sandbox: PaymentVendor) -> None:
+def test_a_sound_instruction_is_retrieved_with_its_details(sandbox: VendorClient) -> None:
     instruction = sandbox.retrieve_instruction(reference="card-ok-1", type="CARD")
     assert (instruction.reference, instruction.type, instruction.status) == ("card-ok-1", "CARD", "ACTIVE")
     assert instruction.details["last_four_digits"] == "4242"
@@ -32,7 +32,7 @@ def test_the_url_may_end_in_a_slash(sandbox_url: str, sandbox_secret: str, limit
     assert vendor.retrieve_instruction(reference="sepa-ok-1", type="SEPA_DEBIT").type == "SEPA_DEBIT"
 
 
-def test_a_vendor_that_fails_at_times_is_asked_again(sandbox: PaymentVendor) -> None:
+def test_a_vendor_that_fails_at_times_is_asked_again(sandbox: VendorClient) -> None:
     assert sandbox.retrieve_instruction(reference="card-flaky-1", type="CARD").status == "ACTIVE"
 
 
@@ -52,7 +52,7 @@ def test_a_vendor_that_fails_at_times_is_asked_again(sandbox: PaymentVendor) -> 
     ],
 )
 def test_each_failure_is_told_apart(
-    sandbox: PaymentVendor, reference: str, instruction_type: str, expected: type[ServiceError]
+    sandbox: VendorClient, reference: str, instruction_type: str, expected: type[ServiceError]
 ) -> None:
     with pytest.raises(expected):
         sandbox.retrieve_instruction(reference=reference, type=instruction_type)

@@ -9,7 +9,7 @@ from migration_service.errors import (
 )
 from migration_service.payment_vendors.connection import CallLimits
 from migration_service.payment_vendors.factory import make_vendor
-from migration_service.payment_vendors.protocol import PaymentVendor
+from migration_service.payment_vendors.protocol import VendorClient
 
 API_KEY = "sk_test_12345"
 
@@ -22,7 +22,7 @@ def post(url: str, path: str, data: dict[str, str]) -> str:
 
 
 @pytest.fixture
-def stripe(localstripe_url: str, limits: CallLimits) -> PaymentVendor:
+def stripe(localstripe_url: str, limits: CallLimits) -> VendorClient:
     return make_vendor("stripe", localstripe_url, API_KEY, limits=limits)
 
 
@@ -55,7 +55,7 @@ def sepa_debit(localstripe_url: str) -> str:
 
 
 def test_a_card_is_retrieved_with_its_last_digits_and_never_its_number(
-    stripe: PaymentVendor, card: str
+    stripe: VendorClient, card: str
 ) -> None:
     instruction = stripe.retrieve_instruction(reference=card, type="CARD")
     assert (instruction.reference, instruction.type, instruction.status) == (card, "CARD", "ACTIVE")
@@ -70,7 +70,7 @@ def test_a_card_is_retrieved_with_its_last_digits_and_never_its_number(
 
 
 def test_a_card_of_a_customer_is_known_to_be_attached(
-    stripe: PaymentVendor, localstripe_url: str, card: str
+    stripe: VendorClient, localstripe_url: str, card: str
 ) -> None:
     customer = post(localstripe_url, "customers", {"email": "jan@example.nl"})
     post(localstripe_url, f"payment_methods/{card}/attach", {"customer": customer})
@@ -79,7 +79,7 @@ def test_a_card_of_a_customer_is_known_to_be_attached(
 
 @pytest.mark.parametrize("instruction_type", ["SEPA_DEBIT", "DIRECT_DEBIT"])
 def test_a_sepa_direct_debit_is_retrieved(
-    stripe: PaymentVendor, sepa_debit: str, instruction_type: str
+    stripe: VendorClient, sepa_debit: str, instruction_type: str
 ) -> None:
     instruction = stripe.retrieve_instruction(reference=sepa_debit, type=instruction_type)
     assert instruction.type == instruction_type
@@ -87,7 +87,7 @@ def test_a_sepa_direct_debit_is_retrieved(
 
 
 def test_a_payment_method_of_another_type_is_rejected(
-    stripe: PaymentVendor, card: str, sepa_debit: str
+    stripe: VendorClient, card: str, sepa_debit: str
 ) -> None:
     with pytest.raises(PaymentInstructionRejectedError, match="type card"):
         stripe.retrieve_instruction(reference=card, type="SEPA_DEBIT")
@@ -99,7 +99,7 @@ def test_a_payment_method_of_another_type_is_rejected(
     "reference", ["pm_unknown", "cus_1", "pm_1/attach", "pm_1?expand[]=customer", "pm_é"]
 )
 def test_a_reference_that_is_no_known_payment_method_is_rejected(
-    stripe: PaymentVendor, reference: str
+    stripe: VendorClient, reference: str
 ) -> None:
     with pytest.raises(PaymentInstructionRejectedError):
         stripe.retrieve_instruction(reference=reference, type="CARD")

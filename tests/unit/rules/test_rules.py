@@ -11,7 +11,8 @@ from valid_account import ABSENT, ELECTRICITY_EAN, TODAY, change, make_valid_acc
 
 from migration_service.errors import ErrorItem
 from migration_service.rules.catalogue import RULES, check_account
-from migration_service.rules.rule import Finding, Profile, Severity
+from migration_service.rules.rule import Finding, Severity
+from migration_service.states import Profile
 
 _POWER = "supply_addresses.0.meter_points.0"
 _GAS = "supply_addresses.0.meter_points.1"

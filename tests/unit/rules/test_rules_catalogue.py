@@ -8,7 +8,8 @@ from valid_account import ABSENT, TODAY, change, make_valid_account
 
 from migration_service import rules
 from migration_service.rules.catalogue import RULES, RULES_VERSION, check_account, digest_sources
-from migration_service.rules.rule import Finding, Profile
+from migration_service.rules.rule import Finding
+from migration_service.states import Profile
 
 _FAULTS: dict[str, Any] = {
     "statements.0.statement_path": ABSENT,

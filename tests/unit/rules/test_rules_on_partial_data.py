@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from valid_account import ABSENT, TODAY, change, make_valid_account
 
 from migration_service.rules.catalogue import RULES, check_account
-from migration_service.rules.rule import Profile
+from migration_service.states import Profile
 
 _CODES = {rule.code for rule in RULES}
 

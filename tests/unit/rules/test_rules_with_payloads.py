@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from migration_service.errors import ErrorItem
 from migration_service.rules.catalogue import check_account
-from migration_service.rules.rule import Profile
-from migration_service.samples.books import generate_lines
-from migration_service.samples.faults import FAULTS, break_account
 from migration_service.schemas.account import ACCOUNT_IMPORT
 from migration_service.schemas.base import load
 from migration_service.schemas.json import encode_json, parse_json
+from migration_service.states import Profile
+from migration_service_local.samples.books import generate_lines
+from migration_service_local.samples.faults import FAULTS, break_account
 
 _TODAY = date(2025, 6, 15)
 _LINES = list(generate_lines(150, supplier="S", today=_TODAY))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_checks import CHECKS, Account, Check, check_account, meter_points, transactions
 
-from migration_service.samples import generate_accounts
+from migration_service_local.samples import generate_accounts
 
 TODAY = date(2026, 3, 15)
 

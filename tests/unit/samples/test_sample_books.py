@@ -10,8 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from migration_service.samples import FAULTS, generate_accounts, generate_accounts_with_faults, generate_lines
-from migration_service.samples.parallel import ACCOUNTS_A_CHUNK, BookOrder, generate_chunks
+from migration_service_local.samples import (
+    FAULTS,
+    generate_accounts,
+    generate_accounts_with_faults,
+    generate_lines,
+)
+from migration_service_local.samples.parallel import ACCOUNTS_A_CHUNK, BookOrder, generate_chunks
 
 TODAY = date(2026, 3, 15)
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from migration_service.cli import main
-from migration_service.samples import generate_lines
+from migration_service_local.samples import generate_lines
 
 PROGRAM = [sys.executable, "-c", "from migration_service.cli import main; main()", "samples"]
 BOOK = ["--supplier", "NORTHSTAR", "--today", "2026-03-15"]

@@ -5,11 +5,11 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from migration_service.samples import generate_accounts
 from migration_service.schemas.account import ACCOUNT_IMPORT
 from migration_service.schemas.base import load
 from migration_service.schemas.compiled import compile_schema
 from migration_service.schemas.json import parse_json
+from migration_service_local.samples import generate_accounts
 from mutations import TODAY, damaged_accounts
 
 accept = compile_schema(ACCOUNT_IMPORT)

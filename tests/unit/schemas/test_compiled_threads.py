@@ -7,12 +7,12 @@ import sys
 # time: only the first use of a type is dangerous.
 FIRST_USES = """
 import sys, threading
-from migration_service.samples import generate_accounts
-from migration_service.schemas.account import AccountImport
+from migration_service_local.samples import generate_accounts
+from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.compiled import compile_schema
 sys.setswitchinterval(1e-6)
 payloads = list(generate_accounts(8, supplier="SAMPLE", seed=5))
-schema = AccountImport()
+schema = AccountImportSchema()
 for _ in range(30):
     accept = compile_schema(schema)
     together = threading.Barrier(len(payloads))

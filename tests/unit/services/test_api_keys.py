@@ -8,7 +8,7 @@ from sqlalchemy import Text, cast, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import make_customer
-from migration_service.db import Base
+from migration_service.db.engine import Base
 from migration_service.errors import (
     ApiKeyNotFoundError,
     NameInvalidError,
@@ -16,15 +16,15 @@ from migration_service.errors import (
     OrganisationNotFoundError,
     UnauthenticatedError,
 )
-from migration_service.services.api_keys import (
+from migration_service.services.access.api_keys import (
     authenticate_api_key,
     find_prefix,
     issue_api_key,
     list_api_keys,
     revoke_api_key,
 )
-from migration_service.services.names import MAX_NAME
-from migration_service.services.organisations import create_organisation, list_organisations
+from migration_service.services.setup.names import MAX_NAME
+from migration_service.services.setup.organisations import create_organisation, list_organisations
 
 
 def test_a_key_is_known_by_its_hash_and_stands_nowhere_in_the_database(

@@ -11,8 +11,8 @@ from migration_service.errors import (
     NameTakenError,
     OrganisationNotFoundError,
 )
-from migration_service.models import SupplierStatus
-from migration_service.services.import_suppliers import (
+from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
+from migration_service.services.setup.suppliers import (
     MAX_CODE,
     create_import_supplier,
     find_import_supplier,
@@ -22,8 +22,8 @@ from migration_service.services.import_suppliers import (
     require_import_supplier,
     set_status,
 )
-from migration_service.services.limits import get_concurrency_limit, set_concurrency_limit
-from migration_service.services.operations_teams import create_operations_team, list_operations_teams
+from migration_service.services.setup.teams import create_operations_team, list_operations_teams
+from migration_service.states import SupplierStatus
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migration_service.errors import BatchFileError, BatchFileTooLargeError
-from migration_service.services.ndjson import FileLimits, Line, read_lines
+from migration_service.services.batches.ndjson import FileLimits, Line, read_lines
 
 _LIMITS = FileLimits(line=1_000, total=100_000)
 

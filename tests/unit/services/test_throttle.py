@@ -10,7 +10,7 @@ from redis import Redis
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.errors import ThrottledError
-from migration_service.services.throttle import (
+from migration_service.services.access.throttle import (
     MOST_FAILURES,
     WINDOW_SECONDS,
     Throttle,
@@ -123,7 +123,7 @@ def test_without_redis_a_process_counts_for_itself_for_a_minute(away: Redis, sub
 
 
 def test_without_redis_memory_is_bounded(away: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("migration_service.services.throttle._MOST_COUNTERS", 50)
+    monkeypatch.setattr("migration_service.services.access.throttle._MOST_COUNTERS", 50)
     throttle = Throttle(away)
     for number in range(200):
         throttle.count_failure([f"address:{number}"])

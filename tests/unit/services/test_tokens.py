@@ -15,10 +15,10 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer
 from migration_service.config import Settings
-from migration_service.direct import Direct, autocommit
+from migration_service.db.statements import Direct, autocommit
 from migration_service.errors import UnauthenticatedError
-from migration_service.services.api_keys import revoke_api_key
-from migration_service.services.tokens import (
+from migration_service.services.access.api_keys import revoke_api_key
+from migration_service.services.access.tokens import (
     Caller,
     Tokens,
     authenticate_token,

@@ -1,0 +1,113 @@
+"""The GraphQL schema that tokens are obtained with (section 5)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from graphql import (
+    GraphQLArgument,
+    GraphQLField,
+    GraphQLInputField,
+    GraphQLInputObjectType,
+    GraphQLInt,
+    GraphQLNonNull,
+    GraphQLObjectType,
+    GraphQLResolveInfo,
+    GraphQLScalarType,
+    GraphQLSchema,
+    GraphQLString,
+)
+
+from migration_service.blueprints.resources import Resources
+from migration_service.errors import InvalidError, UnauthenticatedError
+from migration_service.services.access.api_keys import find_prefix
+from migration_service.services.access.throttle import address_subject, key_subject
+from migration_service.services.access.tokens import Tokens, obtain_tokens, refresh_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAttempt:
+    """What resolvers need to know of a request; GraphQL's context."""
+
+    shared: Resources
+    address: str | None
+
+
+def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any) -> Tokens:
+    """Resolve the mutation. Raises InvalidError, UnauthenticatedError and ThrottledError."""
+    attempt = info.context
+    api_key, refresh_token = (arguments["input"].get(name) for name in ("APIKey", "refreshToken"))
+    if (api_key is None) == (refresh_token is None):
+        raise InvalidError("Give either an APIKey or a refreshToken.")
+    subjects = [address_subject(attempt.address)]
+    if prefix := find_prefix(api_key or ""):
+        subjects.append(key_subject(prefix))
+    throttle, settings = attempt.shared.throttle, attempt.shared.settings
+    throttle.check(subjects)
+    try:
+        with attempt.shared.Session.begin() as session:
+            if api_key is not None:
+                return obtain_tokens(session, settings, api_key)
+            return refresh_tokens(session, settings, refresh_token)
+    except UnauthenticatedError:
+        throttle.count_failure(subjects)
+        raise
+
+
+_INPUT = GraphQLInputObjectType(
+    "ObtainServiceTokenInput",
+    {
+        "APIKey": GraphQLInputField(
+            GraphQLString, description="The organisation's API key, which the service operator issues."
+        ),
+        "refreshToken": GraphQLInputField(
+            GraphQLString, description="A refresh token that was obtained with the API key."
+        ),
+    },
+    description="Either an API key or a refresh token.",
+)
+
+_JSON = GraphQLScalarType("JSON", description="Any JSON value.")
+
+_TOKENS = GraphQLObjectType(
+    "ObtainServiceTokenPayload",
+    {
+        "token": GraphQLField(
+            GraphQLNonNull(GraphQLString), description="Send it as: Authorization: Token <token>."
+        ),
+        "refreshToken": GraphQLField(
+            GraphQLNonNull(GraphQLString),
+            resolve=lambda tokens, _info: tokens.refresh_token,
+            description="Obtains another token without the API key.",
+        ),
+        "refreshExpiresIn": GraphQLField(
+            GraphQLNonNull(GraphQLInt),
+            resolve=lambda tokens, _info: tokens.refresh_expires_at,
+            description="When the refresh token ends, as a Unix time.",
+        ),
+        "payload": GraphQLField(
+            GraphQLNonNull(_JSON), description="The claims of the token; exp is the Unix time of its end."
+        ),
+    },
+)
+
+_OBTAIN = GraphQLField(
+    _TOKENS,
+    args={"input": GraphQLArgument(GraphQLNonNull(_INPUT))},
+    resolve=obtain,
+    description="Exchange an API key, or a refresh token, for a token.",
+)
+
+SCHEMA = GraphQLSchema(
+    query=GraphQLObjectType(
+        "Query",
+        # GraphQL wants a query; everything that there is to read is in the REST interface.
+        {
+            "documentation": GraphQLField(
+                GraphQLNonNull(GraphQLString),
+                resolve=lambda _root, _info: "/v1/docs/",
+                description="Path of the page that describes the REST interface.",
+            )
+        },
+    ),
+    mutation=GraphQLObjectType("Mutation", {"obtainServiceToken": _OBTAIN, "ObtainServiceToken": _OBTAIN}),
+)

@@ -1,0 +1,160 @@
+"""What /metrics reads at the moment of the question, from Redis and from a small index of the database.
+
+These figures are the whole service's: with several web servers each shows the same ones, so that queries
+take the largest (`max`), not the sum.
+"""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+from redis import Redis, RedisError
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.metrics.process import SECONDS_BUCKETS
+from migration_service.metrics.shared import read_broker, read_counts, read_task_times
+from migration_service.services.reporting.counts import OpenBatches, read_in_progress, read_open_batches
+from migration_service.slots import Slots
+from migration_service.tasks.app import KEY_PREFIX, QUEUES
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for which an answer holds: many who ask at once cost no more than one.
+_FRESH_SECONDS = 2.0
+
+
+class ServiceFigures(Collector):
+    """The figures of the whole service. `broker` is None where the broker is not a Redis."""
+
+    def __init__(self, sessions: sessionmaker[Session], redis: Redis, broker: Redis | None) -> None:
+        self._Session = sessions
+        self._redis = redis
+        self._broker = broker
+        self._lock = threading.Lock()
+        self._known: list[Metric] = []
+        self._known_at = -math.inf
+
+    def collect(self) -> Iterable[Metric]:
+        """Every figure that can be had: a part that is away is said to be, and does not hide the rest."""
+        with self._lock:
+            if time.monotonic() - self._known_at > _FRESH_SECONDS:
+                self._known = list(self._read())
+                self._known_at = time.monotonic()
+            return self._known
+
+    def _read(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily("migration_part_up", "Whether a part answers.", labels=["part"])
+        for part, read, expected in (
+            ("database", self._read_database, SQLAlchemyError),
+            ("redis", self._read_redis, RedisError),
+        ):
+            try:
+                yield from list(read())
+                up.add_metric([part], 1)
+            except expected as error:
+                logger.warning("%s does not answer /metrics: %s", part, type(error).__name__)
+                up.add_metric([part], 0)
+        yield up
+
+    def _read_database(self) -> Iterator[Metric]:
+        with self._Session.begin() as session:
+            now = read_in_progress(session)
+            batches = read_open_batches(session)
+        yield GaugeMetricFamily(
+            "migration_attempts_in_progress", "Accounts that are being created.", value=now.attempts
+        )
+        yield GaugeMetricFamily(
+            "migration_oldest_dispatch_age_seconds",
+            "Age of the oldest message about an attempt in progress.",
+            value=now.oldest_seconds,
+        )
+        yield GaugeMetricFamily(
+            "migration_slots_limit",
+            "How many accounts may be processed at once; +Inf: no limit.",
+            value=math.inf if now.limit is None else now.limit,
+        )
+
+        yield from _batch_metrics(batches)
+
+    def _read_redis(self) -> Iterator[Metric]:
+        slots = Slots(self._redis)
+        yield GaugeMetricFamily("migration_slots_in_use", "Slots that are held.", value=slots.in_use())
+        age = slots.seconds_since_reconcile()
+        yield GaugeMetricFamily(
+            "migration_sweep_age_seconds",
+            "Time since the sweep compared the slots with the database; beat starts one every 5 s.",
+            value=math.inf if age is None else age,
+        )
+        yield from self._read_queues()
+        yield from self._read_tasks()
+        yield from self._read_counts()
+
+    def _read_queues(self) -> Iterator[Metric]:
+        if self._broker is None:
+            return
+        figures = read_broker(self._broker, QUEUES, KEY_PREFIX)
+        waiting = GaugeMetricFamily(
+            "migration_queue_messages", "Messages that no worker has taken.", labels=["queue"]
+        )
+        for queue, length in figures.waiting.items():
+            waiting.add_metric([queue], length)
+        yield waiting
+        yield GaugeMetricFamily(
+            "migration_unacknowledged_messages",
+            "Messages that workers have taken and not finished.",
+            value=figures.unacknowledged,
+        )
+
+    def _read_tasks(self) -> Iterator[Metric]:
+        limits = [str(limit) for limit in SECONDS_BUCKETS] + ["+Inf"]
+        tasks = HistogramMetricFamily(
+            "migration_task_duration_seconds", "Tasks by name and how they ended.", labels=["task", "state"]
+        )
+        for times in read_task_times(self._redis):
+            buckets = list(zip(limits, times.buckets, strict=True))
+            tasks.add_metric([times.task, times.state], buckets, times.seconds)
+        yield tasks
+
+    def _read_counts(self) -> Iterator[Metric]:
+        counts = read_counts(self._redis)
+        if counts is None:
+            return
+        accounts = GaugeMetricFamily(
+            "migration_accounts", "Account import processes.", labels=["supplier", "state"]
+        )
+        for supplier, state, count in counts["accounts"]:
+            accounts.add_metric([supplier, state], count)
+        attempts = CounterMetricFamily(
+            "migration_attempts", "Attempts that ended.", labels=["outcome", "code"]
+        )
+        for outcome, code, count in counts["attempts"]:
+            attempts.add_metric([outcome, code], count)
+        yield accounts
+        yield attempts
+        yield GaugeMetricFamily(
+            "migration_counted_timestamp_seconds",
+            "When accounts and attempts were counted, as a Unix time.",
+            value=counts["counted_at"],
+        )
+
+
+def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:
+    batches = GaugeMetricFamily(
+        "migration_open_batches", "Batches that are not over.", labels=["supplier", "state"]
+    )
+    lines = GaugeMetricFamily(
+        "migration_open_batch_lines", "Lines of the batches that are not over.", labels=["supplier", "status"]
+    )
+    for supplier in suppliers:
+        for state, count in supplier.batches.items():
+            batches.add_metric([supplier.import_supplier, state], count)
+        for status, count in supplier.lines.items():
+            lines.add_metric([supplier.import_supplier, status], count)
+    yield batches
+    yield lines

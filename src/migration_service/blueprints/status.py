@@ -1,0 +1,129 @@
+"""How far imports are: the status of an account and the three lists (sections 4.4 to 4.7)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from flask import Response, url_for
+from flask_smorest import Blueprint
+
+from migration_service.blueprints.auth import caller, require_token
+from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.resources import resources
+from migration_service.db.statements import autocommit
+from migration_service.errors import (
+    AccountNotFoundError,
+    ErrorItem,
+    ImportSupplierNotFoundError,
+    RequestFailedValidationError,
+)
+from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
+from migration_service.services.imports.status import ListKind, get_status, read_imports
+from migration_service.services.setup.suppliers import get_import_supplier
+
+#: How many entries one piece of a streamed list has.
+_PIECE = 5_000
+_LARGEST_PAGE = 100_000
+
+blueprint = Blueprint(
+    "status",
+    __name__,
+    url_prefix="/v1/data-import",
+    description="How far the migration of an account and of a supplier's book is.",
+)
+blueprint.before_request(require_token)
+
+_EXAMPLE = [
+    {
+        "external_account_number": "10000001",
+        "service_account_number": "A-7KX2M9QD",
+        "account_created_at": "2026-03-01T10:15:00Z",
+    },
+    {"external_account_number": "10000002", "service_account_number": None, "account_created_at": None},
+]
+
+
+@blueprint.get("/account-transfer-status/<import_supplier_code>/<number:external_account_number>/")
+@blueprint.response(
+    200, AccountStatusSchema, example={"status": "COMPLETED", "service_account_number": "A-7KX2M9QD"}
+)
+@answers_errors(blueprint, ImportSupplierNotFoundError, AccountNotFoundError)
+def get_account_status(import_supplier_code: str, external_account_number: str) -> dict[str, str]:
+    """Where the import of one account is
+
+    `UNKNOWN` until a migration process creates the account, `IN_PROGRESS` while it does, `COMPLETED` once
+    there is one.
+    """
+    with autocommit(resources().Session) as direct:
+        status, service_account_number = get_status(
+            direct, caller().organisation_id, import_supplier_code, external_account_number
+        )
+    return {"status": status, "service_account_number": service_account_number}
+
+
+def _add_list(kind: ListKind, summary: str) -> None:
+    def view(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+        limit = arguments.get("limit")
+        if limit is None:
+            return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
+        if not 1 <= limit <= _LARGEST_PAGE:
+            detail = f"A page has 1 to {_LARGEST_PAGE} entries."
+            raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
+        return _page(kind, import_supplier_code, arguments.get("cursor", ""), limit)
+
+    view.__doc__ = f"""{summary}
+
+    The whole array, streamed; with `limit` one page of it, and a Link header (rel="next") to the next.
+    """
+    decorated: Any = view
+    for decorate in (
+        query_arguments(blueprint, ListArgumentsSchema()),
+        answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError),
+        blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE),
+        blueprint.get(
+            f"/{kind}-account-import-processes/<import_supplier_code>/", endpoint=f"list_{kind}_imports"
+        ),
+    ):
+        decorated = decorate(decorated)
+
+
+def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
+    """The whole list, a piece at a time; no connection is kept while the client reads a piece."""
+    sessions = resources().Session
+    with sessions.begin() as session:
+        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        first = read_imports(session, supplier, kind, after=after, limit=_PIECE)
+
+    def pieces() -> Iterator[str]:
+        page = first
+        yield f"[{page.json}"
+        while page.count == _PIECE:
+            with sessions.begin() as session:
+                page = read_imports(session, supplier, kind, after=page.last, limit=_PIECE)
+            if page.count:
+                yield f",{page.json}"
+        yield "]"
+
+    return Response(pieces(), mimetype="application/json")
+
+
+def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:
+    with resources().Session.begin() as session:
+        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        page = read_imports(session, supplier, kind, after=after, limit=limit)
+        more = page.count and read_imports(session, supplier, kind, after=page.last, limit=1).count
+    response = Response(f"[{page.json}]", mimetype="application/json")
+    if more:
+        url = url_for(
+            f"status.list_{kind}_imports",
+            import_supplier_code=import_supplier_code,
+            limit=limit,
+            cursor=page.last,
+        )
+        response.headers["Link"] = f'<{url}>; rel="next"'
+    return response
+
+
+_add_list(ListKind.ALL, "Every account import of a supplier")
+_add_list(ListKind.PENDING, "The account imports that are staged and not created")
+_add_list(ListKind.IMPORTED, "The account imports whose account has been created")

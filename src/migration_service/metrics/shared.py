@@ -1,0 +1,93 @@
+"""Figures that are kept in Redis, as workers on any machine add to them and any web process shows them.
+
+They are for watching only. A flushed Redis sets them back to nothing, as a restart does with any counter.
+"""
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from redis import Redis
+
+from migration_service.metrics.process import SECONDS_BUCKETS
+
+_TASKS = "migration:tallies:tasks"
+_COUNTS = "migration:tallies:counts"
+_REST = "migration:tallies:rest"
+_SUM = "sum"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTimes:
+    """How often tasks of this name ended so, and how long they took.
+
+    `buckets` are cumulative, as Prometheus wants them: for each limit of SECONDS_BUCKETS and for +Inf.
+    """
+
+    task: str
+    state: str
+    buckets: list[int]
+    seconds: float
+
+
+def add_task_time(redis: Redis, task: str, state: str, seconds: float) -> None:
+    """Count a task that ended. Errors of Redis pass through."""
+    bucket = bisect_left(SECONDS_BUCKETS, seconds)
+    with redis.pipeline(transaction=False) as pipeline:
+        pipeline.hincrby(_TASKS, f"{task}|{state}|{bucket}")
+        pipeline.hincrbyfloat(_TASKS, f"{task}|{state}|{_SUM}", seconds)
+        pipeline.execute()
+
+
+def read_task_times(redis: Redis) -> Iterator[TaskTimes]:
+    """What `add_task_time` counted, for each task and state."""
+    stored = cast(dict[bytes, bytes], redis.hgetall(_TASKS))
+    tasks: dict[tuple[str, str], dict[str, float]] = {}
+    for field, value in stored.items():
+        task, state, what = field.decode().split("|")
+        tasks.setdefault((task, state), {})[what] = float(value)
+    for (task, state), values in sorted(tasks.items()):
+        buckets = [0]
+        for index in range(len(SECONDS_BUCKETS) + 1):
+            buckets.append(buckets[-1] + int(values.get(str(index), 0)))
+        yield TaskTimes(task, state, buckets[1:], values.get(_SUM, 0.0))
+
+
+def keep_counts(redis: Redis, counts: dict[str, Any], *, rest_seconds: float) -> None:
+    """Keep what was counted in the database; `is_resting` says no to counting again for so long."""
+    redis.set(_COUNTS, json.dumps(counts))
+    if rest_seconds >= 1:
+        redis.set(_REST, b"1", ex=int(rest_seconds))
+
+
+def read_counts(redis: Redis) -> dict[str, Any] | None:
+    """What `keep_counts` kept last; None where nothing was counted yet."""
+    stored = cast(bytes | None, redis.get(_COUNTS))
+    return json.loads(stored) if stored else None
+
+
+def is_resting(redis: Redis) -> bool:
+    """Whether the last count was so long that the next one should wait."""
+    return bool(redis.exists(_REST))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFigures:
+    """What waits in the broker."""
+
+    #: Messages that no worker took yet, by queue.
+    waiting: dict[str, int]
+    #: Messages that workers took and did not acknowledge.
+    unacknowledged: int
+
+
+def read_broker(broker: Redis, queues: Sequence[str], key_prefix: str) -> BrokerFigures:
+    """The lengths of the queues of a broker that is a Redis; `key_prefix` is what its keys begin with."""
+    with broker.pipeline(transaction=False) as pipeline:
+        for queue in queues:
+            pipeline.llen(key_prefix + queue)
+        pipeline.hlen(key_prefix + "unacked")
+        *waiting, unacknowledged = pipeline.execute()
+    return BrokerFigures(dict(zip(queues, waiting, strict=True)), unacknowledged)

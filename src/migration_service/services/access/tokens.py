@@ -1,0 +1,141 @@
+"""Tokens (section 5): signed texts that say which API key they were obtained with, and until when they hold.
+
+Nothing is stored for a token. Each request looks at the API key's row, so that revoking a key ends its
+tokens at once. A token names its key by prefix, not by a number that another database would use again.
+"""
+
+import secrets
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+import jwt
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from migration_service.config import Settings
+from migration_service.db.statements import Direct
+from migration_service.errors import UnauthenticatedError
+from migration_service.models import ApiKey
+from migration_service.services.access.api_keys import authenticate_api_key, note_use
+
+_ALGORITHM = "HS256"
+_CLAIMS = ("iat", "exp", "sub", "kind")
+
+_FIND_CALLER = "SELECT id, organisation_id FROM api_key WHERE prefix = %(prefix)s AND revoked_at IS NULL"
+
+
+class TokenKind(StrEnum):
+    """What a token is good for."""
+
+    #: Requests of the REST interface.
+    ACCESS = "access"
+    #: Obtaining another access token.
+    REFRESH = "refresh"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sends a request: what its token stands for."""
+
+    organisation_id: int
+    api_key_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What obtaining a token answers."""
+
+    token: str
+    refresh_token: str
+    #: Unix time at which the refresh token ends.
+    refresh_expires_at: int
+    #: The claims of `token`, for clients that want to know when it ends.
+    payload: dict[str, Any]
+
+
+def obtain_tokens(session: Session, settings: Settings, api_key: str) -> Tokens:
+    """Exchange an API key for an access token and a refresh token. Raises UnauthenticatedError."""
+    key = authenticate_api_key(session, api_key)
+    lifetime = settings.refresh_token_lifetime_seconds
+    refresh_token, claims = _sign(settings, key.prefix, TokenKind.REFRESH, int(time.time()) + lifetime)
+    return _tokens(settings, key.prefix, refresh_token, claims["exp"])
+
+
+def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> Tokens:
+    """Exchange a refresh token for another access token. Raises UnauthenticatedError.
+
+    The refresh token stays the same and ends when it would have ended: a stolen one cannot live for ever.
+    """
+    claims = _verify(settings, refresh_token, TokenKind.REFRESH)
+    valid = ApiKey.revoked_at.is_(None)
+    key = session.scalar(select(ApiKey).where(ApiKey.prefix == claims["sub"], valid))
+    if key is None:
+        raise UnauthenticatedError(_REVOKED)
+    note_use(key)
+    return _tokens(settings, key.prefix, refresh_token, claims["exp"])
+
+
+def authenticate_token(direct: Direct, settings: Settings, token: str) -> Caller:
+    """Who sends a request with this access token. Raises UnauthenticatedError, which says why."""
+    claims = _verify(settings, token, TokenKind.ACCESS)
+    rows = direct.execute(_FIND_CALLER, {"prefix": claims["sub"]})
+    if not rows:
+        raise UnauthenticatedError(_REVOKED)
+    return Caller(organisation_id=rows[0].organisation_id, api_key_id=rows[0].id)
+
+
+_WRONG_KIND = {
+    TokenKind.ACCESS: "This is a refresh token: obtain an access token with it, and send that.",
+    TokenKind.REFRESH: "This is an access token: another one is obtained with the refresh token.",
+}
+_REVOKED = "The API key that the token was obtained with was revoked."
+
+
+def _tokens(settings: Settings, prefix: str, refresh_token: str, refresh_expires_at: int) -> Tokens:
+    # Never beyond its refresh token, whatever the lifetimes are set to.
+    expires_at = min(int(time.time()) + settings.token_lifetime_seconds, refresh_expires_at)
+    token, payload = _sign(settings, prefix, TokenKind.ACCESS, expires_at)
+    return Tokens(token, refresh_token, refresh_expires_at, payload)
+
+
+def _sign(settings: Settings, prefix: str, kind: TokenKind, expires_at: int) -> tuple[str, dict[str, Any]]:
+    claims = {
+        "iat": int(time.time()),
+        "exp": expires_at,
+        "sub": prefix,
+        "kind": kind.value,
+        "jti": secrets.token_urlsafe(12),
+    }
+    return jwt.encode(claims, settings.secret_key, algorithm=_ALGORITHM), claims
+
+
+def _verify(settings: Settings, token: str, kind: TokenKind) -> dict[str, Any]:
+    try:
+        claims = _read_claims(token, settings.secret_key)
+    # Deeply nested JSON in a forged header ends the parser, not the library's patience.
+    except (jwt.InvalidTokenError, RecursionError) as error:
+        raise UnauthenticatedError from error
+    if claims["exp"] <= time.time():
+        raise UnauthenticatedError("The token has expired: obtain another one.")
+    if claims["kind"] != kind:
+        raise UnauthenticatedError(_WRONG_KIND[kind])
+    return claims
+
+
+@lru_cache(maxsize=1_000)
+def _read_claims(token: str, secret_key: str) -> dict[str, Any]:
+    """What a token says that we signed; raises jwt.InvalidTokenError for any other.
+
+    Its signature stays right for ever and is checked once; whether it still holds is for the caller.
+    """
+    claims: dict[str, Any] = jwt.decode(
+        token,
+        secret_key,
+        algorithms=[_ALGORITHM],
+        # The clock of the web server that signed it may be a little ahead of ours.
+        options={"require": list(_CLAIMS), "verify_iat": False, "verify_exp": False},
+    )
+    return claims

@@ -1,0 +1,99 @@
+"""Adding payment instructions to an account (sections 2.8 and 4.11).
+
+The vendor is asked between two short transactions: `prepare_instruction`, `ask_vendor`, `add_instruction`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from migration_service.errors import PaymentVendorNotFoundError
+from migration_service.models import PaymentInstruction, PaymentVendor
+from migration_service.payment_vendors.factory import get_vendor
+from migration_service.payment_vendors.protocol import PaymentInstructionDetails
+from migration_service.services.access.tokens import Caller
+from migration_service.services.accounts.added_data import (
+    OpenAccount,
+    PostedBody,
+    open_account,
+    raise_findings,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionOrder:
+    """A payment instruction that may be added once its vendor has confirmed it."""
+
+    account: OpenAccount
+    vendor: PaymentVendor
+    reference: str
+    type: str
+    #: It was added before: the vendor is not asked again.
+    exists: bool
+
+
+def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> InstructionOrder:
+    """Everything that can be looked up before the vendor is asked.
+
+    `body.data` is what `schemas.added.PaymentInstructionRequest` loads. Raises ImportSupplierUnknownError,
+    AccountMissingError, RequestFailedValidationError and PaymentVendorNotFoundError.
+    """
+    account = open_account(session, caller, body, lock=False)
+    raise_findings((), account)
+    reference, instruction_type = body.data["reference"], body.data["type"]
+    vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == body.data["vendor"]))
+    if vendor is None:
+        raise PaymentVendorNotFoundError
+    same = select(PaymentInstruction.id).where(
+        PaymentInstruction.account_pk == account.id,
+        PaymentInstruction.payment_vendor_pk == vendor.id,
+        PaymentInstruction.reference == reference,
+        PaymentInstruction.type == instruction_type,
+    )
+    exists = session.scalar(same) is not None
+    return InstructionOrder(account, vendor, reference, instruction_type, exists)
+
+
+def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
+    """What the vendor says about the instruction; takes seconds, so no transaction may be open.
+
+    Raises PaymentInstructionRejectedError, PaymentVendorUnreachableError or PaymentVendorUnavailableError.
+    """
+    vendor = order.vendor
+    adapter = get_vendor(vendor.name, vendor.kind, vendor.url, vendor.secret_env)
+    return adapter.retrieve_instruction(reference=order.reference, type=order.type)
+
+
+def add_instruction(session: Session, order: InstructionOrder, details: PaymentInstructionDetails) -> None:
+    """Keep a confirmed instruction; nothing changes where another request was faster."""
+    session.execute(
+        insert(PaymentInstruction)
+        .values(
+            account_pk=order.account.id,
+            payment_vendor_pk=order.vendor.id,
+            reference=order.reference,
+            type=order.type,
+            details=details.details,
+        )
+        .on_conflict_do_nothing(constraint="uq_payment_instruction_same")
+    )
+
+
+def read_payment_instructions(session: Session, account_pk: int) -> list[dict[str, Any]]:
+    """The payment instructions of an account in the order in which they were added."""
+    rows = session.execute(
+        select(
+            PaymentVendor.name.label("vendor"),
+            PaymentInstruction.reference,
+            PaymentInstruction.type,
+            PaymentInstruction.details,
+            PaymentInstruction.created_at,
+        )
+        .join(PaymentVendor, PaymentVendor.id == PaymentInstruction.payment_vendor_pk)
+        .where(PaymentInstruction.account_pk == account_pk)
+        .order_by(PaymentInstruction.id)
+    )
+    return [dict(row) for row in rows.mappings()]

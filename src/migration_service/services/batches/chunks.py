@@ -1,0 +1,200 @@
+"""A chunk in the hands of a worker: looked at, claimed, worked on, given back.
+
+    look    how many lines are there to do, and so how many slots are to be taken
+    claim   commit who works on it with which attempts: the slots have their owner in the database
+    work    in one transaction, under the chunk's lock: accounts, outcomes of the lines, counts
+    finish  (in the same transaction) DONE, or free for the next piece of it
+
+A worker that dies anywhere leaves a claim without a lock, which `batch_feed.recover_chunks` and the next
+worker see. Its outcomes are there as a whole or not at all, so no line is done twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import ARRAY, ColumnElement, Uuid, and_, bindparam, func, select, text, update
+from sqlalchemy.orm import Session
+
+from migration_service.errors import AccountCreationFailedError
+from migration_service.models import Batch, BatchChunk, BatchLine, ImportSupplier, ServiceLimit
+from migration_service.schemas.json import encode_json
+from migration_service.services.batches.attempts import ChunkJob
+from migration_service.services.batches.counts import recount
+from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
+from migration_service.slots import LiveAttempt
+from migration_service.states import BatchMode, BatchState, ChunkState, LineStatus, SupplierStatus
+
+#: After this many workers that did not come back, the first line that is pending is given up.
+MAX_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkKey:
+    """Which chunk."""
+
+    batch_id: UUID
+    first_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkOutlook:
+    """What a worker has to know before it claims a chunk."""
+
+    #: How many lines to take at once. One by one where a worker died on the chunk: so the line that did
+    #: it stands alone.
+    lines: int
+    needs_slots: bool
+    #: The concurrency limit in force; None: off.
+    limit: int | None
+
+
+def look_at_chunk(session: Session, key: ChunkKey) -> ChunkOutlook | None:
+    """What there is to do in a chunk now; None: nothing (any more)."""
+    row = session.execute(
+        select(BatchChunk.tries, BatchChunk.counts, Batch.mode)
+        .join(Batch, Batch.id == BatchChunk.batch_id)
+        .where(_is(key), BatchChunk.state != ChunkState.DONE, Batch.state == BatchState.RUNNING)
+    ).first()
+    if row is None:
+        return None
+    lines = 1 if row.tries else row.counts.get(LineStatus.PENDING, 0)
+    limit = session.scalar(select(ServiceLimit.concurrency_limit))
+    return ChunkOutlook(lines, BatchMode(row.mode).creates, limit)
+
+
+def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bool:
+    """Say who works on the chunk, before doing so; false where somebody else does at this moment."""
+    # Losing this in a crash of the server costs nothing: then there is no worker either.
+    session.execute(text("SET LOCAL synchronous_commit = off"))
+    free = select(BatchChunk.batch_id).where(_is(key), BatchChunk.state != ChunkState.DONE)
+    if session.execute(free.with_for_update(skip_locked=True)).first() is None:
+        return False
+    session.execute(
+        update(BatchChunk)
+        .where(_is(key))
+        .values(
+            state=ChunkState.DISPATCHED,
+            attempts=list(attempts),
+            dispatched_at=func.now(),
+            tries=BatchChunk.tries + 1,
+        )
+    )
+    return True
+
+
+def work_on_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> int | None:
+    """Bring as many pending lines to their outcome as there are `attempts`; how many are left to do.
+
+    None where the claim does not hold any more, or the batch does not run: nothing was done.
+    """
+    chunk = session.execute(
+        select(BatchChunk)
+        .where(_is(key), BatchChunk.attempts == list(attempts))
+        .with_for_update(skip_locked=True)
+    ).scalar_one_or_none()
+    if chunk is None:
+        return None
+    batch = session.get_one(Batch, key.batch_id)
+    supplier = session.get_one(ImportSupplier, batch.import_supplier_id)
+    ongoing = supplier.status == SupplierStatus.ONGOING or batch.mode == BatchMode.VALIDATE
+    if batch.state != BatchState.RUNNING or not ongoing:
+        _give_back(session, key)
+        return None
+    job = ChunkJob(supplier, BatchMode(batch.mode), batch.operations_team_id, batch.api_key_id, key.batch_id)
+    lines = _lines_to_do(session, chunk, len(attempts))
+    hopeless = chunk.tries > MAX_TRIES
+    results = [_give_up(lines[0])] if hopeless else work_on_lines(session, job, lines, attempts)
+    _write_outcomes(session, key.batch_id, results)
+    if batch.started_at is None:
+        session.execute(
+            update(Batch)
+            .where(Batch.id == batch.id, Batch.started_at.is_(None))
+            .values(started_at=func.now())
+        )
+    recount(session, key.batch_id, [key.first_line], worked=len(results))
+    return int(chunk.counts.get(LineStatus.PENDING, 0)) - len(results)
+
+
+def release_chunk(session: Session, key: ChunkKey) -> None:
+    """Give a chunk back that could not be worked on now: it is a row among the others again."""
+    free = select(BatchChunk.batch_id).where(_is(key), BatchChunk.state == ChunkState.DISPATCHED)
+    if session.execute(free.with_for_update(skip_locked=True)).first():
+        session.execute(update(BatchChunk).where(_is(key)).values(state=ChunkState.PENDING, attempts=None))
+
+
+def list_live_batch_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:
+    """The attempts of the chunks that workers have, as the slots know them; of `among`, where it is given."""
+    found = session.scalars(_LIVE, {"among": None if among is None else list(among)})
+    return [LiveAttempt(str(attempt), batch=True) for attempt in found]
+
+
+_LIVE = text("""
+    SELECT attempt FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id, unnest(attempts) AS attempt
+    WHERE attempts IS NOT NULL AND mode IN ('import', 'dry-run')
+      AND (:among IS NULL OR attempt = ANY (:among))
+""").bindparams(bindparam("among", type_=ARRAY(Uuid)))
+
+
+def _is(key: ChunkKey) -> ColumnElement[bool]:
+    return and_(BatchChunk.batch_id == key.batch_id, BatchChunk.first_line == key.first_line)
+
+
+def _give_back(session: Session, key: ChunkKey) -> None:
+    session.execute(
+        update(BatchChunk)
+        .where(_is(key))
+        .values(state=ChunkState.PENDING, attempts=None, tries=BatchChunk.tries - 1)
+    )
+
+
+def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineToDo]:
+    rows = session.execute(
+        select(
+            BatchLine.line_number,
+            BatchLine.payload,
+            BatchLine.external_account_number,
+            BatchLine.account_import_process_id,
+        )
+        .where(
+            BatchLine.batch_id == chunk.batch_id,
+            BatchLine.line_number.between(chunk.first_line, chunk.last_line),
+            BatchLine.status == LineStatus.PENDING,
+        )
+        .order_by(BatchLine.line_number)
+        .limit(limit)
+    )
+    return [LineToDo(*row) for row in rows]
+
+
+def _give_up(line: LineToDo) -> LineResult:
+    failure = AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: no worker survived it.")
+    return LineResult(
+        line.line_number, LineStatus.FAILED, line.external_account_number, errors=failure.errors
+    )
+
+
+def _write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResult]) -> None:
+    rows = [
+        {
+            "line_number": result.line_number,
+            "status": result.status,
+            "external_account_number": result.external_account_number,
+            "service_account_number": result.service_account_number,
+            "errors": [item.to_dict() for item in result.errors] or None,
+            "warnings": [item.to_dict() for item in result.warnings] or None,
+        }
+        for result in results
+    ]
+    session.execute(_WRITE_OUTCOMES, {"batch_id": batch_id, "results": encode_json(rows).decode()})
+
+
+_WRITE_OUTCOMES = text("""
+    UPDATE batch_line SET status = result.status, external_account_number = result.external_account_number,
+        service_account_number = result.service_account_number,
+        errors = result.errors, warnings = result.warnings
+    FROM jsonb_to_recordset(CAST(:results AS jsonb)) AS result (
+        line_number bigint, status text, external_account_number text, service_account_number text,
+        errors jsonb, warnings jsonb)
+    WHERE batch_id = :batch_id AND batch_line.line_number = result.line_number
+""")

@@ -1,0 +1,263 @@
+"""From the lines of a chunk to what became of their accounts, many in one go, each by itself.
+
+Validation, staging and creation are the very functions behind the single endpoints. Where the database
+refuses a set of accounts, the set is halved until those at fault stand alone (`_each_by_itself`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import UUID
+
+from psycopg.errors import DeadlockDetected, LockNotAvailable
+from sqlalchemy import case, select, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from migration_service.db.statements import Direct
+from migration_service.errors import (
+    AccountImportInProgressError,
+    DuplicateLineError,
+    ErrorItem,
+    ImportSupplierMismatchError,
+    ParseError,
+    ServiceError,
+)
+from migration_service.models import AccountImportProcess
+from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.schemas.json import parse_json
+from migration_service.services.batches.attempts import ChunkJob, EndedAttempt, record_attempts
+from migration_service.services.imports.staging import StagedProcess, refusal, stage_accounts
+from migration_service.services.imports.validation import ValidatedAccount, validate_account
+from migration_service.services.processing.creation import (
+    KEEP_THE_PLAN,
+    CreatedAccount,
+    CreationJob,
+    create_accounts,
+    explain_refusal,
+)
+from migration_service.states import BatchMode, ImportState, LineStatus, Profile
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class LineToDo:
+    """A pending line. Its payload is its own text, or staged with the process."""
+
+    line_number: int
+    payload: bytes | None
+    external_account_number: str | None
+    account_import_process_id: int | None
+
+
+@dataclass(slots=True)
+class LineResult:
+    """What became of a line."""
+
+    line_number: int
+    status: LineStatus
+    external_account_number: str | None
+    service_account_number: str | None = None
+    errors: list[ErrorItem] = field(default_factory=list)
+    warnings: list[ErrorItem] = field(default_factory=list)
+
+    def refuse(self, error: ServiceError, process: StagedProcess | None = None) -> None:
+        """The account was not taken, for this reason."""
+        status = {ImportState.IMPORTED: LineStatus.ALREADY_IMPORTED, ImportState.SKIPPED: LineStatus.SKIPPED}
+        self.status = status.get(process.state, LineStatus.FAILED) if process else LineStatus.FAILED
+        self.errors = error.errors
+        self.service_account_number = process.service_account_number if process else None
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A line whose payload is valid, on its way."""
+
+    result: LineResult
+    attempt_id: UUID
+    #: None where the payload is staged already and need not be stored.
+    account: ValidatedAccount | None = None
+    process: StagedProcess | None = None
+
+
+def work_on_lines(
+    session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
+) -> list[LineResult]:
+    """Bring each line to its outcome in the mode of its batch; `attempts` has an id for each.
+
+    A dry run is rolled back to where it began. The caller's transaction has the outcomes, and must commit
+    them together with what was done.
+    """
+    results, candidates = _read_lines(session, job, lines, attempts)
+    if job.mode is BatchMode.VALIDATE:
+        for candidate in candidates:
+            candidate.result.status = LineStatus.VALID
+        return results
+    if job.mode is not BatchMode.DRY_RUN:
+        record_attempts(session, job, _perform(session, job, candidates))
+        return results
+    everything = session.begin_nested()
+    ended = _perform(session, job, candidates)
+    everything.rollback()
+    # What a dry run staged for the first time is gone, and nothing can refer to it.
+    record_attempts(session, job, [attempt for attempt in ended if not attempt.first_staged])
+    return results
+
+
+def _read_lines(
+    session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
+) -> tuple[list[LineResult], list[_Candidate]]:
+    """A result for each line, FAILED with what is wrong with it, and the candidates among them."""
+    results: list[LineResult] = []
+    candidates: list[_Candidate] = []
+    staged = _lock_staged(session, job, lines)
+    numbers: set[str | None] = set()
+    for line, attempt_id in zip(lines, attempts, strict=False):
+        candidate = _Candidate(
+            LineResult(line.line_number, LineStatus.FAILED, line.external_account_number), attempt_id
+        )
+        results.append(candidate.result)
+        if line.account_import_process_id is not None:
+            sound = _take_staged(job, line.account_import_process_id, staged, candidate)
+        else:
+            sound = _read_payload(job, line.payload or b"", candidate)
+        if sound and candidate.result.external_account_number in numbers:
+            # Found twice while the file came in, unless its text was hard to read (a number in escapes).
+            candidate.result.refuse(DuplicateLineError())
+        elif sound:
+            numbers.add(candidate.result.external_account_number)
+            candidates.append(candidate)
+    return results, candidates
+
+
+def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
+    """Validate a payload into the candidate; true where nothing is wrong with it."""
+    result = candidate.result
+    try:
+        account = validate_account(parse_json(payload), Profile(job.supplier.profile))
+    except ParseError as error:
+        result.errors = error.errors
+        return False
+    if account.data.get("import_supplier", job.supplier.code) != job.supplier.code:
+        account.errors += ImportSupplierMismatchError().errors
+    result.external_account_number = account.data.get("external_account_number")
+    result.errors, result.warnings = account.errors, account.warnings
+    candidate.account = account
+    return not account.errors
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    process: StagedProcess
+    #: The payload, where it has to be validated again: the rules or the supplier's profile changed.
+    payload: bytes | None
+
+
+def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> dict[int, _Staged]:
+    """The processes behind lines of source `pending`, locked; not those that somebody else works on."""
+    ids = [line.account_import_process_id for line in lines if line.account_import_process_id is not None]
+    if not ids:
+        return {}
+    process = AccountImportProcess
+    stale = (process.rules_version != RULES_VERSION) | (process.profile != job.supplier.profile)
+    payload = case((stale, process.payload.op("::")(text("text")))).label("payload")
+    rows = session.execute(
+        select(process.id, process.state, process.service_account_number, payload)
+        .where(process.id.in_(ids))
+        .order_by(process.id)
+        .with_for_update(skip_locked=True)
+    )
+    return {
+        row.id: _Staged(
+            StagedProcess(row.id, ImportState(row.state), False, row.service_account_number),
+            row.payload.encode() if row.payload else None,
+        )
+        for row in rows
+    }
+
+
+def _take_staged(job: ChunkJob, process_id: int, staged: dict[int, _Staged], candidate: _Candidate) -> bool:
+    found = staged.get(process_id)
+    process = found.process if found else StagedProcess(process_id, ImportState.IN_PROGRESS)
+    number = candidate.result.external_account_number or ""
+    if error := refusal(process.state, number, process.service_account_number):
+        candidate.result.refuse(error, process)
+        return False
+    candidate.process = process
+    return not (found and found.payload) or _read_payload(job, found.payload, candidate)
+
+
+def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
+    """Stage the candidates and create their accounts, as far as the mode goes; the attempts made."""
+    _stage(session, job, [candidate for candidate in candidates if candidate.account])
+    taken = [candidate for candidate in candidates if candidate.process and not candidate.result.errors]
+    if not job.mode.creates:
+        for candidate in taken:
+            candidate.result.status = LineStatus.STAGED
+        return []
+    return _create(session, job, taken)
+
+
+def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
+    def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
+        return stage_accounts(Direct.within(session), job.supplier, [it.account for it in some if it.account])
+
+    outcomes: list[StagedProcess | ServiceError] = _each_by_itself(session, candidates, stage)
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
+        if isinstance(outcome, ServiceError):
+            candidate.result.refuse(outcome)
+            continue
+        candidate.process = outcome
+        number = candidate.result.external_account_number or ""
+        if error := refusal(outcome.state, number, outcome.service_account_number):
+            candidate.result.refuse(error, outcome)
+
+
+def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
+    def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
+        jobs = [CreationJob(it.process.id, job.operations_team_id or 0) for it in some if it.process]
+        made = create_accounts(Direct.within(session), jobs)
+        created = {account.account_import_process_id: account for account in made}
+        return [created[order.account_import_process_id] for order in jobs]
+
+    session.execute(text(KEEP_THE_PLAN))
+    done = LineStatus.WOULD_IMPORT if job.mode is BatchMode.DRY_RUN else LineStatus.IMPORTED
+    ended = []
+    outcomes: list[CreatedAccount | ServiceError] = _each_by_itself(session, candidates, create)
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
+        if isinstance(outcome, ServiceError):
+            candidate.result.refuse(outcome)
+        else:
+            candidate.result.status = done
+            if done is LineStatus.IMPORTED:
+                candidate.result.service_account_number = outcome.service_account_number
+        if candidate.process:
+            ended.append(EndedAttempt(candidate.attempt_id, candidate.process, outcome))
+    return ended
+
+
+def _each_by_itself(
+    session: Session, items: Sequence[_Item], action: Callable[[Sequence[_Item]], Sequence[_Result]]
+) -> list[_Result | ServiceError]:
+    """Do `action` to all items at once; where the database refuses that, to one half and then the other.
+
+    So a single bad one among a hundred costs some repetitions, and only its own result is an error.
+    """
+    if not items:
+        return []
+    try:
+        with session.begin_nested():
+            return [*action(items)]
+    except DBAPIError as error:
+        refused = explain_refusal(error)
+        if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):  # somebody else has the account
+            refused = AccountImportInProgressError()
+        if refused is None:
+            raise
+    if len(items) == 1:
+        return [refused]
+    middle = len(items) // 2
+    first = _each_by_itself(session, items[:middle], action)
+    return first + _each_by_itself(session, items[middle:], action)

@@ -1,0 +1,144 @@
+"""Validating a file of payloads with no server at all: what a batch in mode `validate` would find.
+
+Blocks of lines go to worker processes, at most two ahead of each, so memory stays small however large the
+file is; the same functions validate here and behind the interface.
+"""
+
+import os
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
+
+from migration_service.errors import (
+    DuplicateLineError,
+    ErrorItem,
+    ImportSupplierMismatchError,
+    LineTooLongError,
+    ParseError,
+)
+from migration_service.schemas.json import parse_json
+from migration_service.services.batches.ndjson import Line
+from migration_service.services.imports.validation import validate_account
+from migration_service.states import Profile
+
+#: Lines that a worker process gets at once.
+_BLOCK = 200
+#: How many examples are kept of each code.
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Where a code was found."""
+
+    line_number: int
+    external_account_number: str | None
+    attr: str | None
+    detail: str
+
+
+@dataclass(slots=True)
+class Summary:
+    """What was found in a file, or in a part of it."""
+
+    #: Lines that are not blank, and how many of them have an error.
+    lines: int = 0
+    failed: int = 0
+    #: Lines with this code among their errors, or their warnings.
+    errors: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
+    #: The first places of each code.
+    examples: dict[str, list[Example]] = field(default_factory=dict)
+
+    def add(self, other: "Summary") -> None:
+        """Take in what was found in the next part."""
+        self.lines += other.lines
+        self.failed += other.failed
+        self.errors += other.errors
+        self.warnings += other.warnings
+        for code, examples in other.examples.items():
+            self.examples[code] = (self.examples.get(code, []) + examples)[:EXAMPLES]
+
+    def find(self, checked: "_Checked") -> None:
+        """Take in what was found in a line."""
+        self.lines += 1
+        self.failed += bool(checked.errors)
+        self.errors.update({item.code for item in checked.errors})
+        self.warnings.update({item.code for item in checked.warnings})
+        for item in (*checked.errors, *checked.warnings):
+            examples = self.examples.setdefault(item.code, [])
+            if len(examples) < EXAMPLES:
+                examples.append(Example(checked.line_number, checked.number, item.attr, item.detail))
+
+
+@dataclass(slots=True)
+class _Checked:
+    """A line after validation, on its way from its worker process."""
+
+    line_number: int
+    number: str | None
+    errors: list[ErrorItem]
+    warnings: list[ErrorItem]
+
+
+def check_lines(
+    lines: Iterable[Line], profile: Profile, *, supplier: str | None = None, processes: int | None = None
+) -> Iterator[Summary]:
+    """What is wrong with the lines, part by part in their order; add the parts up.
+
+    With `supplier` every line must name that import supplier. `processes` is one a processor by default.
+    """
+    seen: set[bytes] = set()
+    blocks = _split(lines)
+    if processes == 1:
+        for block in blocks:
+            yield _summarise(_check_block(block, profile, supplier), seen)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        waiting: deque[Future[list[_Checked]]] = deque()
+        for block in blocks:
+            waiting.append(pool.submit(_check_block, block, profile, supplier))
+            if len(waiting) > 2 * (processes or os.cpu_count() or 1):
+                yield _summarise(waiting.popleft().result(), seen)
+        while waiting:
+            yield _summarise(waiting.popleft().result(), seen)
+
+
+def _split(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    rest = iter(lines)
+    while block := list(islice(rest, _BLOCK)):
+        yield block
+
+
+def _check_block(lines: list[Line], profile: Profile, supplier: str | None) -> list[_Checked]:
+    return [_check(line, profile, supplier) for line in lines]
+
+
+def _check(line: Line, profile: Profile, supplier: str | None) -> _Checked:
+    if line.text is None:
+        return _Checked(line.number, None, LineTooLongError().errors, [])
+    try:
+        account = validate_account(parse_json(line.text), profile)
+    except ParseError as error:
+        return _Checked(line.number, None, error.errors, [])
+    if supplier is not None and account.data.get("import_supplier", supplier) != supplier:
+        account.errors += ImportSupplierMismatchError().errors
+    return _Checked(
+        line.number, account.data.get("external_account_number"), account.errors, account.warnings
+    )
+
+
+def _summarise(block: list[_Checked], seen: set[bytes]) -> Summary:
+    """What was found in a block. `seen` has a hash of every number so far: less memory than the numbers."""
+    summary = Summary()
+    for checked in block:
+        if checked.number is not None:
+            key = blake2b(checked.number.encode(), digest_size=12).digest()
+            if key in seen:
+                checked.errors += DuplicateLineError().errors
+            seen.add(key)
+        summary.find(checked)
+    return summary

@@ -1,0 +1,208 @@
+"""Batches as people see and steer them.
+
+    (none)            -- start_batch -->  RUNNING
+    RUNNING, WAITING  -- the supplier is Paused / Ongoing / Complete -->  WAITING / RUNNING / STOPPED
+    RUNNING, WAITING  -- every line has an outcome -->  COMPLETED
+    RUNNING, WAITING  -- pause_batch  -->  PAUSED
+    PAUSED, STOPPED   -- resume_batch -->  RUNNING
+    all but the last  -- cancel_batch -->  CANCELLED
+    COMPLETED, and while it is not over  -- retry_failed -->  RUNNING (a PAUSED one stays PAUSED)
+
+The second and third line are in `services.batch_feed`, the start in `services.batch_upload`. A worker
+finishes the lines that it has at the moment of the change.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
+
+from migration_service.errors import BatchNotFoundError, BatchStateError
+from migration_service.models import Batch, ImportSupplier, OperationsTeam
+from migration_service.services.batches.counts import count_lines, get_progress, recount
+from migration_service.states import BatchState, LineStatus
+
+_OPEN = (BatchState.RUNNING, BatchState.WAITING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """A batch with how far it is; the names are those of the interface."""
+
+    batch_id: UUID
+    import_supplier: str
+    operations_team_name: str | None
+    mode: str
+    source: str
+    state: str
+    reason: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    #: When the lines were removed, after the time that they are kept.
+    lines_removed_at: datetime | None
+    lines: int
+    #: Lines by status; every status is there.
+    counts: dict[str, int]
+    #: The rest only in the report of a single batch. Lines with this code among their errors.
+    error_counts: dict[str, int] | None = None
+    warning_counts: dict[str, int] | None = None
+    #: Lines a second, lately or on the whole; None: nothing was done yet.
+    rate: float | None = None
+    #: Seconds; None where it does not run, or cannot be told.
+    time_left: float | None = None
+
+
+def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -> Batch:
+    """The organisation's batch (None: anybody's, for operators). Raises BatchNotFoundError."""
+    try:
+        wanted = UUID(batch_id)
+    except ValueError:
+        raise BatchNotFoundError from None
+    batch = session.get(Batch, wanted, populate_existing=True)
+    if batch is None or organisation_id not in (None, batch.organisation_id):
+        raise BatchNotFoundError
+    return batch
+
+
+def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: ImportSupplier) -> UUID | None:
+    """The id of the supplier's batch of this name, if one is named, and if it has its lines.
+
+    Raises BatchNotFoundError and BatchStateError.
+    """
+    if batch_id is None:
+        return None
+    batch = get_batch(session, batch_id, organisation_id=supplier.organisation_id)
+    if batch.import_supplier_id != supplier.id:
+        raise BatchNotFoundError
+    if batch.lines_removed_at:
+        raise BatchStateError("The lines of the batch are not kept any more.")
+    return batch.id
+
+
+def report_batch(session: Session, batch: Batch) -> BatchReport:
+    """Everything there is to say about a batch."""
+    supplier, team = session.execute(
+        select(ImportSupplier.code, OperationsTeam.name)
+        .select_from(ImportSupplier)
+        .outerjoin(OperationsTeam, OperationsTeam.id == batch.operations_team_id)
+        .where(ImportSupplier.id == batch.import_supplier_id)
+    ).one()
+    progress = get_progress(session, batch.id, started_at=batch.started_at, finished_at=batch.finished_at)
+    left = progress.counts.get(LineStatus.PENDING, 0)
+    runs = batch.state == BatchState.RUNNING and progress.rate
+    return BatchReport(
+        **_fields(batch, supplier, team, progress.counts),
+        error_counts=progress.error_counts,
+        warning_counts=progress.warning_counts,
+        rate=progress.rate and round(progress.rate, 1),
+        time_left=round(left / progress.rate, 1) if runs and progress.rate else None,
+    )
+
+
+def list_batches(
+    session: Session,
+    *,
+    organisation_id: int | None,
+    import_supplier: str | None = None,
+    before: UUID | None = None,
+    limit: int = 50,
+) -> list[BatchReport]:
+    """The organisation's batches (None: everybody's), newest first, before the batch `before`."""
+    statement = (
+        select(Batch, ImportSupplier.code, OperationsTeam.name)
+        .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
+        .outerjoin(OperationsTeam, OperationsTeam.id == Batch.operations_team_id)
+        .order_by(Batch.id.desc())  # in the order of time
+        .limit(limit)
+    )
+    if organisation_id is not None:
+        statement = statement.where(Batch.organisation_id == organisation_id)
+    if import_supplier is not None:
+        statement = statement.where(ImportSupplier.code == import_supplier)
+    if before is not None:
+        statement = statement.where(Batch.id < before)
+    rows = session.execute(statement).all()
+    counts = count_lines(session, [batch.id for batch, _, _ in rows])
+    return [BatchReport(**_fields(batch, supplier, team, counts[batch.id])) for batch, supplier, team in rows]
+
+
+def pause_batch(session: Session, batch: Batch) -> None:
+    """No line is begun until the batch is resumed. Raises BatchStateError."""
+    _change(session, batch, _OPEN, BatchState.PAUSED)
+
+
+def resume_batch(session: Session, batch: Batch) -> None:
+    """Go on with a batch that is PAUSED or STOPPED. Raises BatchStateError."""
+    _change(session, batch, (BatchState.PAUSED, BatchState.STOPPED), BatchState.RUNNING)
+    batch.finished_at = None
+
+
+def cancel_batch(session: Session, batch: Batch) -> None:
+    """Begin no line any more, ever. What was done stays. Raises BatchStateError where it is over."""
+    _change(session, batch, (*_OPEN, BatchState.PAUSED, BatchState.STOPPED), BatchState.CANCELLED)
+    batch.finished_at = func.now()
+
+
+def retry_failed(session: Session, batch: Batch) -> int:
+    """Make the FAILED lines pending again; how many there are. Raises BatchStateError.
+
+    Lines that cannot come to anything else are left as they are: too long ones, and accounts that are on
+    an earlier line. The rest is done again from the text that the line has: a line whose text is wrong will
+    fail again.
+    """
+    if batch.state == BatchState.CANCELLED:
+        raise BatchStateError("The batch was cancelled.")
+    if batch.lines_removed_at:
+        raise BatchStateError("The lines of the batch are not kept any more.")
+    lines = session.scalars(_RETRY, {"batch_id": batch.id}).all()
+    recount(session, batch.id, sorted(set(lines)))
+    if lines and batch.state == BatchState.COMPLETED:
+        batch.state, batch.finished_at, batch.started_at = BatchState.RUNNING, None, None
+    return len(lines)
+
+
+def _change(session: Session, batch: Batch, allowed: Collection[BatchState], state: BatchState) -> None:
+    session.refresh(batch, with_for_update=True)
+    if batch.state not in allowed:
+        raise BatchStateError(f"The batch is {batch.state}: it must be {' or '.join(allowed)} for this.")
+    batch.state = state
+    batch.reason = None
+
+
+def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int]) -> dict[str, Any]:
+    return {
+        "batch_id": batch.id,
+        "import_supplier": supplier,
+        "operations_team_name": team,
+        "mode": batch.mode,
+        "source": batch.source,
+        "state": batch.state,
+        "reason": batch.reason,
+        "created_at": batch.created_at,
+        "started_at": batch.started_at,
+        "finished_at": batch.finished_at,
+        "lines_removed_at": batch.lines_removed_at,
+        "lines": batch.lines,
+        "counts": {status.value: counts.get(status, 0) for status in LineStatus},
+    }
+
+
+# The chunks are opened again, instead of new ones being made: so their counts stay true. Those that workers
+# have at this moment are left alone. Answers the first line of its chunk for each line.
+_RETRY = text("""
+    WITH chunk AS MATERIALIZED (
+        SELECT first_line, last_line FROM batch_chunk
+        WHERE batch_id = :batch_id AND state = 'DONE' AND counts ? 'FAILED' FOR UPDATE
+    )
+    UPDATE batch_line AS line SET status = 'PENDING', errors = NULL, warnings = NULL
+    FROM chunk
+    WHERE batch_id = :batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line
+      AND status = 'FAILED' AND (payload IS NOT NULL OR account_import_process_id IS NOT NULL)
+      AND NOT errors @> '[{"code": "duplicate_line_in_batch"}]'
+    RETURNING chunk.first_line
+""")

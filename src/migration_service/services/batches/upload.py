@@ -1,0 +1,235 @@
+"""Starting a batch: its lines go into the database as they come in, with COPY, in constant memory."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from psycopg.types.json import Jsonb
+from sqlalchemy import select, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from migration_service.db.engine import new_id
+from migration_service.errors import (
+    BatchFileError,
+    DuplicateLineError,
+    IdempotencyKeyReusedError,
+    LineTooLongError,
+    OperationsTeamNotFoundError,
+)
+from migration_service.models import Batch, ImportSupplier, OperationsTeam
+from migration_service.schemas.json import encode_json
+from migration_service.services.batches.counts import recount
+from migration_service.services.batches.ndjson import Line
+from migration_service.services.imports.staging import require_ongoing
+from migration_service.states import BatchMode, BatchSource, LineStatus
+
+#: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
+CHUNK_LINES = 100
+CHUNK_BYTES = 4_000_000
+#: The file may come in as slowly as this; then the connection is needed back.
+_LONGEST_UPLOAD = "4h"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOrder:
+    """What a batch is to do. `lines` None: with everything that the supplier has pending."""
+
+    mode: BatchMode
+    operations_team_name: str | None = None
+    lines: Iterable[Line] | None = None
+    api_key_id: int | None = None
+    idempotency_key: str | None = None
+
+
+def start_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -> UUID:
+    """Store a batch with all its lines; its id, which is an earlier one's where the key was used before.
+
+    Reads `order.lines` to the end, or leaves nothing. Raises what they raise; BatchFileError where there is
+    none, OperationsTeamNotFoundError, ImportSupplierPausedError or ...CompleteError, and
+    IdempotencyKeyReusedError where the key came with something else.
+    """
+    lines = _Hashed(order, supplier.code)
+    if earlier := _find_earlier(session, supplier, order):
+        return _require_same(earlier, lines)
+    if order.mode is not BatchMode.VALIDATE:
+        require_ongoing(supplier)
+    batch_id = _insert_batch(session, supplier, order)
+    if batch_id is None:  # the same key at the same time: the other one is there now
+        return start_batch(session, supplier, order)
+    session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_UPLOAD}'"))
+    if order.lines is None:
+        _take_pending(session, batch_id, supplier.id)
+    else:
+        _copy_lines(session, batch_id, lines)
+    recount(session, batch_id)
+    session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": lines.digest()})
+    return batch_id
+
+
+class _Hashed:
+    """The lines of an order, which are hashed together with it as they pass."""
+
+    def __init__(self, order: BatchOrder, supplier_code: str) -> None:
+        self._lines = order.lines or ()
+        asked = [supplier_code, order.mode, order.operations_team_name, order.lines is None]
+        self._hash = sha256(encode_json(asked))
+        self._wanted = order.idempotency_key is not None
+
+    def __iter__(self) -> Iterator[Line]:
+        for line in self._lines:
+            if self._wanted:
+                self._hash.update(b"%d %b\n" % (line.number, line.text or b"-"))
+            yield line
+
+    def digest(self) -> bytes | None:
+        return self._hash.digest() if self._wanted else None
+
+
+def _find_earlier(session: Session, supplier: ImportSupplier, order: BatchOrder) -> Batch | None:
+    if order.idempotency_key is None:
+        return None
+    return session.execute(
+        select(Batch).where(
+            Batch.organisation_id == supplier.organisation_id,
+            Batch.idempotency_key == order.idempotency_key,
+        )
+    ).scalar_one_or_none()
+
+
+def _require_same(earlier: Batch, lines: _Hashed) -> UUID:
+    for _ in lines:
+        pass
+    if lines.digest() != earlier.request_sha256:
+        raise IdempotencyKeyReusedError
+    return earlier.id
+
+
+def _insert_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -> UUID | None:
+    team_id = None
+    if order.mode.creates:
+        team = OperationsTeam.name == order.operations_team_name
+        team_id = session.scalar(select(OperationsTeam.id).where(team))
+        if team_id is None:
+            raise OperationsTeamNotFoundError
+    return session.scalar(
+        insert(Batch)
+        .values(
+            id=new_id(),
+            organisation_id=supplier.organisation_id,
+            import_supplier_id=supplier.id,
+            mode=order.mode,
+            source=BatchSource.PENDING if order.lines is None else BatchSource.UPLOAD,
+            operations_team_id=team_id,
+            api_key_id=order.api_key_id,
+            idempotency_key=order.idempotency_key,
+        )
+        .on_conflict_do_nothing(constraint="uq_batch_idempotency_key")
+        .returning(Batch.id)
+    )
+
+
+class _Head(msgspec.Struct):
+    """What is read of a line while it comes in; everything else of it is only passed over."""
+
+    external_account_number: Any = None
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+def _find_number(line: bytes) -> str | None:
+    """The line's external account number, where it has a sound one: for finding accounts that come twice."""
+    try:
+        number = _decode_head(line).external_account_number
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return number if isinstance(number, str) and number.isprintable() and len(number) <= 128 else None
+
+
+def _copy_lines(session: Session, batch_id: UUID, lines: Iterable[Line]) -> None:
+    connection: Any = session.connection().connection.driver_connection
+    too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
+    chunks = _Chunks()
+    with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+        copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb"])
+        for line in lines:
+            chunks.add(line)
+            if line.text is None:
+                copy.write_row((batch_id, line.number, None, None, LineStatus.FAILED.value, too_long))
+            else:
+                number = _find_number(line.text)
+                copy.write_row((batch_id, line.number, line.text, number, LineStatus.PENDING.value, None))
+    if not chunks.ranges:
+        raise BatchFileError("The file has no lines.")
+    duplicate = encode_json([item.to_dict() for item in DuplicateLineError().errors]).decode()
+    session.execute(_MARK_DUPLICATES, {"batch_id": batch_id, "errors": duplicate})
+    ranges = encode_json(chunks.ranges).decode()
+    session.execute(_INSERT_CHUNKS, {"batch_id": batch_id, "ranges": ranges})
+
+
+class _Chunks:
+    """The first and the last line of each chunk, while the lines come in."""
+
+    def __init__(self) -> None:
+        self.ranges: list[tuple[int, int]] = []
+        self._lines = self._bytes = 0
+
+    def add(self, line: Line) -> None:
+        size = len(line.text or b"")
+        if not self.ranges or self._lines >= CHUNK_LINES or self._bytes + size > CHUNK_BYTES:
+            self.ranges.append((line.number, line.number))
+            self._lines = self._bytes = 0
+        self.ranges[-1] = (self.ranges[-1][0], line.number)
+        self._lines += 1
+        self._bytes += size
+
+
+def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int) -> None:
+    session.execute(_TAKE_PENDING, {"batch_id": batch_id, "import_supplier_id": import_supplier_id})
+    session.execute(_CHUNK_PENDING, {"batch_id": batch_id, "lines": CHUNK_LINES})
+
+
+_COPY = (
+    "COPY batch_line (batch_id, line_number, payload, external_account_number, status, errors) "
+    "FROM STDIN (FORMAT BINARY)"
+)
+
+# As an array: the server knows nothing of lines that have just come in, and would join them row by row.
+_MARK_DUPLICATES = text("""
+    UPDATE batch_line SET status = 'FAILED', errors = CAST(:errors AS jsonb)
+    WHERE batch_id = :batch_id AND line_number = ANY (ARRAY(
+        SELECT line_number FROM (
+            SELECT line_number,
+                   row_number() OVER (PARTITION BY external_account_number ORDER BY line_number) AS place
+            FROM batch_line WHERE batch_id = :batch_id AND external_account_number IS NOT NULL) AS numbered
+        WHERE place > 1))
+""")
+
+_INSERT_CHUNKS = text("""
+    INSERT INTO batch_chunk (batch_id, first_line, last_line)
+    SELECT :batch_id, CAST(range -> 0 AS bigint), CAST(range -> 1 AS bigint)
+    FROM jsonb_array_elements(CAST(:ranges AS jsonb)) AS range
+""")
+
+_TAKE_PENDING = text("""
+    INSERT INTO batch_line (batch_id, line_number, external_account_number, account_import_process_id)
+    SELECT :batch_id, row_number() OVER (ORDER BY external_account_number), external_account_number, id
+    FROM account_import_process WHERE import_supplier_id = :import_supplier_id AND state = 'PENDING'
+""")
+
+_CHUNK_PENDING = text("""
+    INSERT INTO batch_chunk (batch_id, first_line, last_line)
+    SELECT :batch_id, min(line_number), max(line_number)
+    FROM batch_line WHERE batch_id = :batch_id GROUP BY (line_number - 1) / :lines
+""")
+
+_COUNT_LINES = text("""
+    UPDATE batch SET request_sha256 = :sha256,
+        lines = (SELECT coalesce(sum(CAST(value AS bigint)), 0)
+                 FROM batch_chunk, jsonb_each(counts) WHERE batch_id = :batch_id)
+    WHERE id = :batch_id
+""")

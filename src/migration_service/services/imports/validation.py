@@ -1,0 +1,82 @@
+"""Validation of an account payload: the schema, then the rules over what is sound (sections 4.1, 7)."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from migration_service.db.statements import Direct
+from migration_service.errors import AccountFailedValidationError, ErrorItem, ImportSupplierUnknownError
+from migration_service.rules.catalogue import check_account
+from migration_service.rules.rule import Severity
+from migration_service.schemas.account import ACCOUNT_IMPORT, load_account
+from migration_service.schemas.base import find_unknown_fields
+from migration_service.schemas.json import encode_json
+from migration_service.services.access.tokens import Caller
+from migration_service.services.setup.suppliers import KnownSupplier, know_import_supplier
+from migration_service.states import Profile
+
+
+@dataclass
+class ValidatedAccount:
+    """An account payload after validation: its data, and everything that was found wrong with it."""
+
+    #: The data as it is stored; without errors it has every required field.
+    data: dict[str, Any]
+    errors: list[ErrorItem] = field(default_factory=list)
+    warnings: list[ErrorItem] = field(default_factory=list)
+
+    @cached_property
+    def json(self) -> bytes:
+        """The data as JSON text: what is stored, and the answer of the validate endpoint."""
+        return encode_json(self.data)
+
+    @cached_property
+    def sha256(self) -> bytes:
+        """The hash of the stored text: staging the same again changes nothing."""
+        return sha256(self.json).digest()
+
+    def raise_errors(self) -> None:
+        """Raise AccountFailedValidationError with every error found, if there is one."""
+        if self.errors:
+            raise AccountFailedValidationError(errors=self.errors)
+
+
+def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
+    """Check a parsed payload in full under `profile`; never raises for what is wrong with it."""
+    data, errors = load_account(payload)
+    account = ValidatedAccount(data, errors)
+    if not isinstance(payload, dict):
+        return account
+    faulty = [error.attr for error in errors if error.attr]
+    for finding in check_account(data, profile=profile, today=datetime.now(UTC).date(), faulty=faulty):
+        found = account.errors if finding.severity is Severity.ERROR else account.warnings
+        found.append(finding.error_item())
+    if profile is Profile.STRICT:
+        account.errors += find_unknown_fields(ACCOUNT_IMPORT, payload)
+    return account
+
+
+def validate_payload(
+    direct: Direct, caller: Caller, payload: Any, profile: Profile | None = None
+) -> tuple[KnownSupplier, ValidatedAccount]:
+    """The caller's supplier that a payload names, and the payload's data, which has no errors.
+
+    The supplier's own profile is used unless `profile` is given. Raises AccountFailedValidationError with
+    every error, and ImportSupplierUnknownError where an unknown supplier is the only one.
+    """
+    code = payload.get("import_supplier") if isinstance(payload, dict) else None
+    supplier = None
+    if isinstance(code, str):
+        supplier = know_import_supplier(direct, caller.organisation_id, code)
+    own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
+    account = validate_account(payload, profile or own_profile)
+    if supplier is None and "import_supplier" in account.data:
+        unknown = ImportSupplierUnknownError()
+        if not account.errors:
+            raise unknown
+        account.errors += unknown.errors
+    if supplier is None or account.errors:
+        raise AccountFailedValidationError(errors=account.errors)
+    return supplier, account

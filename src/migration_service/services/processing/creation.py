@@ -1,0 +1,213 @@
+"""Account creation: one SQL statement that turns staged payloads into rows, for one account or many.
+
+The statement is written from what the models declare (`models.part`): for each model a common table
+expression that takes its parts out of their parents' parts, and an INSERT of their values. So a new
+field is a new column, and nothing here changes. PostgreSQL does it all in one round trip, and amounts go
+from JSONB to NUMERIC without passing through anything that could round them.
+"""
+
+import logging
+import re
+import secrets
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+
+from psycopg.errors import ProgramLimitExceeded
+from sqlalchemy import ARRAY, Column, Text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+
+from migration_service.db.statements import Direct
+from migration_service.errors import AccountCreationFailedError, ServiceError
+from migration_service.models import Account
+from migration_service.models.part import (
+    Part,
+    Source,
+    parent_column,
+    parts_of,
+    path_of,
+    payload_columns,
+    table_of,
+)
+from migration_service.schemas.json import encode_json
+
+logger = logging.getLogger(__name__)
+
+_ALPHABET = string.ascii_uppercase + string.digits
+_SERVICE_ACCOUNT_NUMBER = re.compile(r"A-[A-Z0-9]{8}", re.ASCII)
+_DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True, slots=True)
+class CreationJob:
+    """One account to create: the process that holds its payload, and the team it is linked to."""
+
+    account_import_process_id: int
+    operations_team_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedAccount:
+    """What became of a CreationJob."""
+
+    account_import_process_id: int
+    service_account_number: str
+    created_at: datetime
+
+
+def new_service_account_number() -> str:
+    """`A-` and eight upper-case letters or digits that nobody can guess."""
+    return "A-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
+
+
+#: To be run before `create_accounts`, in the same transaction. Planning its statement takes longer than to
+#: create one account with it. The plan does not depend on the parameters; PostgreSQL believes it does, and
+#: would plan anew each time.
+KEEP_THE_PLAN = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
+
+
+def is_service_account_number(text: str) -> bool:
+    """Whether `text` has the form of one."""
+    return _SERVICE_ACCOUNT_NUMBER.fullmatch(text) is not None
+
+
+def create_accounts(direct: Direct, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
+    """Create the account of each job with everything its staged payload has (section 4.3).
+
+    The caller holds the locks of the processes. Any failure of the database leaves nothing created: the
+    caller's transaction, or its savepoint, is to be rolled back then.
+    """
+    rows = direct.execute(
+        creation_statement(),
+        {
+            "process_ids": [job.account_import_process_id for job in jobs],
+            "team_ids": [job.operations_team_id for job in jobs],
+            "numbers": [new_service_account_number() for _ in jobs],
+        },
+    )
+    return [CreatedAccount(*row) for row in rows]
+
+
+def explain_refusal(error: DBAPIError) -> ServiceError | None:
+    """What the database has against an account that it refuses to store; None where something else is wrong.
+
+    Then the same can be tried again: the connection was lost, or a service account number was drawn that
+    is taken (one chance in a million; the next try draws another one).
+    """
+    cause = error.orig
+    refused = isinstance(error, (DataError, IntegrityError)) or isinstance(cause, ProgramLimitExceeded)
+    if not refused or "uq_account_service_account_number" in str(cause):
+        return None
+    # Its message could show values of the account.
+    logger.error("The database refused an account: %s", type(cause).__name__)
+    return AccountCreationFailedError("The database refused a value of the account.")
+
+
+@cache
+def creation_statement() -> str:
+    """The statement behind `create_accounts`; written once a process."""
+    account_columns = [column for column in payload_columns(Account) if column.name not in _GIVEN]
+    inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
+    selected = ", ".join(["id", *_GIVEN, *(_value(column) for column in account_columns)])
+    expressions = [
+        # `|| '{}'` changes nothing: it unpacks the payload once instead of in each expression that reads it.
+        """account_source AS MATERIALIZED (
+            SELECT nextval('account_id_seq') AS id, process.id AS account_import_process_id,
+                   process.import_supplier_id, process.external_account_number,
+                   job.operations_team_id, job.service_account_number, process.payload || '{}' AS part,
+                   coalesce(nullif(supplier.document_root, '') || '/', '') AS document_root
+            FROM unnest(%(process_ids)s::bigint[], %(team_ids)s::bigint[], %(numbers)s::text[])
+                 AS job (process_id, operations_team_id, service_account_number)
+            JOIN account_import_process process ON process.id = job.process_id
+            JOIN import_supplier supplier ON supplier.id = process.import_supplier_id)""",
+        f"""account_rows AS (
+            INSERT INTO account ({inserted}) SELECT {selected} FROM account_source RETURNING *)""",
+    ]
+    for model in parts_of(Account):
+        expressions += _part_expressions(model)
+    statement = ",\n".join(expressions)
+    return (  # the text is made of names of tables and columns only
+        f"WITH {statement}\n"
+        "SELECT account_import_process_id, service_account_number, created_at FROM account_rows"
+    )
+
+
+#: Columns of the account that the statement's own source has, not the payload.
+_GIVEN = (
+    "account_import_process_id",
+    "import_supplier_id",
+    "operations_team_id",
+    "service_account_number",
+    "external_account_number",
+)
+
+
+def _part_expressions(model: type[Part]) -> list[str]:
+    table = table_of(model)
+    columns = list(payload_columns(model))
+    constants = [name for name, _ in model.sources[0].constants]
+    parent = parent_column(model).name
+    root = [column.name for column in table.columns if column.info.get("root")]
+    names = ["position", parent, *root, *constants, *(column.name for column in columns)]
+    values = ["position", "parent_id", *["account_id"] * len(root), *constants, *map(_value, columns)]
+    if any(parts_of(model)):  # parts of this part need its key
+        names, values = ["id", *names], ["id", *values]
+    rows = "\nUNION ALL ".join(_rows(model, source) for source in model.sources)
+    expressions = [
+        f"{table.name}_source AS MATERIALIZED ({rows})",
+        f"{table.name}_rows AS (INSERT INTO {table.name} ({', '.join(names)}) "
+        f"SELECT {', '.join(values)} FROM {table.name}_source)",
+    ]
+    for below in parts_of(model):
+        expressions += _part_expressions(below)
+    return expressions
+
+
+def _rows(model: type[Part], source: Source) -> str:
+    """The SELECT that takes the parts of one source out of their parents' parts."""
+    account_id = "parent.id" if source.parent is Account else "parent.account_id"
+    constants = "".join(f", '{value}' AS {name}" for name, value in source.constants)
+    below = f"parent.part -> '{source.key}'"
+    if source.single:
+        elements = f"(SELECT {below} AS part, 1 AS position) element"
+    else:
+        if source.default:
+            default = encode_json(source.default).decode().replace("%", "%%")  # not a parameter
+            below = f"coalesce(nullif({below}, '[]'), '{default}'::jsonb)"
+        elements = f"jsonb_array_elements({below}) WITH ORDINALITY AS element (part, position)"
+    key = f"nextval('{model.__tablename__}_id_seq') AS id, " if any(parts_of(model)) else ""
+    return (
+        f"SELECT {key}parent.id AS parent_id, "
+        f"{account_id} AS account_id, parent.document_root, element.part, "
+        f"element.position - 1 AS position{constants} "
+        f"FROM {source.parent.__tablename__}_source parent CROSS JOIN LATERAL {elements} "
+        "WHERE element.part IS NOT NULL"
+    )
+
+
+def _value(column: Column[object]) -> str:
+    """The SQL expression for a column's value in `part`."""
+    if document := column.info.get("document"):
+        return f"document_root || {_text_at(document)}"
+    path = path_of(column)
+    if isinstance(column.type, ARRAY):
+        element = column.type.item_type.compile(_DIALECT)
+        items = f"jsonb_array_elements_text({_json_at(path)})"
+        return f"CASE WHEN {_json_at(path)} IS NOT NULL THEN ARRAY(SELECT {items}::{element}) END"
+    if isinstance(column.type, JSONB):
+        return _json_at(path)
+    text_value = _text_at(path)
+    return text_value if isinstance(column.type, Text) else f"({text_value})::{column.type.compile(_DIALECT)}"
+
+
+def _json_at(path: tuple[str, ...]) -> str:
+    return "part" + "".join(f" -> '{key}'" for key in path)
+
+
+def _text_at(path: tuple[str, ...]) -> str:
+    *above, last = path
+    return f"({_json_at(tuple(above))} ->> '{last}')"

@@ -1,0 +1,34 @@
+"""Organisations: who owns API keys and import suppliers (section 5)."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from migration_service.errors import OrganisationNotFoundError
+from migration_service.models import Organisation
+from migration_service.services.setup.names import check_name, is_name, unique_name
+
+
+def create_organisation(session: Session, name: str) -> Organisation:
+    """Make an organisation. Raises NameInvalidError and NameTakenError."""
+    check_name(name, "name of an organisation")
+    organisation = Organisation(name=name)
+    with unique_name(session, "uq_organisation_name", f"There is an organisation {name!r} already."):
+        session.add(organisation)
+    return organisation
+
+
+def get_organisation(session: Session, name: str) -> Organisation:
+    """The organisation of this name. Raises OrganisationNotFoundError."""
+    organisation = None
+    if is_name(name):
+        organisation = session.scalar(select(Organisation).where(Organisation.name == name))
+    if organisation is None:
+        raise OrganisationNotFoundError(f"There is no organisation {name!r}.")
+    return organisation
+
+
+def list_organisations(session: Session) -> Sequence[Organisation]:
+    """Every organisation, by name."""
+    return session.scalars(select(Organisation).order_by(Organisation.name)).all()

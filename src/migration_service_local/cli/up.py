@@ -1,0 +1,117 @@
+"""`migration-service up`."""
+
+from pathlib import Path
+
+import click
+
+from migration_service.config import home_folder
+from migration_service_local.console import Output
+from migration_service_local.errors import StartError
+from migration_service_local.up.programs import Scale
+from migration_service_local.up.run import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions, run_up
+
+_PORT = click.IntRange(1, 65535)
+_AT_LEAST_ONE = click.IntRange(min=1)
+
+
+@click.command()
+@click.option(
+    "--sample",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Accounts of the sample book that are migrated at the first start; 0 for none.",
+)
+@click.option(
+    "--port",
+    type=_PORT,
+    help=f"Port of the interface. By default {DEFAULT_WEB_PORT}, or the next one that is free.",
+)
+@click.option(
+    "--flower-port",
+    type=_PORT,
+    help=f"Port of Flower. By default {DEFAULT_FLOWER_PORT}, or the next one that is free.",
+)
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=home_folder,
+    show_default="the system's place for data",
+    help="Folder of the servers' data (MIGRATION_SERVICE_HOME); one folder, one running service.",
+)
+@click.option(
+    "--database-url",
+    envvar="DATABASE_URL",
+    show_envvar=True,
+    help="A PostgreSQL to use instead of the embedded one.",
+)
+@click.option(
+    "--redis-url",
+    envvar="REDIS_URL",
+    show_envvar=True,
+    help="A Redis or Valkey to use instead of the embedded one.",
+)
+@click.option(
+    "--secret-key",
+    envvar="MIGRATION_SERVICE_SECRET_KEY",
+    show_envvar=True,
+    help="What tokens are signed with; made at the first start otherwise.",
+)
+@click.option("--web-workers", type=_AT_LEAST_ONE, default=2, show_default=True, help="Web server processes.")
+@click.option("--web-threads", type=_AT_LEAST_ONE, default=320, show_default=True, help="Threads of each.")
+@click.option(
+    "--interactive-workers",
+    type=_AT_LEAST_ONE,
+    default=2,
+    show_default=True,
+    help="Worker processes for requests that wait.",
+)
+@click.option(
+    "--batch-workers",
+    type=_AT_LEAST_ONE,
+    default=2,
+    show_default=True,
+    help="Worker processes for batches and upkeep.",
+)
+def up(
+    *,
+    sample: int,
+    port: int | None,
+    flower_port: int | None,
+    home: Path,
+    database_url: str | None,
+    redis_url: str | None,
+    secret_key: str | None,
+    web_workers: int,
+    web_threads: int,
+    interactive_workers: int,
+    batch_workers: int,
+) -> None:
+    """Run the whole service on this machine, with nothing installed.
+
+    Starts PostgreSQL and Valkey (both come with the Python packages), brings the tables up to date, runs
+    the web server, the workers, beat and Flower, starts again what dies, and at the first start migrates a
+    sample book of accounts through the REST interface. Then it prints the addresses and serves until
+    Ctrl-C or SIGTERM. Data, passwords and keys stay in the home folder: the next start goes on with them,
+    and all other commands find the running service there.
+    """
+    options = UpOptions(
+        home=home,
+        sample=sample,
+        web_port=port,
+        flower_port=flower_port,
+        database_url=database_url,
+        redis_url=redis_url,
+        secret_key=secret_key,
+        scale=Scale(
+            web_workers=web_workers,
+            web_threads=web_threads,
+            interactive_workers=interactive_workers,
+            batch_workers=batch_workers,
+        ),
+    )
+    try:
+        run_up(options, Output())
+    except StartError as error:
+        raise click.ClickException(str(error)) from error

@@ -1,0 +1,68 @@
+"""What the sample migration adds to each account once it exists (sections 4.8 to 4.11)."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from migration_service_local.demo.client import Addition
+
+#: The payment vendor that runs beside the service.
+VENDOR = "sandbox"
+#: What the additions are counted as.
+ADDITIONS = ("notes added", "transactions added", "statements added", "payment instructions added")
+
+
+def add_to_account(account: dict[str, Any]) -> Iterator[Addition]:
+    """The requests that add to the account of a sample payload; sent again they change nothing."""
+    number = account["external_account_number"]
+    pair = {"import_supplier": account["import_supplier"], "external_account_number": number}
+    notes, transactions, statements, instructions = ADDITIONS
+    yield Addition("notes/create/", pair | {"notes": _notes()}, notes)
+    yield Addition("transactions/create/", pair | {"transactions": _transactions(number)}, transactions)
+    yield Addition("historical-statements/create/", pair | {"statements": _statements(number)}, statements)
+    instruction = {"vendor": VENDOR, "reference": f"card-ok-{number}", "type": "CARD"}
+    yield Addition("payment-instruction/create/", pair | instruction, instructions)
+
+
+def _notes() -> list[dict[str, Any]]:
+    return [
+        {"body": "Moved here from Sample Energy.", "is_pinned": True},
+        {"document_paths": [{"document_path": "letters/announcement.pdf"}]},
+    ]
+
+
+def _transactions(number: str) -> list[dict[str, Any]]:
+    today = datetime.now(UTC).date()
+    return [
+        {
+            "transaction_id": f"P-{number}",
+            "transaction_date": str(today),
+            "amount": "25.00",
+            "type": "PAYMENT",
+            "payment_type": "DIRECT_CREDIT",
+            "reference": f"payment on {number}",
+        },
+        # Of long ago: its date is moved into the open statement period.
+        {
+            "transaction_id": f"C-{number}",
+            "transaction_date": str(today - timedelta(days=3_650)),
+            "amount": "5.00",
+            "type": "CREDIT",
+            "reason": "GENERAL_CREDIT",
+            "display_note": "A credit that was forgotten",
+        },
+    ]
+
+
+def _statements(number: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "statement_id": f"S-{number}-archive",
+            "number": f"ARCHIVE-{number}",
+            "issued_date": "2016-01-15",
+            "bill_period_from_date": "2015-01-01",
+            "bill_period_to_date": "2015-12-31",
+            "gross_amount": 120_050,
+            "statement_path": "statements/2015/archive.pdf",
+        }
+    ]

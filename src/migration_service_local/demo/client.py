@@ -1,0 +1,188 @@
+"""A supplier's client of the REST interface, as the sample migration needs it."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import requests
+
+_LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
+#: The service has no room, or a part of it is away: the same request may be answered a little later.
+BUSY = (requests.codes.too_many_requests, requests.codes.service_unavailable)
+# 202 and the code say that the account is being created still: sent again, the request tells how it went.
+_UNSETTLED = (*BUSY, requests.codes.accepted)
+_IN_PROGRESS = "account_import_in_progress"
+_GIVE_UP_SECONDS = 120.0
+
+
+class MigrationError(Exception):
+    """An account could not be migrated, or no token was given; the message has the interface's reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A request that adds to an account that exists (4.8 to 4.11); `done` is what it is counted as."""
+
+    path: str
+    body: dict[str, Any]
+    done: str
+
+
+@dataclass(slots=True)
+class RequestOutcome:
+    """What became of the accounts so far; counted by several threads."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    last_account: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, what: str, number: int = 1) -> None:
+        """So many more of these."""
+        with self._lock:
+            self.counts[what] += number
+
+    def fail(self, reason: str) -> None:
+        """One account less, and why."""
+        with self._lock:
+            self.failures.append(reason)
+
+
+class SupplierClient(AbstractContextManager["SupplierClient"]):
+    """Migrates accounts one after the other; each thread has its own. Use it in a `with` statement.
+
+    A request that is answered 429 or 503, or loses its connection, is sent again after the time that the
+    interface asks for, as every request here may be repeated without harm.
+    """
+
+    def __init__(
+        self,
+        web_url: str,
+        outcome: RequestOutcome,
+        over: threading.Event,
+        additions: Callable[[dict[str, Any]], Iterable[Addition]] = lambda _account: (),
+    ) -> None:
+        self._web_url = web_url
+        self._outcome = outcome
+        self._over = over
+        self._additions = additions
+        self._session = requests.Session()
+        # No proxy of the environment between us and a server on this machine.
+        self._session.trust_env = False
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.close()
+
+    def log_in(self, api_key: str) -> None:
+        """Obtain a token (section 5) and use it from now on. Raises MigrationError where the key is bad."""
+        query = {"query": _LOG_IN, "variables": {"key": api_key}}
+        response = self.send("POST", "/v1/graphql/", json=query)
+        try:
+            token = str(response.json()["data"]["obtainServiceToken"]["token"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise MigrationError(f"no token was given: {response.text[:300]}") from error
+        self._session.headers["Authorization"] = f"Token {token}"
+
+    def is_over(self) -> bool:
+        """Whether the service is being stopped, so that nothing new should begin."""
+        return self._over.is_set()
+
+    def try_to_migrate(self, payload: dict[str, Any], team: str) -> None:
+        """Migrate one account; a failure is noted in the outcome."""
+        try:
+            self._migrate(payload, team)
+        except (MigrationError, requests.RequestException) as error:
+            self._outcome.fail(str(error))
+
+    def _migrate(self, payload: dict[str, Any], team: str) -> None:
+        """Validate, stage and process one account, then add to it (section 4). Raises MigrationError."""
+        number = payload["external_account_number"]
+        self._step(number, "validate-account/", payload, "validated")
+        self._step(number, "account-import-process/create-or-update/", payload, "staged")
+        request = {
+            "external_account_number": number,
+            "import_supplier_code": payload["import_supplier"],
+            "operations_team_name": team,
+        }
+        self._step(number, "account-import-process/process/", request, "processed")
+        for addition in self._additions(payload):
+            self._step(number, addition.path, addition.body, addition.done)
+        self._outcome.last_account = number
+
+    def _step(self, number: str, path: str, body: dict[str, Any], done: str) -> None:
+        response = self.send("POST", f"/v1/data-import/{path}", json=body)
+        if response.status_code in (requests.codes.ok, requests.codes.created):
+            self._outcome.count(done)
+            return
+        if _code(response) == "account_already_imported":
+            self._outcome.count("imported before")
+            return
+        raise MigrationError(f"{number} was not {done}: {response.status_code} {response.text[:300]}")
+
+    def send(
+        self, method: str, path: str, *, again: Collection[int] = _UNSETTLED, **request: Any
+    ) -> requests.Response:
+        """The answer to a request as `requests` describes it; sent again while its status is among `again`.
+
+        Raises MigrationError where there is no answer for two minutes, or the service is being stopped.
+        """
+        deadline = time.monotonic() + _GIVE_UP_SECONDS
+        while not self._over.is_set():
+            pause = 1.0
+            try:
+                if "data" in request:
+                    request["data"].seek(0)
+                response = self._session.request(method, self._web_url + path, timeout=60, **request)
+                unsettled = response.status_code in again or _code(response) == _IN_PROGRESS
+                if not unsettled or time.monotonic() > deadline:
+                    return response
+                pause = float(response.headers.get("Retry-After", pause))
+            except requests.ConnectionError as error:
+                if time.monotonic() > deadline:
+                    raise MigrationError(f"{path} cannot be reached: {error}") from error
+            self._outcome.count("sent again")
+            self._over.wait(pause)
+        raise MigrationError("the service is stopping")
+
+
+def migrate_book(
+    accounts: Iterator[dict[str, Any]],
+    make_client: Callable[[], SupplierClient],
+    *,
+    api_key: str,
+    team: str,
+    clients: int,
+    on_each: Callable[[], None],
+) -> None:
+    """Migrate these account payloads with so many clients at once; failures go to their outcome."""
+    taking = threading.Lock()
+
+    def work() -> None:
+        with make_client() as client:
+            client.log_in(api_key)
+            while not client.is_over():
+                with taking:
+                    payload = next(accounts, None)
+                if payload is None:
+                    return
+                client.try_to_migrate(payload, team)
+                on_each()
+
+    with ThreadPoolExecutor(clients, thread_name_prefix="supplier") as pool:
+        for finished in [pool.submit(work) for _ in range(clients)]:
+            finished.result()
+
+
+def _code(response: requests.Response) -> str:
+    try:
+        return str(response.json().get("code"))
+    except (ValueError, AttributeError):
+        return ""

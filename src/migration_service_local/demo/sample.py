@@ -1,0 +1,173 @@
+"""The sample migration: a made-up supplier moves a made-up book through the REST interface.
+
+The first fifth goes account by account through every endpoint, the rest as one batch.
+It is done once for a home folder; `demo.json` in it remembers how far it got, and the supplier's key.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from math import ceil
+
+import requests
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from sqlalchemy import select
+
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.models import ImportSupplier, OperationsTeam, Organisation, PaymentVendor
+from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.services.access.api_keys import issue_api_key
+from migration_service.services.setup.organisations import create_organisation
+from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.services.setup.teams import create_operations_team
+from migration_service.services.setup.vendors import create_payment_vendor
+from migration_service_local.console import Output
+from migration_service_local.demo.added_data import VENDOR, add_to_account
+from migration_service_local.demo.batch import SampleBatchOrder, import_as_batch
+from migration_service_local.demo.client import MigrationError, RequestOutcome, SupplierClient, migrate_book
+from migration_service_local.demo.report import show_addresses, show_summary
+from migration_service_local.samples import generate_accounts, generate_lines
+from migration_service_local.sandbox import SANDBOX_VARIABLE
+from migration_service_local.servers.home import Home
+
+ORGANISATION = "Sample Energy"
+SUPPLIER = "SAMPLE_ENERGY"
+TEAM = "Sample team"
+
+_STATE_FILE = "demo.json"
+_SEED = 1
+_CLIENTS = 8
+#: One in so many accounts is sent by itself, the others in a batch.
+_ONE_IN = 5
+
+
+class SampleMigration:
+    """The sample book's way into the service of a home folder, which has to be running.
+
+    `over` is set when the service is stopped: then everything here returns early.
+    """
+
+    def __init__(self, home: Home, output: Output, over: threading.Event) -> None:
+        self._home = home
+        self._output = output
+        self._over = over
+        self._settings = home.read("settings.json")
+
+    def run(self, count: int) -> None:
+        """Migrate what is missing of `count` accounts, then print what happened and where to look.
+
+        A failure is shown, and the service goes on serving.
+        """
+        try:
+            if count:
+                self._migrate_missing(count)
+        except (MigrationError, requests.RequestException) as error:
+            if not self._over.is_set():
+                self._output.alarm("The sample migration failed; the service goes on", [str(error)])
+        if not self._over.is_set():
+            state = self._home.read(_STATE_FILE)
+            show_addresses(self._output, self._home.path, self._settings, SUPPLIER, state)
+
+    def _migrate_missing(self, count: int) -> None:
+        set_up_sandbox_vendor(self._settings["DATABASE_URL"], self._settings["SANDBOX_VENDOR_URL"])
+        state = self._find_or_make_supplier()
+        done = int(state["migrated"])
+        if done < count:
+            self._migrate(state, done, count)
+
+    def _find_or_make_supplier(self) -> dict[str, str]:
+        """The key of an earlier start, or make what the sample needs, and a new key."""
+        state = self._home.read(_STATE_FILE)
+        if state and self._is_known(state["api_key"]):
+            return state
+        state = {"api_key": make_sample_supplier(self._settings["DATABASE_URL"]), "migrated": "0"}
+        self._home.write(_STATE_FILE, state)
+        return state
+
+    def _is_known(self, api_key: str) -> bool:
+        with self._client(RequestOutcome()) as client:
+            try:
+                client.log_in(api_key)
+            except MigrationError as error:
+                self._output.say(f"the sample supplier's key is not taken here any more: {error}")
+                return False
+        return True
+
+    def _migrate(self, state: dict[str, str], done: int, count: int) -> None:
+        outcome = RequestOutcome()
+        started = time.monotonic()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with self._output.hush(), Progress(*columns, console=self._output.console) as progress:
+            bar = progress.add_task("migrating the sample book", total=count - done)
+            singles = ceil((count - done) / _ONE_IN)
+            self._send_singles(state, range(done, done + singles), outcome, lambda: progress.advance(bar))
+            if done + singles < count and not self._over.is_set():
+                self._send_batch(
+                    state,
+                    range(done + singles, count),
+                    outcome,
+                    lambda lines: progress.update(bar, completed=singles + lines),
+                )
+        if self._over.is_set():
+            return
+        show_summary(self._output, outcome, count - done, time.monotonic() - started)
+        if not outcome.failures:
+            finished = state | {"migrated": str(count), "account": outcome.last_account}
+            self._home.write(_STATE_FILE, finished)
+
+    def _send_singles(
+        self, state: dict[str, str], part: range, outcome: RequestOutcome, on_each: Callable[[], None]
+    ) -> None:
+        migrate_book(
+            generate_accounts(len(part), supplier=SUPPLIER, seed=_SEED, first=part.start),
+            lambda: self._client(outcome),
+            api_key=state["api_key"],
+            team=TEAM,
+            clients=_CLIENTS,
+            on_each=on_each,
+        )
+
+    def _send_batch(
+        self, state: dict[str, str], part: range, outcome: RequestOutcome, on_progress: Callable[[int], None]
+    ) -> None:
+        lines = generate_lines(len(part), supplier=SUPPLIER, seed=_SEED, first=part.start)
+        with self._client(outcome) as client:
+            client.log_in(state["api_key"])
+            import_as_batch(client, SampleBatchOrder(SUPPLIER, TEAM, lines), outcome, self._over, on_progress)
+
+    def _client(self, outcome: RequestOutcome) -> SupplierClient:
+        return SupplierClient(
+            self._settings["MIGRATION_SERVICE_WEB_URL"], outcome, self._over, add_to_account
+        )
+
+
+def make_sample_supplier(database_url: str) -> str:
+    """Make the organisation, the import supplier and the team where they are missing; returns a new key."""
+    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
+    with make_sessionmaker(engine).begin() as session:
+        if not session.scalar(select(Organisation.id).where(Organisation.name == ORGANISATION)):
+            create_organisation(session, ORGANISATION)
+        if not session.scalar(select(ImportSupplier.id).where(ImportSupplier.code == SUPPLIER)):
+            create_import_supplier(
+                session,
+                code=SUPPLIER,
+                organisation_name=ORGANISATION,
+                document_root="s3://sample-energy/migration",
+            )
+        if not session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == TEAM)):
+            create_operations_team(session, TEAM)
+        api_key = issue_api_key(session, organisation_name=ORGANISATION)
+    engine.dispose()
+    return api_key
+
+
+def set_up_sandbox_vendor(database_url: str, url: str) -> None:
+    """Make the payment vendor `sandbox`, or set its address: the port may change from start to start."""
+    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
+    with make_sessionmaker(engine).begin() as session:
+        vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == VENDOR))
+        if vendor is None:
+            create_payment_vendor(session, VENDOR, kind=VendorKind.HTTP, url=url, secret_env=SANDBOX_VARIABLE)
+        else:
+            vendor.url = url
+    engine.dispose()

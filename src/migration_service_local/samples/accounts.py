@@ -1,0 +1,167 @@
+"""One account of a sample book, from its index alone (section 2.3)."""
+
+from collections.abc import Callable
+from datetime import date
+from random import Random
+from typing import Any, NamedTuple
+
+from migration_service_local.samples.charges import make_periods
+from migration_service_local.samples.codes import METER_POINTS_AN_ACCOUNT, make_ean
+from migration_service_local.samples.connections import Connection, make_electricity, make_gas
+from migration_service_local.samples.dates import Calendar, Supply, make_calendar
+from migration_service_local.samples.ledgers import LedgerBook, Settlement
+from migration_service_local.samples.meter_points import make_meter_point
+from migration_service_local.samples.people import make_customers
+from migration_service_local.samples.places import EAN_PREFIXES, TOWNS, Address, Town, make_address
+
+
+class Book(NamedTuple):
+    """What all accounts of a sample book share."""
+
+    supplier: str
+    seed: int
+    calendar: Calendar
+
+
+def open_book(supplier: str, seed: int, today: date) -> Book:
+    """The book of a supplier and a seed, as it looks on `today`.
+
+    Raises ValueError for a negative seed, or a day that is too far away.
+    """
+    if seed < 0:
+        raise ValueError(f"The seed is {seed}; it must be 0 or more.")
+    return Book(supplier, seed, make_calendar(today))
+
+
+def make_account(book: Book, index: int) -> dict[str, Any]:
+    """Account number `index` (from 0) of the book: the payload, ready for JSON."""
+    # One generator for each account, so that any range of a book can be made alone.
+    r = Random((book.seed << 64) | index).random
+    number = f"{book.seed}{index:08d}"
+    town = TOWNS[int(r() * len(TOWNS))]
+    supply, settlement = _make_history(r, book.calendar, number)
+    business = r() < 0.06
+    unknown_occupier = not business and r() < 0.03
+    addresses = _make_supply_addresses(r, book, index, town, supply, business=business)
+    billing = addresses[0][0] if r() < 0.93 else make_address(r, TOWNS[int(r() * len(TOWNS))])
+    account: dict[str, Any] = {
+        "external_account_number": number,
+        "import_supplier": book.supplier,
+        "unknown_occupier": "true" if unknown_occupier else "false",
+        "billing_address1": billing.line1,
+        "billing_address2": billing.line2,
+        "billing_address3": billing.line3,
+        "billing_address4": billing.line4,
+        "billing_postcode": billing.postcode,
+    }
+    if not unknown_occupier:
+        account["customers"] = make_customers(r, town, book.calendar.year, number)
+    account["supply_addresses"] = [payload for _, payload, _ in addresses]
+    connections = [connection for _, _, own in addresses for connection in own]
+    account["ledgers"], account["statements"] = _make_ledgers(
+        r, book.calendar, number, connections, settlement
+    )
+    return account
+
+
+def _make_history(r: Callable[[], float], calendar: Calendar, number: str) -> tuple[Supply, Settlement]:
+    """1 to 36 months of billed history: month by month, by the quarter or by the year."""
+    share = r()
+    cadence = 1 if share < 0.25 else 3 if share < 0.33 else 12
+    months = _draw_months(r, cadence)
+    last = len(calendar.months) - 2 - (int(r() * r() * r() * 11) if cadence == 12 else int(r() * cadence))
+    first = last - months + 1
+    start = history_start = calendar.months[first].first
+    if r() < 0.5:
+        start -= int(r() * 8 * 365)
+    periods = make_periods(calendar, first, last, cadence)
+    supply = Supply(calendar, number, start, history_start, periods[-1].last)
+    return supply, Settlement(periods, [month.first for month in calendar.months[last + 1 :]])
+
+
+def _draw_months(r: Callable[[], float], cadence: int) -> int:
+    """Most books are full of customers who came lately, with a long tail up to 36 months."""
+    share = r()
+    if cadence == 1:
+        if share < 0.91:
+            return 1 + int(r() * 3)
+        return 4 + int(r() * 8) if share < 0.98 else 12 + int(r() * 25)
+    if share < 0.68:
+        return 1 + int(r() * 5)
+    return 7 + int(r() * 6) if share < 0.95 else 12 + int(r() * 25)
+
+
+def _make_supply_addresses(
+    r: Callable[[], float], book: Book, index: int, town: Town, supply: Supply, *, business: bool
+) -> list[tuple[Address, dict[str, Any], list[Connection]]]:
+    """One supply address, sometimes two or three; each with its address, its payload and its connections."""
+    share = r()
+    count = 1 if share < 0.96 else 2 if share < 0.995 else 3
+    serial = index * METER_POINTS_AN_ACCOUNT
+    iso = book.calendar.iso
+    result: list[tuple[Address, dict[str, Any], list[Connection]]] = []
+    for _ in range(count):
+        address = make_address(r, town)
+        while any(address[:2] == other[:2] for other, _, _ in result):
+            address = make_address(r, town)
+        connections = _make_connections(r, book, serial + 2 * len(result), town, business=business)
+        since = supply.start if r() < 0.7 else supply.start - int(r() * 1_000)
+        payload = {
+            "supply_address1": address.line1,
+            "supply_address2": address.line2,
+            "supply_address3": address.line3,
+            "supply_address4": address.line4,
+            "supply_postcode": address.postcode,
+            "customer_at_supply_address_from_date": iso[since],
+            "meter_points": [
+                make_meter_point(r, connection, supply, town.grid_operator_code) for connection in connections
+            ],
+        }
+        result.append((address, payload, connections))
+    return result
+
+
+def _make_connections(
+    r: Callable[[], float], book: Book, serial: int, town: Town, *, business: bool
+) -> list[Connection]:
+    """Electricity and mostly gas, in an old connection both under one EAN."""
+    prefix = EAN_PREFIXES[town.grid_operator_code]
+    ean = make_ean(prefix, book.seed, serial)
+    connections = [make_electricity(r, ean, business=business, solar=r() < 0.2)]
+    if r() < 0.6:
+        if r() > 0.03:
+            ean = make_ean(prefix, book.seed, serial + 1)
+        connections.append(make_gas(r, ean, business=business))
+    return connections
+
+
+def _make_ledgers(
+    r: Callable[[], float],
+    calendar: Calendar,
+    number: str,
+    connections: list[Connection],
+    settlement: Settlement,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """One ledger for everything, or now and then one for each EAN; and the statements of all."""
+    groups = [connections]
+    if r() < 0.1:
+        by_ean: dict[str, list[Connection]] = {}
+        for connection in connections:
+            by_ean.setdefault(connection.ean, []).append(connection)
+        groups = list(by_ean.values())
+    itemised = r() < 0.15
+    ledgers: list[dict[str, Any]] = []
+    statements: list[dict[str, Any]] = []
+    for position, group in enumerate(groups, start=1):
+        book = LedgerBook(
+            r,
+            calendar,
+            group,
+            number=number,
+            code="ENERGY_LEDGER" if position == 1 else f"ENERGY_LEDGER_{position}",
+            position=position,
+            itemised=itemised,
+        )
+        ledgers.append(book.write(settlement))
+        statements += book.statements
+    return ledgers, statements

@@ -1,0 +1,77 @@
+"""Who the servers run as: PostgreSQL refuses to run as root."""
+
+import os
+import pwd
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from migration_service_local.errors import StartError
+
+_UNPRIVILEGED = "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAccount:
+    """The user that owns the servers' data and runs them; `switch` says whether that is somebody else."""
+
+    user: int
+    group: int
+    name: str
+    switch: bool
+
+    @classmethod
+    def choose(cls) -> "ServerAccount":
+        """Ourselves, or `nobody` where we are root. Raises StartError if there is no such user."""
+        if os.geteuid() != 0:
+            return cls(os.geteuid(), os.getegid(), _user_name(os.geteuid()), switch=False)
+        try:
+            entry = pwd.getpwnam(_UNPRIVILEGED)
+        except KeyError as error:
+            raise StartError(
+                f"PostgreSQL does not run as root, and there is no user {_UNPRIVILEGED!r} to run it as: "
+                "start this as an ordinary user."
+            ) from error
+        return cls(entry.pw_uid, entry.pw_gid, entry.pw_name, switch=True)
+
+    def run(self, arguments: list[str], *, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        """Run a short program to its end as this account; its output is captured."""
+        return subprocess.run(
+            arguments,
+            check=False,
+            cwd="/",
+            env=environment,
+            capture_output=True,
+            text=True,
+            user=self.user if self.switch else None,
+            group=self.group if self.switch else None,
+            extra_groups=[] if self.switch else None,
+        )
+
+    def can_run(self, program: Path) -> bool:
+        """Whether this account reaches `program` and its libraries: it is asked for its version."""
+        try:
+            return self.run([str(program), "--version"], environment={"LC_ALL": "C"}).returncode == 0
+        except OSError:
+            return False
+
+    def can_enter(self, folder: Path) -> bool:
+        """Whether this account may go into `folder`; the kernel is asked, as modes alone do not tell."""
+        script = 'cd "$1"'
+        return self.run(["/bin/sh", "-c", script, "sh", str(folder)], environment={}).returncode == 0
+
+    def own(self, path: Path, mode: int) -> None:
+        """Give `path` to this account, for its eyes only (`mode`)."""
+        path.chmod(mode)
+        if self.switch:
+            os.chown(path, self.user, self.group)
+
+
+def _user_name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError as error:
+        raise StartError(
+            f"User {user} has no name on this machine, and PostgreSQL does not start without one: add it "
+            "to /etc/passwd, or set DATABASE_URL to a PostgreSQL server of yours."
+        ) from error

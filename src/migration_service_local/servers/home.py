@@ -1,0 +1,133 @@
+"""The home folder: the servers' data, their passwords and ports, and the lock that keeps it to one copy.
+
+lock                held while `up` runs; names the process that holds it
+secrets.json        passwords and keys, made once (0600)
+ports.json          the ports of the embedded servers, the same at every start
+settings.json       what other commands need to find the running service (0600)
+postgres/ valkey/   the servers' data
+programs/           scratch folders of the web server, the workers, beat and Flower
+"""
+
+import fcntl
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import IO
+
+from migration_service_local.errors import StartError
+from migration_service_local.servers.account import ServerAccount
+from migration_service_local.servers.ports import is_free, random_free_port
+
+
+class Home:
+    """One home folder, locked by this process until `close` (or its end, however it comes).
+
+    Raises StartError where the folder cannot be used, or another copy uses it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # Processes tell their folder without symbolic links, and are found again by it.
+        self.path = path.resolve()
+        self.account = ServerAccount.choose()
+        self._make()
+        self._lock = self._take_lock()
+
+    def close(self) -> None:
+        """Let another copy use the folder."""
+        self._lock.close()
+
+    def folder(self, name: str) -> Path:
+        """A folder in here that only we can enter; made where it is missing."""
+        folder = self.path / name
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        return folder
+
+    def server_folder(self, name: str) -> Path:
+        """A folder in here that only the servers' account can enter; made where it is missing."""
+        folder = self.path / name
+        try:
+            folder.mkdir(exist_ok=True)
+            self.account.own(folder, 0o700)
+        except PermissionError as error:
+            raise StartError(
+                f"{folder} belongs to another user: start as that user, or choose another folder (--home)."
+            ) from error
+        return folder
+
+    def secret(self, name: str) -> str:
+        """A random password or key of this name, made when it is first asked for."""
+        known = self.read("secrets.json")
+        if name not in known:
+            known[name] = secrets.token_urlsafe(32)
+            self.write("secrets.json", known)
+        return str(known[name])
+
+    def port(self, name: str) -> int:
+        """The port of this server: the one of the last start, unless something else took it meanwhile."""
+        known = self.read("ports.json")
+        if name not in known or not is_free(int(known[name])):
+            known[name] = str(random_free_port())
+            self.write("ports.json", known)
+        return int(known[name])
+
+    def read(self, name: str) -> dict[str, str]:
+        """The JSON object in this file; empty where the file is missing."""
+        try:
+            content: dict[str, str] = json.loads((self.path / name).read_text())
+        except FileNotFoundError:
+            return {}
+        return content
+
+    def write(self, name: str, content: dict[str, str]) -> None:
+        """Replace this file in one step, readable by us alone."""
+        unfinished = self.path / f"{name}.new"
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(content, file, indent=2)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(self.path / name)
+
+    def _make(self) -> None:
+        try:
+            if not self.path.exists():
+                self.path.mkdir(parents=True)
+                # The servers' account passes through it to its data, and cannot list it.
+                self.path.chmod(0o711 if self.account.switch else 0o700)
+            if not os.access(self.path, os.W_OK):
+                raise PermissionError(13, "Permission denied")
+        except OSError as error:
+            raise StartError(
+                f"The home folder {self.path} cannot be used ({error.strerror}): choose another one (--home)."
+            ) from error
+        if not self.account.can_enter(self.path):
+            raise StartError(
+                f"The servers run as {self.account.name!r}, who cannot enter {self.path}: "
+                "choose another home folder with --home, outside of folders that only root may enter."
+            )
+
+    def _take_lock(self) -> IO[str]:
+        # Python's files are closed on exec, so that no server inherits the lock and outlives us with it.
+        try:
+            file = (self.path / "lock").open("a+")
+        except PermissionError as error:
+            raise StartError(
+                f"{self.path} belongs to another user: choose another folder (--home)."
+            ) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            file.close()
+            raise StartError(
+                f"The service is running already on {self.path} (process {holder}): stop that one first, or "
+                "choose another folder for a second copy (--home)."
+            ) from error
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        return file

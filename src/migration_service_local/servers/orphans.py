@@ -1,0 +1,82 @@
+"""What a copy of us that was killed left running, found without trusting any process id."""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+from migration_service_local.errors import StartError
+
+#: How an orphan is asked to go: PostgreSQL, Valkey, gunicorn and Celery all end cleanly on it.
+_POLITE = signal.SIGINT
+_SECONDS = 15.0
+
+
+def stop_orphans(folder: Path, program: str) -> int:
+    """Stop every process of `program` that works in `folder`; returns how many there were.
+
+    Waits until all are gone, as two PostgreSQL servers on one data folder would ruin it. Raises StartError
+    where one does not go.
+    """
+    orphans = find_processes(folder, program)
+    left = orphans
+    for number in (_POLITE, signal.SIGKILL):
+        for process in _eldest(left) if number == _POLITE else left:
+            _send(process, number)
+        deadline = time.monotonic() + _SECONDS
+        while left and time.monotonic() < deadline:
+            time.sleep(0.02)
+            left = find_processes(folder, program)
+    if left:
+        raise StartError(f"Process {left[0].pid} ({program}) uses {folder} and cannot be stopped.")
+    return len(orphans)
+
+
+def find_processes(folder: Path, program: str) -> list[psutil.Process]:
+    """The live processes of `program` that work in `folder`. Zombies are dead, and others' are not ours."""
+    return [process for process in psutil.process_iter() if _belongs(process, folder, program)]
+
+
+def program_name(command_line: Sequence[str]) -> str:
+    """The program in a command line: `python -m celery ...`, `/bin/postgres -D ...`, `postgres: writer`."""
+    if list(command_line[1:2]) == ["-m"]:
+        return "".join(command_line[2:3])
+    # A title that a server gives itself is one text: `postgres: user database 127.0.0.1(5000) idle`.
+    title = "".join(command_line[:1])
+    return re.split("[: ]", Path(title).name)[0] if "/" in title.split(" ")[0] else re.split("[: ]", title)[0]
+
+
+def _belongs(process: psutil.Process, folder: Path, program: str) -> bool:
+    try:
+        command_line = process.cmdline()
+        if program_name(command_line) != program or process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        # In a container root may see the command line of another user's process, but not its folder.
+        named = any(Path(argument).is_relative_to(folder) for argument in command_line[1:])
+        return process.pid != os.getpid() and (named or Path(process.cwd()) == folder)
+    except (psutil.Error, OSError):
+        return False
+
+
+def _send(process: psutil.Process, number: signal.Signals) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return
+
+
+def _eldest(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Those whose parent is not among them: they stop their own children, in the right order."""
+    known = {process.pid for process in processes}
+    return [process for process in processes if _parent(process) not in known]
+
+
+def _parent(process: psutil.Process) -> int:
+    try:
+        return int(process.ppid())
+    except psutil.NoSuchProcess:
+        return 0

@@ -1,0 +1,162 @@
+"""The embedded PostgreSQL: its data folder, how it is started, and the database in it.
+
+It listens on the loopback address only and asks everybody for a password. The service's own role owns the
+database and is no superuser.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import signal
+
+import psycopg
+from psycopg import sql
+
+from migration_service_local.errors import StartError
+from migration_service_local.servers.binaries import find_postgres
+from migration_service_local.servers.home import Home
+from migration_service_local.servers.orphans import stop_orphans
+from migration_service_local.servers.ports import LOOPBACK
+from migration_service_local.servers.process import Program
+
+#: The database, and the role that owns it.
+DATABASE = "migration_service"
+_SUPERUSER = "postgres"
+_PROVIDER_SINCE = 17
+
+_ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
+
+_CONFIGURATION = {
+    "listen_addresses": LOOPBACK,
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    # Room for batches: checkpoints every few minutes instead of every few hundred thousand rows.
+    "max_wal_size": "2GB",
+    "log_checkpoints": "off",
+    "log_line_prefix": "",
+}
+
+_UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+class Postgres:
+    """The PostgreSQL server of a home folder. `durable=False` gives its data up for speed (for tests)."""
+
+    def __init__(self, home: Home, *, durable: bool = True) -> None:
+        self._home = home
+        self._durable = durable
+        self._folder = home.server_folder("postgres")
+        self._binary = find_postgres(home.account, home.path / "runtime")
+        self.data = self._folder / "data"
+        self.port = home.port("postgres")
+
+    @property
+    def url(self) -> str:
+        """The address of the service's database, with the password of its role."""
+        return self._url(DATABASE, self._home.secret("database_password"), DATABASE)
+
+    def program(self) -> Program:
+        """How the server is run; its data folder is made if this is the first start."""
+        self._make_data_folder()
+        options = _CONFIGURATION | {"port": str(self.port)} | ({} if self._durable else _UNSAFE_AND_FAST)
+        return Program(
+            name="postgres",
+            arguments=[
+                str(self._binary),
+                *("-D", str(self.data)),
+                *(part for name, value in options.items() for part in ("-c", f"{name}={value}")),
+            ],
+            environment=_ENVIRONMENT,
+            folder=self.data,
+            # SIGINT ends the sessions and shuts down; SIGTERM would wait for every client to leave.
+            stop=((signal.SIGINT, 30), (signal.SIGQUIT, 5)),
+            death_signal=signal.SIGINT,
+            account=self._home.account,
+            before_start=self._clear_the_way,
+        )
+
+    def is_ready(self) -> bool:
+        """Whether it takes connections; it does not yet while it replays its log after a crash.
+
+        Raises StartError where the password of the home folder is not the server's.
+        """
+        try:
+            self._connect_as_superuser().close()
+        except psycopg.OperationalError as error:
+            if "password authentication failed" in str(error):
+                raise StartError(
+                    f"PostgreSQL in {self.data} refuses the password in {self._home.path / 'secrets.json'}: "
+                    "one of the two was replaced."
+                ) from error
+            return False
+        return True
+
+    def make_database(self) -> None:
+        """Make the service's role and database where they are missing (an interrupted first start)."""
+        with self._connect_as_superuser() as connection:
+            name = sql.Identifier(DATABASE)
+            password = sql.Literal(self._home.secret("database_password"))
+            if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [DATABASE]).fetchone():
+                connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(name, password))
+            if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
+                connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(name, name))
+
+    def _connect_as_superuser(self) -> psycopg.Connection:
+        url = self._url(_SUPERUSER, self._home.secret("postgres_password"), "postgres")
+        return psycopg.connect(url, autocommit=True, connect_timeout=5)
+
+    def _url(self, role: str, password: str, database: str) -> str:
+        return f"postgresql://{role}:{password}@{LOOPBACK}:{self.port}/{database}"
+
+    def _make_data_folder(self) -> None:
+        """Run initdb into a folder beside, and move it into place last: interrupted, it does no harm."""
+        if self.data.exists():
+            return
+        for leftover in self._folder.glob("unfinished-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        # Another name each time: an initdb whose starter was killed may still be writing into its own.
+        unfinished = self._folder / f"unfinished-{secrets.token_hex(4)}"
+        password_file = self._folder / "password"
+        password_file.touch(mode=0o600)
+        self._home.account.own(password_file, 0o600)
+        password_file.write_text(self._home.secret("postgres_password") + "\n")
+        initdb = self._home.account.run(
+            [
+                str(self._binary.with_name("initdb")),
+                *("-D", str(unfinished), "-U", _SUPERUSER, "-E", "UTF8", "--auth=scram-sha-256"),
+                *(f"--pwfile={password_file}", *self._locale()),
+                *(() if self._durable else ("--no-sync",)),
+            ],
+            environment=_ENVIRONMENT,
+        )
+        password_file.unlink()
+        if initdb.returncode:
+            raise StartError(f"PostgreSQL's initdb failed:\n{initdb.stderr.strip()}")
+        unfinished.rename(self.data)
+
+    def _locale(self) -> tuple[str, ...]:
+        """The same order of texts on every machine, whatever locales it has."""
+        version = self._home.account.run([str(self._binary), "--version"], environment=_ENVIRONMENT).stdout
+        major = re.search(r"(\d+)", version)
+        if major and int(major[1]) >= _PROVIDER_SINCE:
+            return ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
+        return ("--locale=C",)
+
+    def _clear_the_way(self) -> None:
+        """Stop what was left of an earlier server, and see that its pid file keeps nobody from starting.
+
+        The process id in that file may by now be a zombie's (where nobody reaps) or another program's, and
+        PostgreSQL would refuse to start. It takes no notice of its parent's id, though, so that one is put
+        in. The rest of the file stays: from it PostgreSQL sees whether old sessions still use the data.
+        """
+        stop_orphans(self.data, "postgres")
+        pid_file = self.data / "postmaster.pid"
+        try:
+            _, _, rest = pid_file.read_text().partition("\n")
+        except FileNotFoundError:
+            return
+        if rest:
+            pid_file.write_text(f"{os.getpid()}\n{rest}")
+        else:
+            pid_file.unlink()

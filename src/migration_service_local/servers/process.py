@@ -1,0 +1,123 @@
+"""Programs that run beside us: how each is started, found again after a crash, and stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from migration_service_local.errors import StartError
+from migration_service_local.servers.account import ServerAccount
+
+_LAUNCHER = Path(__file__).with_name("launch.py")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """How one program is run.
+
+    `folder` is its working directory and its alone: that tells a process of ours from any other, whatever
+    process ids have been used again meanwhile.
+    """
+
+    name: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
+    #: Signals with the seconds that the program has to end after each; SIGKILL follows.
+    stop: Sequence[tuple[signal.Signals, float]]
+    #: What it gets when we are killed, which it cannot outlive (Linux only).
+    death_signal: signal.Signals = signal.SIGKILL
+    #: Who runs it; None for ourselves.
+    account: ServerAccount | None = None
+    #: Run before each start, the first and those after a crash.
+    before_start: Callable[[], None] = field(default=lambda: None)
+
+
+class Child:
+    """A running program. Raises RuntimeError outside of the main thread.
+
+    Linux ties a child to the *thread* that started it, and only the main thread lives as long as we do.
+    """
+
+    def __init__(self, program: Program, output: int | IO[bytes]) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("programs are started from the main thread only")
+        program.before_start()
+        switch = program.account is not None and program.account.switch
+        user, group = (
+            (program.account.user, program.account.group) if program.account and switch else (-1, -1)
+        )
+        launcher = [sys.executable, "-I", "-S", str(_LAUNCHER)]
+        ties = [str(os.getpid()), str(int(program.death_signal)), str(user), str(group)]
+        self.program = program
+        self.process = subprocess.Popen(
+            [*launcher, *ties, *program.arguments],
+            cwd=program.folder,
+            env=program.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Its own session: Ctrl-C on the terminal is for us, and we stop our children in order.
+            start_new_session=True,
+        )
+        self._signals = list(program.stop)
+        self._deadline = 0.0
+        self._swept = False
+
+    def has_ended(self) -> bool:
+        """Whether it ended; what its own children left behind is then killed, too."""
+        if self.process.poll() is None:
+            return False
+        if not self._swept:
+            # At once and only once: later the number may be another program's.
+            self._swept = True
+            self.kill()
+        return True
+
+    def kill(self) -> None:
+        """Kill it and all its children at once (SIGKILL)."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            # Nothing is left. (macOS says "not permitted" where only zombies are left.)
+            return
+
+    def escalate(self) -> None:
+        """Send the next stop signal if the time of the one before is over."""
+        if time.monotonic() < self._deadline:
+            return
+        if not self._signals:
+            self.kill()
+            return
+        number, seconds = self._signals.pop(0)
+        self.process.send_signal(number)
+        self._deadline = time.monotonic() + seconds
+
+
+def stop_children(children: Sequence[Child], *, hurry: Callable[[], bool] = lambda: False) -> None:
+    """Stop all of these at the same time, and return when none is left; killed as soon as `hurry` says so."""
+    left = list(children)
+    while left := [child for child in left if not child.has_ended()]:
+        for child in left:
+            if hurry():
+                child.kill()
+            else:
+                child.escalate()
+        time.sleep(0.02)
+
+
+def wait_until_ready(child: Child, is_ready: Callable[[], bool], *, seconds: float = 60) -> None:
+    """Return as soon as `is_ready` says so. Raises StartError if the child ends before, or time runs out."""
+    deadline = time.monotonic() + seconds
+    while not is_ready():
+        if child.has_ended():
+            raise StartError(f"{child.program.name} ended with {child.process.returncode} while it started.")
+        if time.monotonic() > deadline:
+            raise StartError(f"{child.program.name} did not become ready within {seconds:.0f} seconds.")
+        time.sleep(0.02)

@@ -1,0 +1,164 @@
+"""The service's own processes: the web server, the workers, beat and Flower."""
+
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import migration_service
+from migration_service_local.errors import StartError
+from migration_service_local.sandbox import SANDBOX_VARIABLE
+from migration_service_local.servers.home import Home
+from migration_service_local.servers.orphans import program_name, stop_orphans
+from migration_service_local.servers.ports import LOOPBACK
+from migration_service_local.servers.process import Program
+
+#: Who logs in to Flower; the password is made at the first start.
+FLOWER_USER = "operator"
+
+_CELERY = ("celery", "--quiet", "-A", "celery_worker")
+
+# Celery warns at length when root starts a worker. On a machine with nothing set up that is often who starts.
+_ROOT_IS_MEANT = "ignore:You're running the worker with superuser privileges"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How many processes and threads serve."""
+
+    web_workers: int = 2
+    web_threads: int = 320
+    interactive_workers: int = 2
+    batch_workers: int = 2
+
+
+class Programs:
+    """Describes the processes of a home folder; the servers' addresses they read from its settings."""
+
+    def __init__(self, home: Home, scale: Scale) -> None:
+        self._home = home
+        self._scale = scale
+        self._root = _project_folder()
+
+    def web(self, port: int) -> Program:
+        """gunicorn with the REST interface; it finishes the requests that it has when it is stopped."""
+        return self._python(
+            "web",
+            [
+                "gunicorn",
+                *("--config", str(self._root / "gunicorn.conf.py"), "--bind", f"{LOOPBACK}:{port}"),
+                *("--workers", str(self._scale.web_workers), "--threads", str(self._scale.web_threads)),
+            ],
+            stop_seconds=45,
+            environment=self._sandbox_secret(),
+        )
+
+    def sandbox(self, port: int) -> Program:
+        """The sandbox vendor, which payment instructions can be tried with."""
+        return self._python(
+            "sandbox",
+            ["migration_service_local.sandbox", "--port", str(port)],
+            stop_seconds=5,
+            environment=self._sandbox_secret(),
+        )
+
+    def workers(self) -> list[Program]:
+        """Celery workers: some that only serve waiting requests, others for batches and upkeep."""
+        return [
+            self._worker("interactive", "interactive", self._scale.interactive_workers),
+            self._worker("batch", "batch,maintenance", self._scale.batch_workers),
+        ]
+
+    def beat(self) -> Program:
+        """Celery's clock, which starts the upkeep every few seconds."""
+        schedule = self._folder("beat") / "schedule"
+        return self._python(
+            "beat",
+            [*_CELERY, "beat", "--loglevel", "INFO", "--schedule", str(schedule), "--pidfile", ""],
+            stop_seconds=10,
+        )
+
+    def flower(self, port: int) -> Program:
+        """Flower, behind a password; the password is in its environment, where `ps` does not show it."""
+        return self._python(
+            "flower",
+            [*_CELERY, "flower", f"--address={LOOPBACK}", f"--port={port}"],
+            # Once its broker is gone it does not end on SIGTERM: it is stopped before Valkey.
+            stop_seconds=10,
+            environment={
+                "FLOWER_BASIC_AUTH": f"{FLOWER_USER}:{self._home.secret('flower_password')}",
+                "FLOWER_PERSISTENT": "true",
+                "FLOWER_DB": str(self._folder("flower") / "history"),
+                "FLOWER_STATE_SAVE_INTERVAL": "30000",
+                "FLOWER_MAX_TASKS": "10000",
+                "FLOWER_PURGE_OFFLINE_WORKERS": "300",
+                "FLOWER_TASKS_COLUMNS": "name,state,args,result,exception,received,runtime,worker",
+            },
+        )
+
+    def _sandbox_secret(self) -> dict[str, str]:
+        return {SANDBOX_VARIABLE: self._home.secret("sandbox_vendor")}
+
+    def _worker(self, name: str, queues: str, concurrency: int) -> Program:
+        return self._python(
+            name,
+            [
+                *(*_CELERY, "worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
+                *("-Q", queues, "-n", f"{name}@%h", "-c", str(concurrency)),
+            ],
+            # On SIGTERM it finishes the tasks that it has and takes no more. Those have time limits; a task
+            # that is killed all the same is done again, as every task here may be.
+            stop_seconds=40,
+            environment={"PYTHONWARNINGS": _ROOT_IS_MEANT},
+        )
+
+    def _python(
+        self,
+        name: str,
+        module: Sequence[str],
+        *,
+        stop_seconds: float,
+        environment: Mapping[str, str] = {},
+    ) -> Program:
+        arguments = [sys.executable, "-m", *module]
+        folder = self._folder(name)
+        paths = os.pathsep.join(filter(None, [str(self._root), os.environ.get("PYTHONPATH")]))
+        return Program(
+            name=name,
+            arguments=arguments,
+            environment={
+                "MIGRATION_SERVICE_LOG_FORMAT": "text",
+                **os.environ,
+                "MIGRATION_SERVICE_HOME": str(self._home.path),
+                "PYTHONPATH": paths,
+                "PYTHONUNBUFFERED": "1",
+                # Should native code of a library crash, the log says where.
+                "PYTHONFAULTHANDLER": "1",
+                # Hundreds of threads would each get a heap of their own from the C library, and keep it.
+                "MALLOC_ARENA_MAX": "2",
+                **environment,
+            },
+            folder=folder,
+            stop=((signal.SIGTERM, stop_seconds),),
+            before_start=lambda: _stop_orphans(folder, arguments),
+        )
+
+    def _folder(self, name: str) -> Path:
+        self._home.folder("programs")
+        return self._home.folder(f"programs/{name}")
+
+
+def _stop_orphans(folder: Path, arguments: Sequence[str]) -> None:
+    stop_orphans(folder, program_name(arguments))
+
+
+def _project_folder() -> Path:
+    """The folder with `wsgi.py` and `celery_worker.py`, from which this package was installed."""
+    root = Path(migration_service.__file__).resolve().parents[2]
+    if not (root / "wsgi.py").exists():
+        raise StartError(
+            f"There is no wsgi.py in {root}: `up` runs from a copy of the project, as `make run` sets it up."
+        )
+    return root

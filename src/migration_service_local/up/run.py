@@ -1,0 +1,132 @@
+"""`migration-service up`: the whole service on a machine with nothing installed."""
+
+import http.client
+import os
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+
+from migration_service.db import revisions
+from migration_service_local.console import Output
+from migration_service_local.demo.sample import SampleMigration
+from migration_service_local.errors import StartError
+from migration_service_local.servers.home import Home
+from migration_service_local.servers.ports import LOOPBACK, is_free, next_free_port
+from migration_service_local.servers.postgres import Postgres
+from migration_service_local.servers.valkey import Valkey
+from migration_service_local.up.programs import FLOWER_USER, Programs, Scale
+from migration_service_local.up.supervisor import StopRequestedError, Supervisor
+
+DEFAULT_WEB_PORT = 8000
+DEFAULT_FLOWER_PORT = 5555
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """What the person who starts the service chose; None: the default, or something else that is free."""
+
+    home: Path
+    sample: int = 100
+    web_port: int | None = None
+    flower_port: int | None = None
+    database_url: str | None = None
+    redis_url: str | None = None
+    secret_key: str | None = None
+    scale: Scale = field(default_factory=Scale)
+
+
+def run_up(options: UpOptions, output: Output) -> None:
+    """Start everything, migrate the sample book, serve until a signal comes, stop everything.
+
+    Raises StartError where it cannot start, after having stopped what was started.
+    """
+    home = Home(options.home)
+    over = threading.Event()
+    try:
+        with Supervisor(output) as supervisor, suppress(StopRequestedError):
+            _start(options, home, supervisor)
+            sample = SampleMigration(home, output, over)
+            threading.Thread(target=sample.run, args=[options.sample], name="sample", daemon=True).start()
+            supervisor.run()
+            output.say("stopping: what is being served is finished first; once more to stop at once")
+            over.set()
+        output.say("stopped")
+    finally:
+        home.close()
+
+
+def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
+    database_url = options.database_url or _start_postgres(home, supervisor)
+    redis_url = options.redis_url or _start_valkey(home, supervisor)
+    try:
+        revisions.upgrade(database_url)
+    except revisions.RevisionsBlockedError as error:
+        raise StartError(str(error)) from error
+    web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, supervisor.output)
+    flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, supervisor.output)
+    settings = {
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": options.secret_key or home.secret("secret_key"),
+        "MIGRATION_SERVICE_WEB_URL": f"http://{LOOPBACK}:{web_port}",
+        "FLOWER_URL": f"http://{LOOPBACK}:{flower_port}",
+        "FLOWER_USER": FLOWER_USER,
+        "FLOWER_PASSWORD": home.secret("flower_password"),
+    }
+    programs = Programs(home, options.scale)
+    if options.sample:
+        port = home.port("sandbox")
+        settings["SANDBOX_VENDOR_URL"] = f"http://{LOOPBACK}:{port}"
+        supervisor.start(programs.sandbox(port))
+    home.write("settings.json", settings | _mail_settings())
+    supervisor.start(*programs.workers())
+    supervisor.start(programs.beat())
+    supervisor.start(programs.flower(flower_port))
+    supervisor.start(programs.web(web_port))
+    supervisor.run_until_ready(lambda: _answers(web_port), "The web server")
+
+
+def _mail_settings() -> dict[str, str]:
+    """The mail server of our environment: commands that are started elsewhere ask whether there is one."""
+    variables = ("MIGRATION_SERVICE_SMTP_URL", "MIGRATION_SERVICE_EMAIL_FROM")
+    return {variable: os.environ[variable] for variable in variables if variable in os.environ}
+
+
+def _start_postgres(home: Home, supervisor: Supervisor) -> str:
+    server = Postgres(home)
+    supervisor.start(server.program(), server=True)
+    supervisor.run_until_ready(server.is_ready, "PostgreSQL")
+    server.make_database()
+    return server.url
+
+
+def _start_valkey(home: Home, supervisor: Supervisor) -> str:
+    server = Valkey(home)
+    supervisor.start(server.program(), server=True)
+    supervisor.run_until_ready(server.is_ready, "Valkey")
+    return server.url
+
+
+def _choose_port(what: str, chosen: int | None, default: int, output: Output) -> int:
+    """The port that was asked for, or the default one, or the next one that is free."""
+    if chosen is not None:
+        if not is_free(chosen):
+            raise StartError(f"Port {chosen} is taken: choose another one, or none to get one that is free.")
+        return chosen
+    port = next_free_port(default)
+    if port != default:
+        output.say(f"Port {default} is taken: {what} uses {port}.")
+    return port
+
+
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=1)
+    try:
+        connection.request("GET", "/health/live")
+        return connection.getresponse().status < HTTPStatus.INTERNAL_SERVER_ERROR
+    except OSError:
+        return False
+    finally:
+        connection.close()
