@@ -1,4 +1,7 @@
-"""The adapter for the plain JSON interface that any vendor's gateway can offer (docs/operators/payment-vendors.md)."""
+"""The adapter for the plain JSON interface that any vendor's gateway can offer.
+
+docs/operators/payment-vendors.md describes the interface.
+"""
 
 import re
 from collections.abc import Mapping
