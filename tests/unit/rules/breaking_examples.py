@@ -5,7 +5,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from valid_account import ABSENT, ELECTRICITY_EAN, GAS_EAN
+from unit.rules.valid_account import ABSENT, ELECTRICITY_EAN, GAS_EAN
 
 
 class BreakingExample(NamedTuple):
