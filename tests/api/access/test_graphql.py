@@ -96,13 +96,15 @@ def test_after_ten_wrong_keys_an_address_has_to_wait(app: Flask, customer: Custo
     assert obtain(client, APIKey=customer.api_key)["token"]
 
 
-def test_guessing_one_key_from_many_addresses_is_throttled(app: Flask, customer: Customer) -> None:
+def test_wrong_keys_with_somebodys_prefix_do_not_lock_out_the_owner(app: Flask, customer: Customer) -> None:
     guess = customer.prefix + "_" + "0" * 43
-    client = app.test_client()
+    stranger, owner = app.test_client(), app.test_client()
+    stranger.environ_base["REMOTE_ADDR"] = "198.51.100.1"
+    owner.environ_base["REMOTE_ADDR"] = "198.51.100.2"
     for number in range(MOST_FAILURES + 1):
-        client.environ_base["REMOTE_ADDR"] = f"198.51.100.{number}"
-        code = obtain(client, APIKey=guess)["errorCode"]
+        code = obtain(stranger, APIKey=guess)["errorCode"]
         assert code == ("authentication_failed" if number < MOST_FAILURES else "throttled")
+    assert obtain(owner, APIKey=customer.api_key)["token"]
 
 
 def test_many_guesses_at_once_learn_no_more_than_ten(app: Flask) -> None:
