@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
 from migration_service.config import Settings
-from migration_service.db.engine import Base, make_engine, make_sessionmaker
+from migration_service.db.base import Base
+from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.statements import Direct
 from migration_service.models import Account, ImportSupplier
 from migration_service.models.part import Part, parent_column, parts_of, table_of

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 from redis import Redis, RedisError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.engine import new_id
+from migration_service.db.base import new_id
 from migration_service.db.statements import autocommit
 from migration_service.errors import (
     AccountCreationFailedError,

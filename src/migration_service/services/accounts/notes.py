@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import one_of
+from migration_service.db.base import one_of
 from migration_service.errors import AccountNotFoundError
 from migration_service.models import ImportSupplier, Note
 from migration_service.rules.notes import check_note
