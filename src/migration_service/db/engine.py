@@ -29,7 +29,7 @@ def make_engine(
 
     `pooler` says that there is a pgbouncer in transaction mode in between, which gives each transaction
     another connection. Nothing is prepared then, and the settings above have to be set on the database role
-    (docs/scaling.md).
+    (docs/operators/scaling.md).
     """
     options = " ".join(f"-c {name}={value}" for name, value in _SERVER_SETTINGS.items())
     session: dict[str, Any] = {"prepare_threshold": None} if pooler else {"options": options}

@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Statements
+from migration_service.db.statements import Statements, Transaction
 from migration_service.errors import ImportSupplierNotFoundError, NameInvalidError, ServiceError
 from migration_service.models import ImportSupplier, Organisation
 from migration_service.services.setup.names import check_name, is_name, unique_name
@@ -65,7 +65,9 @@ def create_import_supplier(
     """
     check_name(code, "code of an import supplier", MAX_CODE)
     if "/" in code or code in (".", ".."):
-        raise NameInvalidError("The code of an import supplier is part of a path: it cannot contain a slash or be only dots.")
+        raise NameInvalidError(
+            "The code of an import supplier is part of a path: it cannot contain a slash or be only dots."
+        )
     if not document_root.isprintable():
         raise NameInvalidError("The document root must consist of printable characters.")
     supplier = ImportSupplier(
@@ -80,7 +82,7 @@ def create_import_supplier(
 
 
 def find_import_supplier(
-    statements: Statements, code: str, *, organisation_id: int | None
+    database: Session | Statements, code: str, *, organisation_id: int | None
 ) -> KnownSupplier | None:
     """Return the import supplier of this code, or None if there is none; `code` may be any text.
 
@@ -89,7 +91,7 @@ def find_import_supplier(
     """
     if not is_name(code, MAX_CODE):
         return None
-    rows = statements.execute(_BY_CODE, {"code": code})
+    rows = _statements(database).execute(_BY_CODE, {"code": code})
     supplier = KnownSupplier(*rows[0]) if rows else None
     if supplier and organisation_id not in (None, supplier.organisation_id):
         return None
@@ -97,25 +99,25 @@ def find_import_supplier(
 
 
 def get_import_supplier(
-    statements: Statements,
+    database: Session | Statements,
     code: str,
     *,
     organisation_id: int | None,
     error: type[ServiceError] = ImportSupplierNotFoundError,
 ) -> KnownSupplier:
-    """Return the import supplier of this code, as `find_import_supplier` does. Raise `error` if there is none.
+    """Return what `find_import_supplier` returns. Raise `error` if there is no such supplier.
 
     Pass ImportSupplierNotFoundInBodyError if the code was in a body: it is answered 400, and the other 404.
     """
-    supplier = find_import_supplier(statements, code, organisation_id=organisation_id)
+    supplier = find_import_supplier(database, code, organisation_id=organisation_id)
     if supplier is None:
         raise error(None if organisation_id is not None else f"Import supplier {code!r} does not exist.")
     return supplier
 
 
-def get_import_supplier_by_id(statements: Statements, import_supplier_id: int) -> KnownSupplier:
+def get_import_supplier_by_id(database: Session | Statements, import_supplier_id: int) -> KnownSupplier:
     """Return the import supplier that a row refers to."""
-    (row,) = statements.execute(_BY_ID, {"id": import_supplier_id})
+    (row,) = _statements(database).execute(_BY_ID, {"id": import_supplier_id})
     return KnownSupplier(*row)
 
 
@@ -140,6 +142,10 @@ def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
     Raise ImportSupplierNotFoundError if there is none of this code.
     """
     _update(session, code, sends_customer_emails=on)
+
+
+def _statements(database: Session | Statements) -> Statements:
+    return Transaction.of(database) if isinstance(database, Session) else database
 
 
 def _update(session: Session, code: str, **values: object) -> None:
