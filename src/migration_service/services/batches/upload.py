@@ -115,7 +115,7 @@ def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) 
         team = OperationsTeam.name == order.operations_team_name
         team_id = session.scalar(select(OperationsTeam.id).where(team))
         if team_id is None:
-            raise OperationsTeamNotFoundError
+            raise OperationsTeamNotFoundError(found=order.operations_team_name)
     return session.scalar(
         insert(Batch)
         .values(

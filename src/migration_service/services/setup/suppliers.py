@@ -11,11 +11,18 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.statements import Statements, Transaction
-from migration_service.errors import ImportSupplierNotFoundError, NameInvalidError, ServiceError
+from migration_service.errors import (
+    ImportSupplierNotFoundError,
+    ImportSupplierNotFoundInBodyError,
+    NameInvalidError,
+    quoted,
+)
 from migration_service.models import ImportSupplier, Organisation
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import SupplierStatus
+
+_NotFound = type[ImportSupplierNotFoundError] | type[ImportSupplierNotFoundInBodyError]
 
 #: Characters of the code of an import supplier.
 MAX_CODE = 64
@@ -103,7 +110,9 @@ def get_import_supplier(
     code: str,
     *,
     organisation_id: int | None,
-    error: type[ServiceError] = ImportSupplierNotFoundError,
+    error: type[
+        ImportSupplierNotFoundError | ImportSupplierNotFoundInBodyError
+    ] = ImportSupplierNotFoundError,
 ) -> KnownSupplier:
     """Return what `find_import_supplier` returns. Raise `error` if there is no such supplier.
 
@@ -111,7 +120,9 @@ def get_import_supplier(
     """
     supplier = find_import_supplier(database, code, organisation_id=organisation_id)
     if supplier is None:
-        raise error(None if organisation_id is not None else f"Import supplier {code!r} does not exist.")
+        if organisation_id is None:
+            raise error(f"Import supplier {quoted(code)} does not exist.")
+        raise error(found=code)
     return supplier
 
 
@@ -154,4 +165,4 @@ def _update(session: Session, code: str, **values: object) -> None:
         statement = update(ImportSupplier).where(ImportSupplier.code == code).values(**values)
         found = session.scalar(statement.returning(ImportSupplier.id))
     if found is None:
-        raise ImportSupplierNotFoundError(f"Import supplier {code!r} does not exist.")
+        raise ImportSupplierNotFoundError(f"Import supplier {quoted(code)} does not exist.")

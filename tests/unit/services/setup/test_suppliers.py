@@ -1,5 +1,6 @@
 """Import suppliers: whose they are, what their codes look like, and what operators change."""
 
+import re
 from functools import partial
 
 import pytest
@@ -47,7 +48,11 @@ def test_another_organisations_supplier_is_the_same_as_none(
             with pytest.raises(ImportSupplierNotFoundInBodyError) as in_body:
                 get(code, error=ImportSupplierNotFoundInBodyError)
             assert in_path.value.code == in_body.value.code == "import_supplier_not_found"
-            assert in_path.value.detail == ImportSupplierNotFoundError.default_detail
+            assert in_path.value.detail == in_body.value.detail
+            assert re.fullmatch(
+                r"Import supplier '.{0,60}' does not exist, or belongs to another organisation\.",
+                in_path.value.detail,
+            )
         of_another = get_import_supplier(session, other.import_supplier, organisation_id=None)
         assert of_another.organisation_id == other.organisation_id
 
