@@ -1,6 +1,8 @@
 """Statements without a Session: transactions, connections that come back to the pool, errors."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,6 +13,9 @@ from factories import make_customer
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.statements import Transaction, autocommit, begin
+
+#: What yields a connection of these sessions.
+_Opens = Callable[["sessionmaker[Session]"], AbstractContextManager[Any]]
 
 _FIND = "SELECT id, name FROM operations_team WHERE name = %(name)s"
 _MAKE = "INSERT INTO operations_team (name) VALUES (%(name)s) RETURNING id"
@@ -73,14 +78,16 @@ def unreachable() -> "sessionmaker[Session]":
 
 @pytest.mark.parametrize("context", [autocommit, begin])
 def test_a_connection_that_died_is_replaced(
-    one_connection: "sessionmaker[Session]", migrated: Settings, context: "type[object]"
+    one_connection: "sessionmaker[Session]",
+    migrated: Settings,
+    context: _Opens,
 ) -> None:
-    with pytest.raises(OperationalError), context(one_connection) as statements:  # type: ignore[call-arg]
+    with pytest.raises(OperationalError), context(one_connection) as statements:
         (row,) = statements.execute(_PID, {})
         with psycopg.connect(migrated.database_url) as other:
             other.execute("SELECT pg_terminate_backend(%s)", [row.pid])
         statements.execute(_PID, {})
-    with context(one_connection) as statements:  # type: ignore[call-arg]
+    with context(one_connection) as statements:
         assert statements.execute(_PID, {})[0].pid != row.pid
 
 

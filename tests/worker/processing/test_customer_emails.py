@@ -94,11 +94,11 @@ def make_celery(
     migrated: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., MigrationCelery]]:
     """Workers' applications with these settings, the current one of the tasks; a broker of their own."""
-    before = current_app._get_current_object()
+    before = current_app._get_current_object()  # type: ignore[attr-defined]
     made: list[MigrationCelery] = []
     monkeypatch.setattr(email_tasks, "_breaker", CircuitBreaker(failures_to_open=2, open_seconds=30))
 
-    def make(**changed: str) -> MigrationCelery:
+    def make(**changed: Any) -> MigrationCelery:
         broker = migrated.redis_url.rsplit("/", 1)[0] + "/6"
         made.append(create_celery(replace(migrated, redis_url=broker, **changed)))
         return made[-1]
