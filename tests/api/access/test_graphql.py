@@ -15,7 +15,7 @@ from graphql import get_introspection_query
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import OBTAIN, Customer, make_customer, obtain
+from factories import OBTAIN, Customer, json_of, make_customer, obtain
 from migration_service.blueprints import graphql, graphql_schema
 from migration_service.blueprints.graphql import MAX_BODY_BYTES
 from migration_service.connections import make_redis
@@ -35,7 +35,7 @@ def test_an_api_key_is_exchanged_for_tokens(client: FlaskClient, customer: Custo
     assert response.status_code == 200
     assert response.headers["Cache-Control"] == "no-store"
     assert set(response.json) == {"data"}
-    tokens = response.json["data"][mutation]
+    tokens = json_of(response)["data"][mutation]
     assert set(tokens) == {"token", "refreshToken", "refreshExpiresIn", "payload"}
     assert tokens["refreshExpiresIn"] - time.time() == pytest.approx(7 * 24 * 3600, abs=10)
     assert tokens["payload"]["exp"] - tokens["payload"]["iat"] == pytest.approx(3600, abs=2)
@@ -44,7 +44,7 @@ def test_an_api_key_is_exchanged_for_tokens(client: FlaskClient, customer: Custo
 
 def test_the_key_may_stand_in_the_document(client: FlaskClient, customer: Customer) -> None:
     query = f'mutation {{ obtainServiceToken(input: {{APIKey: "{customer.api_key}"}}) {{ token }} }}'
-    assert _execute(client, query).json["data"]["obtainServiceToken"]["token"]
+    assert json_of(_execute(client, query))["data"]["obtainServiceToken"]["token"]
 
 
 def test_null_counts_as_not_given(client: FlaskClient, customer: Customer) -> None:
@@ -57,8 +57,8 @@ def test_null_counts_as_not_given(client: FlaskClient, customer: Customer) -> No
 def test_a_key_that_does_not_hold_is_answered_in_graphqls_shape(client: FlaskClient) -> None:
     response = _execute(client, OBTAIN, input={"APIKey": WRONG})
     assert response.status_code == 200
-    assert response.json["data"] == {"obtainServiceToken": None}
-    (error,) = response.json["errors"]
+    assert json_of(response)["data"] == {"obtainServiceToken": None}
+    (error,) = json_of(response)["errors"]
     assert error["path"] == ["obtainServiceToken"]
     assert error["extensions"] == {
         "errorType": "AUTHENTICATION",
@@ -71,7 +71,7 @@ def test_a_key_that_does_not_hold_is_answered_in_graphqls_shape(client: FlaskCli
 def test_one_of_the_two_must_be_given(client: FlaskClient, given: dict[str, str | None]) -> None:
     response = _execute(client, OBTAIN, input=given)
     assert response.status_code == 400
-    extensions = response.json["errors"][0]["extensions"]
+    extensions = json_of(response)["errors"][0]["extensions"]
     assert (extensions["errorType"], extensions["errorCode"]) == ("VALIDATION", "invalid")
     assert extensions["errorDescription"] == "Give either an APIKey or a refreshToken."
 
@@ -90,8 +90,8 @@ def test_after_ten_wrong_keys_an_address_has_to_wait(app: Flask, customer: Custo
     response = _execute(client, OBTAIN, input={"APIKey": customer.api_key})
     assert response.status_code == 429
     assert 1 <= int(response.headers["Retry-After"]) <= 60
-    assert response.json["errors"][0]["extensions"]["errorType"] == "THROTTLING"
-    assert response.json["errors"][0]["extensions"]["errorCode"] == "throttled"
+    assert json_of(response)["errors"][0]["extensions"]["errorType"] == "THROTTLING"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "throttled"
     client.environ_base["REMOTE_ADDR"] = "192.0.2.2"
     assert obtain(client, APIKey=customer.api_key)["token"]
 
@@ -125,7 +125,7 @@ def test_many_guesses_in_one_document_are_counted_one_by_one(client: FlaskClient
     )
     response = _execute(client, f"mutation {{ {guesses} }}")
     assert response.status_code == 429
-    codes = [error["extensions"]["errorCode"] for error in response.json["errors"]]
+    codes = [error["extensions"]["errorCode"] for error in json_of(response)["errors"]]
     assert codes == ["authentication_failed"] * MOST_FAILURES + ["throttled"] * 20
 
 
@@ -170,8 +170,8 @@ def test_a_fault_inside_is_logged_and_not_shown(
     monkeypatch.setattr(graphql_schema, "obtain_tokens", fail)
     response = _execute(client, OBTAIN, input={"APIKey": customer.api_key})
     assert response.status_code == status
-    assert response.json["errors"][0]["extensions"]["errorType"] == "APPLICATION"
-    assert response.json["errors"][0]["extensions"]["errorCode"] == code
+    assert json_of(response)["errors"][0]["extensions"]["errorType"] == "APPLICATION"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == code
     assert "secret_column" not in response.text
     assert caplog.records
     assert customer.api_key not in caplog.text
@@ -241,10 +241,10 @@ def test_nonsense_is_answered_in_graphqls_shape(
     response = client.post("/v1/graphql/", data=body, content_type="application/json")
     assert response.status_code == status, response.text
     assert response.content_type == "application/json"
-    for error in response.json["errors"]:
+    for error in json_of(response)["errors"]:
         assert error["message"] == error["extensions"]["errorDescription"]
         assert error["extensions"]["errorType"] == "VALIDATION"
-    assert response.json["errors"][0]["extensions"]["errorCode"] == code
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == code
 
 
 @pytest.mark.parametrize("depth", range(2, 240, 7))
@@ -264,7 +264,7 @@ def test_more_recursion_than_python_allows_is_the_clients_error(
     monkeypatch.setattr(graphql, "validate", recurse)
     response = _execute(client, "{documentation}")
     assert response.status_code == 400
-    assert response.json["errors"][0]["message"] == "The GraphQL document nests too deep."
+    assert json_of(response)["errors"][0]["message"] == "The GraphQL document nests too deep."
 
 
 @pytest.mark.parametrize(
@@ -274,14 +274,14 @@ def test_more_recursion_than_python_allows_is_the_clients_error(
 def test_another_kind_of_body_is_refused(client: FlaskClient, headers: dict[str, str]) -> None:
     response = client.post("/v1/graphql/", data=gzip.compress(b"{}"), headers=headers)
     assert response.status_code == 415
-    assert response.json["errors"][0]["extensions"]["errorCode"] == "unsupported_media_type"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "unsupported_media_type"
 
 
 def test_get_shows_how_it_is_used_and_carries_nothing_out(client: FlaskClient) -> None:
-    assert "obtainServiceToken" in client.get("/v1/graphql/").json["detail"]
+    assert "obtainServiceToken" in json_of(client.get("/v1/graphql/"))["detail"]
     response = client.get("/v1/graphql/?query={documentation}")
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
-    assert response.json["errors"][0]["extensions"]["errorCode"] == "method_not_allowed"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "method_not_allowed"
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_get_shows_how_it_is_used_and_carries_nothing_out(client: FlaskClient) -
 def test_the_answer_has_the_type_that_is_asked_for(client: FlaskClient, accepted: str, answered: str) -> None:
     response = client.post("/v1/graphql/", json={"query": "{documentation}"}, headers={"Accept": accepted})
     assert response.content_type == answered
-    assert response.json["data"] == {"documentation": "/v1/docs/"}
+    assert json_of(response)["data"] == {"documentation": "/v1/docs/"}
 
 
 def test_it_works_without_the_slash_at_the_end(client: FlaskClient) -> None:
@@ -305,7 +305,7 @@ def test_it_works_without_the_slash_at_the_end(client: FlaskClient) -> None:
 
 
 def test_tools_can_read_the_schema(client: FlaskClient) -> None:
-    schema = _execute(client, get_introspection_query()).json["data"]["__schema"]
+    schema = json_of(_execute(client, get_introspection_query()))["data"]["__schema"]
     described = {kind["name"]: kind["description"] for kind in schema["types"]}
     assert described["ObtainServiceTokenInput"] == "Either an API key or a refresh token."
 
@@ -320,9 +320,9 @@ def test_a_part_that_succeeds_is_given_beside_one_that_fails(
         f'b: obtainServiceToken(input: {{APIKey: "{key}"}}) {{ token }} }}',
     )
     assert response.status_code == 200
-    assert response.json["data"]["a"] is None
-    assert response.json["data"]["b"]["token"]
-    assert [error["path"] for error in response.json["errors"]] == [["a"]]
+    assert json_of(response)["data"]["a"] is None
+    assert json_of(response)["data"]["b"]["token"]
+    assert [error["path"] for error in json_of(response)["errors"]] == [["a"]]
 
 
 _SECRET = "ami_secretpref_" + "S3cr3t" * 7 + "x"
@@ -385,7 +385,7 @@ def test_a_credential_is_neither_in_an_answer_nor_in_the_log(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     response = client.post("/v1/graphql/", json=body)
-    assert response.json["errors"]
+    assert json_of(response)["errors"]
     assert not [part for part in _PARTS if part in response.text or part in caplog.text]
 
 
@@ -406,6 +406,6 @@ def test_a_body_that_is_not_json_is_not_repeated(client: FlaskClient) -> None:
 def test_a_misspelt_name_is_told_with_the_one_that_was_probably_meant(
     client: FlaskClient, body: dict[str, Any], sentence: str
 ) -> None:
-    message = client.post("/v1/graphql/", json=body).json["errors"][0]["message"]
+    message = json_of(client.post("/v1/graphql/", json=body))["errors"][0]["message"]
     assert message.startswith(sentence)
     assert message.endswith("Did you mean APIKey?")
