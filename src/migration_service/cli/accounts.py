@@ -32,13 +32,13 @@ def _of_process(command: Any) -> Any:
 
 @click.group()
 def accounts() -> None:
-    """Single accounts on their way: look at one, take it out, put it back."""
+    """Show a single account, or exclude it from the migration."""
 
 
 @accounts.command()
 @_of_process
 def show(supplier: str, external_account_number: str, as_json: bool) -> None:
-    """Everything about one account: its import, its attempts, and all that was created."""
+    """Show everything about an account: its import, its attempts, and what was created."""
     with open_session(read_settings()) as session:
         record = _record(session, supplier, external_account_number)
     if as_json:
@@ -52,7 +52,7 @@ def show(supplier: str, external_account_number: str, as_json: bool) -> None:
 @accounts.command()
 @_of_process
 def skip(supplier: str, external_account_number: str, as_json: bool) -> None:
-    """Take a staged account out: it is neither staged again nor created."""
+    """Exclude a staged account: it can be neither staged again nor created."""
     with open_session(read_settings()) as session:
         skip_account(session, _id_of(session, supplier), external_account_number)
     _show_state(supplier, external_account_number, "SKIPPED", as_json)
@@ -61,7 +61,7 @@ def skip(supplier: str, external_account_number: str, as_json: bool) -> None:
 @accounts.command()
 @_of_process
 def unskip(supplier: str, external_account_number: str, as_json: bool) -> None:
-    """Put an account back that was taken out."""
+    """Include an account again that was excluded with skip."""
     with open_session(read_settings()) as session:
         unskip_account(session, _id_of(session, supplier), external_account_number)
     _show_state(supplier, external_account_number, "PENDING", as_json)
@@ -73,14 +73,14 @@ def _id_of(session: Session, supplier: str) -> int:
 
 def _show_state(supplier: str, number: str, state: str, as_json: bool) -> None:
     record = {"import_supplier": supplier, "external_account_number": number, "state": state}
-    show_done(record, as_json, f"Account {number!r} of {supplier!r} is {state}.")
+    show_done(record, as_json, f"Account {number!r} of import supplier {supplier!r} is now {state}.")
 
 
 def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     supplier = get_import_supplier(session, supplier_code, organisation_id=None)
     process = find_process(session, supplier.id, number)
     if process is None:
-        raise AccountNotStagedError
+        raise AccountNotStagedError(found=number)
     account = find_account(session, supplier.id, number)
     return {
         "import": {"organisation": supplier.organisation_name, **_import(process)},
@@ -115,7 +115,7 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
 
 
 def _grow(tree: Tree, value: Any) -> None:
-    """Hang the fields of an object, or the elements of a list, on a branch."""
+    """Add the fields of an object, or the elements of a list, as branches."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, below in items:
         if isinstance(below, dict | list):

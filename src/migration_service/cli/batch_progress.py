@@ -1,4 +1,4 @@
-"""The live progress of a batch on a terminal: bar, rate, time left, and failures by code."""
+"""The live progress of a batch on a terminal: a bar, the rate, the time left, and failures by code."""
 
 import time
 
@@ -18,9 +18,9 @@ _OVER = (BatchState.COMPLETED, BatchState.CANCELLED, BatchState.STOPPED)
 
 
 def watch_batch(sessions: sessionmaker[Session], batch_id: str, *, quiet: bool) -> BatchReport:
-    """Show the progress on standard error until the batch is over; its last report.
+    """Show the progress on standard error until the batch ends, and return its last report.
 
-    `quiet` only waits. Where standard error is no terminal, a line is printed every ten seconds.
+    `quiet` only waits. If standard error is not a terminal, a line is printed every ten seconds.
     """
     console = Console(stderr=True, quiet=quiet)
     if not console.is_terminal:
@@ -54,7 +54,7 @@ def _headline(report: BatchReport) -> Text:
     parts = [report.state + (f" ({report.reason})" if report.reason else ""), f"{done}/{report.lines} lines"]
     parts += [f"{report.counts[LineStatus.FAILED]} failed"]
     if report.rate:
-        parts.append(f"{report.rate:.0f} a second")
+        parts.append(f"{report.rate:.0f} lines/s")
     if report.time_left is not None:
         minutes, seconds = divmod(round(report.time_left), 60)
         parts.append(f"{minutes}:{seconds:02} left")

@@ -36,22 +36,24 @@ from migration_service.tasks.batches import feed_batches
 
 @click.group()
 def batches() -> None:
-    """Batches: whole books of accounts, driven by workers."""
+    """Start and control batches, which migrate many accounts."""
 
 
 @batches.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--supplier", required=True, metavar="CODE", help="The import supplier of every line.")
-@click.option("--team", metavar="NAME", help="The operations team; needed for import and dry-run.")
+@click.option("--team", metavar="NAME", help="The operations team; required for import and dry-run.")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in BatchMode]),
     required=True,
-    help="How far each account goes.",
+    help="What is done with each account; see above.",
 )
-@click.option("--pending", is_flag=True, help="No file: everything that the supplier has pending.")
-@click.option("--idempotency-key", metavar="TEXT", help="Running the same again answers with the same batch.")
-@click.option("--watch", "watches", is_flag=True, help="Show the progress until it is over.")
+@click.option("--pending", is_flag=True, help="Instead of FILE: all pending accounts of the supplier.")
+@click.option(
+    "--idempotency-key", metavar="TEXT", help="A second start with the same key returns the same batch."
+)
+@click.option("--watch", "watches", is_flag=True, help="Show the progress until the batch ends.")
 @json_option
 def start(
     *,
@@ -67,19 +69,19 @@ def start(
     """Start a batch from FILE (NDJSON, plain or gzip; - is standard input).
 
     \b
-    validate  check every account, and store nothing
-    stage     check and store
-    import    check, store and create
-    dry-run   all that import does, rolled back
+    validate  validate each account; store nothing
+    stage     validate and stage each account
+    import    validate, stage and create each account
+    dry-run   like import, but roll back each creation
 
-    With --watch the exit status is 0 where every line came to a good end, and 1 otherwise.
+    With --watch the exit status is 0 if every line succeeded, and 1 otherwise.
     """
     if pending == (file is not None):
         raise click.UsageError("Give either a FILE or --pending.")
     if BatchMode(mode).creates and team is None:
         raise click.UsageError(f"Mode {mode} needs a --team.")
     if pending and not BatchMode(mode).creates:
-        raise click.UsageError("What is pending is staged already: --mode import or dry-run.")
+        raise click.UsageError("Pending accounts are staged already. Use --mode import or --mode dry-run.")
     settings = read_settings()
     with open_sessions(settings) as sessions:
         with _open(file) as stream, sessions.begin() as session:
@@ -101,7 +103,11 @@ def start(
         if watches:
             _watch(sessions, batch_id, as_json)
             return
-    show_done({"batch_id": batch_id}, as_json, f"Batch {batch_id} runs: batches watch {batch_id}")
+    show_done(
+        {"batch_id": batch_id},
+        as_json,
+        f"Batch {batch_id} was started. Follow it: migration-service batches watch {batch_id}",
+    )
 
 
 def _open(file: Path | None) -> Any:
@@ -118,14 +124,18 @@ def _open(file: Path | None) -> Any:
 
 @batches.command("list")
 @click.option("--supplier", metavar="CODE", help="Only batches of this import supplier.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most this many."
+)
 @json_option
 def list_all(supplier: str | None, limit: int, as_json: bool) -> None:
-    """Batches, newest first."""
+    """List batches, newest first."""
     with open_session(read_settings()) as session:
         found = list_batches(session, organisation_id=None, import_supplier=supplier, limit=limit)
     show_list(
-        [_row(report) for report in found], as_json, nothing="There are no batches: batches start FILE."
+        [_row(report) for report in found],
+        as_json,
+        nothing="There are no batches yet. Start one: migration-service batches start FILE",
     )
 
 
@@ -147,14 +157,14 @@ def _row(report: BatchReport) -> Record:
 @click.argument("batch_id")
 @json_option
 def show(batch_id: str, as_json: bool) -> None:
-    """How far the batch BATCH_ID is."""
+    """Show the progress of the batch BATCH_ID."""
     with open_session(read_settings()) as session:
         report = report_batch(session, get_batch(session, batch_id, organisation_id=None))
     show_record(record_of(report, as_json), as_json)
 
 
 def record_of(report: BatchReport, as_json: bool) -> Record:
-    """A report as a record; for people without what is nought."""
+    """Return a report as a record. Without `as_json`, counts of zero are left out."""
     record = {name: getattr(report, name) for name in report.__slots__}
     if as_json:
         return record
@@ -171,9 +181,9 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
 @click.argument("batch_id")
 @json_option
 def watch(batch_id: str, as_json: bool) -> None:
-    """Show the progress of the batch BATCH_ID until it is over.
+    """Show the progress of the batch BATCH_ID until it ends.
 
-    The exit status is 0 where every line came to a good end, and 1 otherwise.
+    The exit status is 0 if every line succeeded, and 1 otherwise.
     """
     with open_sessions(read_settings()) as sessions:
         _watch(sessions, batch_id, as_json)
@@ -190,7 +200,7 @@ def _watch(sessions: sessionmaker[Session], batch_id: str, as_json: bool) -> Non
 @click.argument("batch_id")
 @json_option
 def pause(batch_id: str, as_json: bool) -> None:
-    """Begin no further line of the batch BATCH_ID until it is resumed."""
+    """Pause the batch BATCH_ID: no further line is started until it is resumed."""
     _change(batch_id, pause_batch, as_json)
 
 
@@ -198,7 +208,7 @@ def pause(batch_id: str, as_json: bool) -> None:
 @click.argument("batch_id")
 @json_option
 def resume(batch_id: str, as_json: bool) -> None:
-    """Go on with the batch BATCH_ID, which was paused or stopped."""
+    """Resume the batch BATCH_ID after it was paused or stopped."""
     _change(batch_id, resume_batch, as_json)
 
 
@@ -206,7 +216,7 @@ def resume(batch_id: str, as_json: bool) -> None:
 @click.argument("batch_id")
 @json_option
 def cancel(batch_id: str, as_json: bool) -> None:
-    """Begin no further line of the batch BATCH_ID, ever; what was done stays."""
+    """Cancel the batch BATCH_ID permanently. Finished lines are kept."""
     _change(batch_id, cancel_batch, as_json)
 
 
@@ -218,21 +228,25 @@ def _change(batch_id: str, action: Callable[[Session, Batch], None], as_json: bo
             action(session, batch)
             state = str(batch.state)
         _feed(settings, sessions)
-    show_done({"batch_id": batch_id, "state": state}, as_json, f"Batch {batch_id} is {state}.")
+    show_done({"batch_id": batch_id, "state": state}, as_json, f"Batch {batch_id} is now {state}.")
 
 
 @batches.command("retry-failed")
 @click.argument("batch_id")
 @json_option
 def retry(batch_id: str, as_json: bool) -> None:
-    """Do the failed lines of the batch BATCH_ID again, and no others."""
+    """Retry the failed lines of the batch BATCH_ID."""
     settings = read_settings()
     with open_sessions(settings) as sessions:
         with sessions.begin() as session:
             retried = retry_failed(session, get_batch(session, batch_id, organisation_id=None))
         _feed(settings, sessions)
     record = {"batch_id": batch_id, "retried": retried}
-    show_done(record, as_json, f"{retried} lines of batch {batch_id} are pending again.")
+    show_done(
+        record,
+        as_json,
+        f"{retried} failed {'line' if retried == 1 else 'lines'} of batch {batch_id} will be retried.",
+    )
 
 
 @batches.command()
@@ -246,12 +260,12 @@ def retry(batch_id: str, as_json: bool) -> None:
     show_default=True,
 )
 def results(batch_id: str, status: str | None, result_format: str) -> None:
-    """Write what became of each line of the batch BATCH_ID to standard output."""
+    """Write the result of each line of the batch BATCH_ID to standard output."""
     with open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
             batch = get_batch(session, batch_id, organisation_id=None)
             if batch.lines_removed_at:
-                raise BatchStateError("The lines of the batch are not kept any more.")
+                raise BatchStateError("The lines of the batch were removed at the end of their retention.")
         wanted = LineStatus(status) if status else None
         for piece in stream_results(sessions, batch.id, ResultFormat(result_format), status=wanted):
             sys.stdout.buffer.write(piece)
@@ -259,5 +273,5 @@ def results(batch_id: str, status: str | None, result_format: str) -> None:
 
 
 def _feed(settings: Settings, sessions: sessionmaker[Session]) -> None:
-    """Tell the workers at once; without Redis the sweep does it when Redis is back."""
+    """Notify the workers now. If Redis is unavailable, the sweep does so later."""
     feed_batches(create_celery(settings), sessions)

@@ -1,4 +1,4 @@
-"""`migration-service check`: validate a file with no server at all."""
+"""`migration-service check`: validate a file without a running service."""
 
 import sys
 from contextlib import nullcontext
@@ -25,21 +25,21 @@ from migration_service.states import Profile
     type=click.Choice([profile.value for profile in Profile]),
     default=Profile.LENIENT.value,
     show_default=True,
-    help="With strict, what is only a warning otherwise is an error.",
+    help="strict: warnings count as errors.",
 )
 @click.option("--supplier", metavar="CODE", help="Every line must name this import supplier.")
 @click.option(
     "--processes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes that validate.  [default: one a processor]",
+    help="Processes that validate.  [default: one per processor]",
 )
 @json_option
 def check(file: Path, profile: str, supplier: str | None, processes: int | None, as_json: bool) -> None:
-    """Validate the accounts in FILE, with no server at all.
+    """Validate the accounts in FILE without a running service.
 
-    FILE is NDJSON, plain or gzip; - is standard input. The same rules as behind the interface. The exit
-    status is 0 where no line has an error, 1 where one has, 2 where the file cannot be read.
+    FILE is NDJSON, plain or gzip; - is standard input. The rules are those of the interface. The exit status
+    is 0 if no line has an error, 1 if a line has one, and 2 if the file cannot be read.
     """
     summary = Summary()
     try:
@@ -66,7 +66,7 @@ def check(file: Path, profile: str, supplier: str | None, processes: int | None,
     sys.exit(1 if summary.failed else 0)
 
 
-# A line as long as the interface takes by default; a file may have any length.
+# The longest line is what the interface accepts by default. A file may have any length.
 _LIMITS = FileLimits(line=8_000_000, total=sys.maxsize)
 
 

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, and with `--json` one JSON object, or one a line for lists."""
+"""What commands print: tables, or with `--json` one JSON object, or one per line for lists."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,11 +18,11 @@ Record = Mapping[str, Any]
 #: Wide enough that nothing is cut when the output goes into a file or a pipe.
 _UNLIMITED = 10_000
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None:
-    """Print `records`, which have the same keys; for people `nothing` where there is none."""
+    """Print `records`, which have the same keys, as a table. Print `nothing` if there are none."""
     if as_json:
         for record in records:
             click.echo(encode_json(record))
@@ -33,7 +33,7 @@ def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None
 
 
 def show_record(record: Record, as_json: bool) -> None:
-    """Print one record: for people a line for each value."""
+    """Print one record, with a line for each value."""
     if as_json:
         click.echo(encode_json(record))
     else:
@@ -41,7 +41,7 @@ def show_record(record: Record, as_json: bool) -> None:
 
 
 def show_done(record: Record, as_json: bool, sentence: str) -> None:
-    """Print what a command has done: `sentence` for people, `record` for programs."""
+    """Print what a command has done: `sentence`, or `record` as JSON."""
     click.echo(encode_json(record) if as_json else sentence)
 
 

@@ -28,20 +28,20 @@ _SHOWN = 20
 
 @click.command()
 @click.argument("supplier")
-@click.option("--batch", "batch_id", metavar="ID", help="Only the accounts on the lines of this batch.")
+@click.option("--batch", "batch_id", metavar="ID", help="Compare only the accounts of this batch.")
 @click.option(
     "--id-map",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.csv",
-    help="Also write the old and the new number of every account.",
+    help="Also write the external and the service account number of every account to this file.",
 )
 @json_option
 def reconcile(supplier: str, batch_id: str | None, id_map: Path | None, as_json: bool) -> None:
     """Compare what was staged for SUPPLIER with what was created.
 
-    Counts and sums, exact to the cent, and each account that differs. The exit status is 0 where nothing
-    does, 1 where something does, 2 where it could not run. With --json one line for each account that
-    differs, and the totals last.
+    Prints counts and exact sums, and each account that differs. With --json: one line for each account that
+    differs, then one with the totals. The exit status is 0 if nothing differs, 1 if something does, and 2 if
+    the command could not run.
     """
     totals = Totals()
     with _nothing_is_refused(), open_sessions(read_settings()) as sessions:
@@ -65,7 +65,7 @@ def reconcile(supplier: str, batch_id: str | None, id_map: Path | None, as_json:
 
 @contextmanager
 def _nothing_is_refused() -> Iterator[None]:
-    """1 means that something differs, so what cannot be reconciled at all is 2."""
+    """Exit with 2 if nothing can be compared: 1 means that something differs."""
     try:
         yield
     except RefusedError as error:
@@ -87,13 +87,15 @@ def _show(totals: Totals, shown: list[AccountDifference]) -> None:
     ]
     show_list(rows, as_json=False, nothing="Nothing was staged.")
     if totals.skipped:
-        click.echo(f"{totals.skipped} accounts are marked to be skipped, and in no total.")
+        click.echo(f"{totals.skipped} accounts are marked to be skipped. The totals do not include them.")
     if totals.not_comparable:
-        click.echo(f"{totals.not_comparable} accounts cannot be compared: their staged payload was removed.")
+        click.echo(
+            f"{totals.not_comparable} accounts cannot be compared: their staged payloads were removed."
+        )
     if not totals.differing:
         click.echo("Clean: every account is as it was staged.")
         return
-    click.echo(f"{totals.differing} accounts differ; the first of them (all with --json):\n")
+    click.echo(f"{totals.differing} accounts differ. The first ones (--json lists all):\n")
     differing = [
         {**asdict(account), "differences": ", ".join(map(_sentence, account.differences))}
         for account in shown

@@ -53,7 +53,10 @@ def test_a_file_is_started_from_disk_and_from_standard_input(
     file = tmp_path / "book.ndjson.gz"
     file.write_bytes(ndjson(accounts, compress=True))
     result = run("batches", "start", str(file), "--supplier", batches.supplier.code, "--mode", "stage")
-    assert (result.exit_code, "runs: batches watch" in result.stdout) == (0, True)
+    assert (result.exit_code, "was started. Follow it: migration-service batches watch" in result.stdout) == (
+        0,
+        True,
+    )
     batches.work()
     batch_id = _start(run, batches, accounts)
     batches.work()
