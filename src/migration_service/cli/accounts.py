@@ -78,8 +78,8 @@ def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]
     lines = find_lines(session, supplier.id, number)
     if process is None and not lines:
         raise AccountNotStagedError(
-            "The account is not staged, and on no line of a batch that is kept. Expected a number that was sent: "
-            f"check it, or see what was sent with `reconcile {supplier_code}`."
+            "The account is not staged, and on no line of a batch that is kept. Check the number, or see "
+            f"what was sent: reconcile {supplier_code}."
         )
     account = find_account(session, supplier.id, number) if process else None
     return {

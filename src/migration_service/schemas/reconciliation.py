@@ -6,7 +6,7 @@ from marshmallow import fields, post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import Identifier, Message, Text, Values, WholeNumber
+from migration_service.schemas.fields import Identifier, Message, Values, WholeNumber
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason
 
@@ -82,7 +82,7 @@ class ReconciliationAnswer(Fields):
 class AcknowledgementBody(Fields):
     """The body that acknowledges what was refused."""
 
-    reason = Text(required=True, max_length=1_000)
+    reason = Identifier(required=True, max_length=1_000)
     external_account_numbers = Values(Identifier())
     batch = Identifier(metadata={"description": "The batch whose lines without a number are meant."})
     line_numbers = Values(WholeNumber())
