@@ -113,7 +113,9 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     of the created accounts only. The answer is streamed.
     """
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
         batch_id = get_batch_to_reconcile(session, arguments.get("batch"), supplier)
         sent = count_sent(session, supplier.id, batch_id=batch_id)
     pieces = stream_reconciliation(resources().Session, supplier, sent, batch_id=batch_id)
@@ -139,7 +141,9 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
     later, the account is open again.
     """
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
         batch_id = get_batch_to_reconcile(session, body.pop("batch", None), supplier)
         name = get_api_key_name(session, caller().api_key_id)
         order = AcknowledgementOrder(**body, batch_id=batch_id, acknowledged_by=name)
@@ -153,7 +157,9 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 def get_acknowledgements(import_supplier_code: str) -> Response:
     """List what was acknowledged, by whom, when and why, the newest first"""
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
         found = list_acknowledgements(session, supplier.id)
     return jsonify(AcknowledgementAnswer(many=True).dump(found))
 
@@ -164,6 +170,8 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
 def get_id_map(import_supplier_code: str) -> Response:
     """List the old and the new number of every created account, as CSV, streamed"""
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
     pieces = stream_id_map(resources().Session, supplier.id)
     return Response(stream_with_context(pieces), mimetype="text/csv")

@@ -13,7 +13,7 @@ from migration_service.services.accounts.reading import find_account, read_accou
 from migration_service.services.batches.results import find_lines
 from migration_service.services.imports.staging import find_process, skip_account, unskip_account
 from migration_service.services.processing.attempts import list_attempts
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 
 _process = [
     click.argument("supplier"),
@@ -54,7 +54,7 @@ def show(supplier: str, external_account_number: str, as_json: bool) -> None:
 def skip(supplier: str, external_account_number: str, as_json: bool) -> None:
     """Skip a staged account: it is neither staged again nor created."""
     with open_session(read_settings()) as session:
-        skip_account(session, get_any_import_supplier(session, supplier)[0], external_account_number)
+        skip_account(session, _id_of(session, supplier), external_account_number)
     _show_state(supplier, external_account_number, "SKIPPED", as_json)
 
 
@@ -63,8 +63,12 @@ def skip(supplier: str, external_account_number: str, as_json: bool) -> None:
 def unskip(supplier: str, external_account_number: str, as_json: bool) -> None:
     """Put back an account that was skipped."""
     with open_session(read_settings()) as session:
-        unskip_account(session, get_any_import_supplier(session, supplier)[0], external_account_number)
+        unskip_account(session, _id_of(session, supplier), external_account_number)
     _show_state(supplier, external_account_number, "PENDING", as_json)
+
+
+def _id_of(session: Session, supplier: str) -> int:
+    return get_import_supplier(session, supplier, organisation_id=None).id
 
 
 def _show_state(supplier: str, number: str, state: str, as_json: bool) -> None:
@@ -73,7 +77,7 @@ def _show_state(supplier: str, number: str, state: str, as_json: bool) -> None:
 
 
 def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
-    supplier, organisation = get_any_import_supplier(session, supplier_code)
+    supplier = get_import_supplier(session, supplier_code, organisation_id=None)
     process = find_process(session, supplier.id, number)
     lines = find_lines(session, supplier.id, number)
     if process is None and not lines:
@@ -83,7 +87,10 @@ def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]
         )
     account = find_account(session, supplier.id, number) if process else None
     return {
-        "import": {"organisation": organisation, **(_import(process) if process else _NOT_STAGED)},
+        "import": {
+            "organisation": supplier.organisation_name,
+            **(_import(process) if process else _NOT_STAGED),
+        },
         "attempts": [_attempt(attempt) for attempt in list_attempts(session, process.id)] if process else [],
         "batch_lines": lines,
         "account": read_account(session, account) if account else None,

@@ -12,7 +12,7 @@ from migration_service.services.reporting.acknowledgements import (
     acknowledge,
     list_acknowledgements,
 )
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 
 
 @click.group()
@@ -57,7 +57,7 @@ def add(
     if lines and batch_id is None:
         raise click.UsageError("--line needs the --batch that the line is in.")
     with open_session(read_settings()) as session:
-        found = get_any_import_supplier(session, supplier)[0]
+        found = get_import_supplier(session, supplier, organisation_id=None)
         order = AcknowledgementOrder(
             reason=reason,
             acknowledged_by=by or getpass.getuser(),
@@ -76,7 +76,9 @@ def add(
 def list_all(supplier: str, as_json: bool) -> None:
     """List what was acknowledged for SUPPLIER, by whom, when and why, the newest first."""
     with open_session(read_settings()) as session:
-        found = list_acknowledgements(session, get_any_import_supplier(session, supplier)[0].id)
+        found = list_acknowledgements(
+            session, get_import_supplier(session, supplier, organisation_id=None).id
+        )
     rows = [
         {
             "external_account_number": item.external_account_number,

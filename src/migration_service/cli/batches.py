@@ -35,7 +35,7 @@ from migration_service.services.batches.steering import (
     retry_failed,
 )
 from migration_service.services.batches.upload import BatchOrder, start_batch
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, LineStatus, Profile
 from migration_service.tasks.batches import feed_batches
 
@@ -117,7 +117,13 @@ def start(
                 file_name=None if file in (None, _STANDARD_INPUT) else file.name,
                 profile=Profile(profile) if profile else None,
             )
-            batch_id = str(start_batch(session, get_any_import_supplier(session, supplier)[0], order))
+            batch_id = str(
+                start_batch(
+                    session,
+                    get_import_supplier(session, supplier, organisation_id=None),
+                    order,
+                )
+            )
         _feed(settings, sessions)
         if watches:
             _watch(sessions, batch_id, as_json)

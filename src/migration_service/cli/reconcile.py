@@ -21,7 +21,7 @@ from migration_service.services.reporting.reconciliation import (
     stream_id_map,
 )
 from migration_service.services.reporting.sent import OpenItem, Sent, count_sent, find_open
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 
 _Item = TypeVar("_Item")
 
@@ -62,7 +62,7 @@ def reconcile(
     report = _Report(as_json)
     with _nothing_is_refused(), open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
-            found = get_any_import_supplier(session, supplier)[0]
+            found = get_import_supplier(session, supplier, organisation_id=None)
             wanted = get_batch_to_reconcile(session, batch_id, found)
             sent = count_sent(session, found.id, batch_id=wanted)
         report.show_sent(sent)

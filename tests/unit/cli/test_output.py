@@ -42,7 +42,10 @@ def test_text_in_other_scripts_stays_as_it_is() -> None:
 def test_a_pipe_gets_values_with_tabs_that_are_neither_padded_nor_cut(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    rows = [{"a_b": "x" * 500, "c": None}, {"a_b": ["1", "2"], "c": datetime(2026, 1, 2, tzinfo=UTC)}]
+    rows: list[output.Record] = [
+        {"a_b": "x" * 500, "c": None},
+        {"a_b": ["1", "2"], "c": datetime(2026, 1, 2, tzinfo=UTC)},
+    ]
     output.show_list(rows, as_json=False, nothing="")
     output.show_tree("title", {"long": "y" * 500})
     lines = capsys.readouterr().out.splitlines()
@@ -76,7 +79,3 @@ def test_a_duration_has_a_unit(seconds: float, words: str) -> None:
 def test_a_number_agrees_with_its_noun() -> None:
     counted = [output.count(number, "account") for number in (0, 1, 2)]
     assert counted == ["0 accounts", "1 account", "2 accounts"]
-        "0 accounts",
-        "1 account",
-        "2 accounts",
-    ]

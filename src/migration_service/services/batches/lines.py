@@ -14,7 +14,7 @@ from sqlalchemy import case, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Transaction
 from migration_service.errors import (
     AccountImportInProgressError,
     DuplicateLineError,
@@ -140,8 +140,9 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
     except ParseError as error:
         result.errors = error.errors
         return False
-    if account.data.get("import_supplier", job.supplier.code) != job.supplier.code:
-        account.errors += ImportSupplierMismatchError().errors
+    found = account.data.get("import_supplier", job.supplier.code)
+    if found != job.supplier.code:
+        account.errors += ImportSupplierMismatchError(found=found, expected=job.supplier.code).errors
     result.external_account_number = account.data.get("external_account_number")
     result.errors, result.warnings = account.errors, account.warnings
     candidate.account = account
@@ -203,7 +204,7 @@ def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> l
 def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
     def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
         accounts = [it.account for it in some if it.account]
-        return stage_accounts(Direct.within(session), job.supplier, accounts, profile=job.profile)
+        return stage_accounts(Transaction.of(session), job.supplier, accounts, profile=job.profile)
 
     outcomes: list[StagedProcess | ServiceError] = _each_by_itself(session, candidates, stage)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
@@ -219,7 +220,7 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
 def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
     def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
         jobs = [CreationJob(it.process.id, job.operations_team_id or 0) for it in some if it.process]
-        made = create_accounts(Direct.within(session), jobs)
+        made = create_accounts(Transaction.of(session), jobs)
         created = {account.account_import_process_id: account for account in made}
         return [created[order.account_import_process_id] for order in jobs]
 

@@ -30,6 +30,7 @@ from migration_service.errors import (
 from migration_service.models import Batch, ImportSupplier, OperationsTeam
 from migration_service.services.batches.counts import BatchProgress, count_lines, get_progress, recount
 from migration_service.services.batches.upload import validated_under
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchCondition, BatchState, LineStatus
 
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)
@@ -79,10 +80,10 @@ def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -
     try:
         wanted = UUID(batch_id)
     except ValueError:
-        raise BatchNotFoundError from None
+        raise BatchNotFoundError(found=batch_id) from None
     batch = session.get(Batch, wanted, populate_existing=True)
     if batch is None or organisation_id not in (None, batch.organisation_id):
-        raise BatchNotFoundError
+        raise BatchNotFoundError(found=batch_id)
     return batch
 
 
@@ -94,7 +95,7 @@ def get_batch_with_lines(session: Session, batch_id: str, *, organisation_id: in
     return batch
 
 
-def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: ImportSupplier) -> UUID | None:
+def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: KnownSupplier) -> UUID | None:
     """The id of the supplier's batch of this name, if one is named, and if it has its lines.
 
     Raises BatchNotFoundError and BatchStateError.
@@ -103,7 +104,7 @@ def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: Imp
         return None
     batch = get_batch(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
-        raise BatchNotFoundError
+        raise BatchNotFoundError(found=batch_id)
     return get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id).id
 
 
@@ -192,7 +193,8 @@ def retry_failed(session: Session, batch: Batch, *, everything: bool = False) ->
         raise BatchStateError("The batch was cancelled.")
     if batch.lines_removed_at:
         raise BatchStateError("The lines of the batch are not kept any more.")
-    now = validated_under(batch.profile, session.get_one(ImportSupplier, batch.import_supplier_id))
+    supplier = session.get_one(ImportSupplier, batch.import_supplier_id)
+    now = validated_under(batch.profile, supplier.profile)
     codes = None if everything or batch.validated_under != now else list(MAY_PASS)
     lines = session.scalars(_RETRY, {"batch_id": batch.id, "codes": codes}).all()
     recount(session, batch.id, sorted(set(lines)))

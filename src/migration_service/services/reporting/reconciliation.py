@@ -14,7 +14,6 @@ from uuid import UUID
 from sqlalchemy import Row
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import ImportSupplier
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.results import write_csv
 from migration_service.services.reporting.reconciliation_sql import (
@@ -24,6 +23,7 @@ from migration_service.services.reporting.reconciliation_sql import (
     LIST_PAGE_OF_BATCH,
 )
 from migration_service.services.reporting.sent import Sent, find_open
+from migration_service.services.setup.suppliers import KnownSupplier
 
 _PAGE = 2_000
 
@@ -123,7 +123,7 @@ def _order(page: Sequence[Row[Any]], found: dict[int, list[Difference]]) -> Iter
 
 
 def stream_reconciliation(
-    sessions: sessionmaker[Session], supplier: ImportSupplier, sent: Sent, *, batch_id: UUID | None = None
+    sessions: sessionmaker[Session], supplier: KnownSupplier, sent: Sent, *, batch_id: UUID | None = None
 ) -> Iterator[bytes]:
     """Yield the whole reconciliation as one JSON object, in pieces."""
     totals = Totals()

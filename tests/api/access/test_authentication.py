@@ -1,0 +1,198 @@
+"""The Authorization header over HTTP, and every route of the interface tried by those who may not use it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.routing import Rule
+
+from factories import Customer, json_of, make_customer, obtain
+from migration_service.config import Settings
+from migration_service.services.access.api_keys import revoke_api_key
+from migration_service.services.access.tokens import obtain_tokens
+from migration_service.tasks.accounts import perform_attempt
+from migration_service.tasks.app import WorkerResources
+from migration_service_local.samples import generate_accounts
+from supplier_client import SupplierClient
+
+#: Routes that need no token; a new one is to be thought about before it is added here.
+OPEN = {
+    "docs_assets.asset",
+    "api-docs.openapi_json",
+    "api-docs.openapi_swagger_ui",
+    "graphql.obtain_token",
+    "graphql.show_hint",
+    "health.live",
+    "health.ready",
+    "metrics.metrics",
+}
+
+
+def _payload(customer: Customer) -> Any:
+    return next(iter(generate_accounts(1, supplier=customer.import_supplier, seed=1)))
+
+
+def _added(**fields: Any) -> Any:
+    def body(customer: Customer) -> Any:
+        return {"import_supplier": customer.import_supplier, "external_account_number": "1", **fields}
+
+    return body
+
+
+_DAY = "2026-01-31"
+_PAYMENT = {"transaction_id": "1", "transaction_date": _DAY, "amount": 1, "type": "PAYMENT"}
+_STATEMENT = {
+    "statement_id": "1",
+    "number": "1",
+    "gross_amount": 1,
+    **dict.fromkeys(("issued_date", "bill_period_from_date", "bill_period_to_date"), _DAY),
+}
+
+
+#: The body with which a route names an import supplier; routes that are not here name it in their path
+#: or in the query string.
+BODIES = {
+    "added_data.create_notes": _added(notes=[{"body": "Hello"}]),
+    "added_data.create_transactions": _added(transactions=[_PAYMENT]),
+    "added_data.create_historical_statements": _added(statements=[_STATEMENT]),
+    "added_data.create_payment_instruction": _added(vendor="v", reference="r", type="CARD"),
+    "account_imports.process": lambda customer: {
+        "external_account_number": "1",
+        "import_supplier_code": customer.import_supplier,
+        "operations_team_name": customer.operations_team,
+    },
+    "account_imports.stage_account": _payload,
+    "account_imports.validate_account": _payload,
+}
+
+
+def _guarded(app: Flask) -> list[tuple[Rule, str]]:
+    return [
+        (rule, method)
+        for rule in app.url_map.iter_rules()
+        if rule.endpoint not in OPEN
+        for method in sorted((rule.methods or set()) - {"OPTIONS", "HEAD"})
+    ]
+
+
+def _open(client: FlaskClient, rule: Rule, method: str, customer: Customer, authorization: str | None) -> Any:
+    values = dict.fromkeys(rule.arguments, "1") | {"import_supplier_code": customer.import_supplier}
+    with client.application.test_request_context():
+        path = client.application.url_map.bind("").build(
+            rule.endpoint, {name: values[name] for name in rule.arguments}, method
+        )
+    headers = {"Authorization": authorization} if authorization is not None else {}
+    body = BODIES[rule.endpoint](customer) if rule.endpoint in BODIES else {}
+    query = {"import_supplier": customer.import_supplier, "mode": "import", "source": "pending"}
+    query |= {"operations_team_name": customer.operations_team}
+    return client.open(
+        path, method=method, headers=headers, json=body if method != "GET" else None, query_string=query
+    )
+
+
+def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
+    app: Flask,
+    client: FlaskClient,
+    customer: Customer,
+    sessions: sessionmaker[Session],
+    migrated: Settings,
+) -> None:
+    gone = make_customer(sessions)
+    with sessions.begin() as session:
+        valid = obtain_tokens(session, migrated, customer.api_key)
+        over = replace(migrated, token_lifetime_seconds=0)
+        expired = obtain_tokens(session, over, customer.api_key)
+        revoked = obtain_tokens(session, migrated, gone.api_key)
+        revoke_api_key(session, gone.prefix)
+    attempts = {
+        None: "not_authenticated",
+        "Token": "not_authenticated",
+        "Token nonsense": "authentication_failed",
+        f"Token {valid.token}x": "authentication_failed",
+        f"Token {valid.refresh_token}": "authentication_failed",
+        f"Token {expired.token}": "authentication_failed",
+        f"Token {revoked.token}": "authentication_failed",
+        f"Token {customer.api_key}": "authentication_failed",
+        f"Basic {valid.token}": "authentication_failed",
+    }
+    guarded = _guarded(app)
+    assert guarded
+    for rule, method in guarded:
+        for authorization, code in attempts.items():
+            response = _open(client, rule, method, customer, authorization)
+            assert (response.status_code, json_of(response)["code"]) == (401, code), (rule, authorization)
+            assert response.headers["WWW-Authenticate"] == "Token"
+            assert set(response.json) == {"detail", "code", "errors"}
+
+
+def test_every_route_hides_another_organisations_accounts(
+    app: Flask, client: FlaskClient, token: str, supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts()
+    supplier.stage(account | {"external_account_number": "1"})
+    supplier.process("1")
+    assert perform_attempt(worker_resources, supplier.current_attempt("1"))
+    other = Customer(supplier.organisation, 0, supplier.api_key, supplier.code, supplier.team)
+    nobody = replace(other, import_supplier="NOBODY")
+    for rule, method in _guarded(app):
+        if "batch_id" in rule.arguments or rule.endpoint == "batches.list_batches":
+            continue  # the next test
+        in_path, in_body = "import_supplier_code" in rule.arguments, rule.endpoint in BODIES
+        assert in_path or in_body or rule.endpoint == "batches.start", f"{rule}: say how"
+        theirs = _open(client, rule, method, other, f"Token {token}")
+        none = _open(client, rule, method, nobody, f"Token {token}")
+        assert theirs.status_code == (404 if "import_supplier_code" in rule.arguments else 400), rule
+        assert json_of(theirs)["code"] == "import_supplier_not_found", (rule, theirs.json)
+        assert theirs.data.replace(other.import_supplier.encode(), b"NOBODY") == none.data
+        mine = _open(client, rule, method, other, f"Token {supplier.token}")
+        assert b"import_supplier_not_found" not in mine.data, rule
+
+
+def test_every_route_hides_another_organisations_batch(
+    app: Flask, client: FlaskClient, token: str, sessions: sessionmaker[Session]
+) -> None:
+    other = make_customer(sessions)
+    theirs = obtain(client, APIKey=other.api_key)["token"]
+    query = {"import_supplier": other.import_supplier, "mode": "validate"}
+    started = client.post(
+        "/v1/data-import/batches/",
+        query_string=query,
+        data=b"{}\n",
+        headers={"Authorization": theirs, "Content-Type": "application/x-ndjson"},
+    )
+    assert started.status_code == 202, started.json
+    batch_id = json_of(started)["batch_id"]
+    for rule, method in _guarded(app):
+        if "batch_id" in rule.arguments:
+            with app.test_request_context():
+                path = app.url_map.bind("").build(rule.endpoint, {"batch_id": batch_id}, method)
+            response = client.open(path, method=method, headers={"Authorization": token})
+            assert (response.status_code, json_of(response)["code"]) == (404, "batch_not_found"), rule
+    mine = client.get("/v1/data-import/batches/", headers={"Authorization": token})
+    assert mine.json == []
+
+
+@pytest.mark.parametrize("form", ["{}", "Token {}", "token {}", "Bearer {}", "JWT {}", " Token  {} "])
+def test_a_token_is_taken_in_every_form(
+    client: FlaskClient, customer: Customer, token: str, form: str
+) -> None:
+    path = f"/v1/data-import/all-account-import-processes/{customer.import_supplier}/"
+    response = client.get(path, headers={"Authorization": form.format(token)})
+    assert (response.status_code, response.json) == (200, [])
+
+
+def test_revoking_the_key_ends_a_token_between_two_requests(
+    client: FlaskClient, customer: Customer, token: str, sessions: sessionmaker[Session]
+) -> None:
+    path = f"/v1/data-import/all-account-import-processes/{customer.import_supplier}/"
+    headers = {"Authorization": f"Token {token}"}
+    refresh_token = obtain(client, APIKey=customer.api_key)["refreshToken"]
+    assert client.get(path, headers=headers).json == []
+    with sessions.begin() as session:
+        revoke_api_key(session, customer.prefix)
+    assert client.get(path, headers=headers).status_code == 401
+    assert obtain(client, refreshToken=refresh_token)["errorCode"] == "authentication_failed"
+    assert obtain(client, APIKey=customer.api_key)["errorCode"] == "authentication_failed"

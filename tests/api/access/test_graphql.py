@@ -1,0 +1,411 @@
+"""`/v1/graphql/`: what it answers to those with a key, to those without, and to nonsense."""
+
+import gzip
+import json
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from graphql import get_introspection_query
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import OBTAIN, Customer, json_of, make_customer, obtain
+from migration_service.blueprints import graphql, graphql_schema
+from migration_service.blueprints.graphql import MAX_BODY_BYTES
+from migration_service.connections import make_redis
+from migration_service.services.access.throttle import MOST_FAILURES, Throttle
+
+WRONG = "ami_0000000000_" + "0" * 43
+
+
+def _execute(client: FlaskClient, query: str, **variables: Any) -> Any:
+    return client.post("/v1/graphql/", json={"query": query, "variables": variables})
+
+
+@pytest.mark.parametrize("mutation", ["obtainServiceToken", "ObtainServiceToken"])
+def test_an_api_key_is_exchanged_for_tokens(client: FlaskClient, customer: Customer, mutation: str) -> None:
+    query = OBTAIN.replace("obtainServiceToken(", f"{mutation}(")
+    response = _execute(client, query, input={"APIKey": customer.api_key})
+    assert response.status_code == 200
+    assert response.headers["Cache-Control"] == "no-store"
+    assert set(response.json) == {"data"}
+    tokens = json_of(response)["data"][mutation]
+    assert set(tokens) == {"token", "refreshToken", "refreshExpiresIn", "payload"}
+    assert tokens["refreshExpiresIn"] - time.time() == pytest.approx(7 * 24 * 3600, abs=10)
+    assert tokens["payload"]["exp"] - tokens["payload"]["iat"] == pytest.approx(3600, abs=2)
+    assert {"sub", "jti", "kind"} <= set(tokens["payload"])
+
+
+def test_the_key_may_stand_in_the_document(client: FlaskClient, customer: Customer) -> None:
+    query = f'mutation {{ obtainServiceToken(input: {{APIKey: "{customer.api_key}"}}) {{ token }} }}'
+    assert json_of(_execute(client, query))["data"]["obtainServiceToken"]["token"]
+
+
+def test_null_counts_as_not_given(client: FlaskClient, customer: Customer) -> None:
+    tokens = obtain(client, APIKey=customer.api_key, refreshToken=None)
+    again = obtain(client, APIKey=None, refreshToken=tokens["refreshToken"])
+    assert again["refreshExpiresIn"] == tokens["refreshExpiresIn"]
+    assert again["token"] != tokens["token"]
+
+
+def test_a_key_that_does_not_hold_is_answered_in_graphqls_shape(client: FlaskClient) -> None:
+    response = _execute(client, OBTAIN, input={"APIKey": WRONG})
+    assert response.status_code == 200
+    assert json_of(response)["data"] == {"obtainServiceToken": None}
+    (error,) = json_of(response)["errors"]
+    assert error["path"] == ["obtainServiceToken"]
+    assert error["extensions"] == {
+        "errorType": "AUTHENTICATION",
+        "errorCode": "authentication_failed",
+        "errorDescription": "The API key is not valid, or it was revoked.",
+    }
+
+
+@pytest.mark.parametrize("given", [{}, {"APIKey": None}, {"APIKey": WRONG, "refreshToken": "x"}])
+def test_one_of_the_two_must_be_given(client: FlaskClient, given: dict[str, str | None]) -> None:
+    response = _execute(client, OBTAIN, input=given)
+    assert response.status_code == 400
+    extensions = json_of(response)["errors"][0]["extensions"]
+    assert (extensions["errorType"], extensions["errorCode"]) == ("VALIDATION", "invalid")
+    assert extensions["errorDescription"] == "Give either an APIKey or a refreshToken."
+
+
+def test_an_access_token_does_not_refresh(client: FlaskClient, token: str) -> None:
+    assert obtain(client, refreshToken=token)["errorCode"] == "authentication_failed"
+
+
+def test_after_ten_wrong_keys_an_address_has_to_wait(app: Flask, customer: Customer) -> None:
+    client = app.test_client()
+    client.environ_base["REMOTE_ADDR"] = "192.0.2.1"
+    for _ in range(MOST_FAILURES):
+        assert obtain(client, APIKey=WRONG.replace("0000", customer.prefix[4:8]))["errorCode"] == (
+            "authentication_failed"
+        )
+    response = _execute(client, OBTAIN, input={"APIKey": customer.api_key})
+    assert response.status_code == 429
+    assert 1 <= int(response.headers["Retry-After"]) <= 60
+    assert json_of(response)["errors"][0]["extensions"]["errorType"] == "THROTTLING"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "throttled"
+    client.environ_base["REMOTE_ADDR"] = "192.0.2.2"
+    assert obtain(client, APIKey=customer.api_key)["token"]
+
+
+def test_wrong_keys_with_somebodys_prefix_do_not_lock_out_the_owner(app: Flask, customer: Customer) -> None:
+    guess = customer.prefix + "_" + "0" * 43
+    stranger, owner = app.test_client(), app.test_client()
+    stranger.environ_base["REMOTE_ADDR"] = "198.51.100.1"
+    owner.environ_base["REMOTE_ADDR"] = "198.51.100.2"
+    for number in range(MOST_FAILURES + 1):
+        code = obtain(stranger, APIKey=guess)["errorCode"]
+        assert code == ("authentication_failed" if number < MOST_FAILURES else "throttled")
+    assert obtain(owner, APIKey=customer.api_key)["token"]
+
+
+def test_many_guesses_at_once_learn_no_more_than_ten(app: Flask) -> None:
+    def guess(number: int) -> str:
+        client = app.test_client()
+        client.environ_base["REMOTE_ADDR"] = "203.0.113.5"
+        return str(obtain(client, APIKey=f"ami_{number:010}_" + "0" * 43)["errorCode"])
+
+    with ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(guess, range(60)))
+    assert answers.count("authentication_failed") == MOST_FAILURES
+    assert answers.count("throttled") == 50
+
+
+def test_many_guesses_in_one_document_are_counted_one_by_one(client: FlaskClient) -> None:
+    guesses = " ".join(
+        f'g{number}: obtainServiceToken(input: {{refreshToken: "x"}}) {{ token }}' for number in range(30)
+    )
+    response = _execute(client, f"mutation {{ {guesses} }}")
+    assert response.status_code == 429
+    codes = [error["extensions"]["errorCode"] for error in json_of(response)["errors"]]
+    assert codes == ["authentication_failed"] * MOST_FAILURES + ["throttled"] * 20
+
+
+def test_obtaining_tokens_often_is_not_throttled(client: FlaskClient, customer: Customer) -> None:
+    for _ in range(3 * MOST_FAILURES):
+        assert obtain(client, APIKey=customer.api_key)["token"]
+
+
+def test_tokens_are_obtained_while_redis_is_away(
+    app: Flask, client: FlaskClient, customer: Customer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis = make_redis("redis://127.0.0.1:1/0")
+    shared = replace(app.extensions["migration_service"], throttle=Throttle(redis))
+    monkeypatch.setitem(app.extensions, "migration_service", shared)
+    assert obtain(client, APIKey=customer.api_key)["token"]
+    for _ in range(MOST_FAILURES):
+        assert obtain(client, APIKey=WRONG)["errorCode"] == "authentication_failed"
+    assert obtain(client, APIKey=WRONG)["errorCode"] == "throttled"
+    redis.connection_pool.disconnect()
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [
+        (OperationalError("SELECT secret_column", {}, Exception("gone")), 503, "service_unavailable"),
+        (RuntimeError("secret_column"), 500, "error"),
+    ],
+)
+def test_a_fault_inside_is_logged_and_not_shown(
+    client: FlaskClient,
+    customer: Customer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    fault: Exception,
+    status: int,
+    code: str,
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(graphql_schema, "obtain_tokens", fail)
+    response = _execute(client, OBTAIN, input={"APIKey": customer.api_key})
+    assert response.status_code == status
+    assert json_of(response)["errors"][0]["extensions"]["errorType"] == "APPLICATION"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == code
+    assert "secret_column" not in response.text
+    assert caplog.records
+    assert customer.api_key not in caplog.text
+
+
+def test_nothing_of_a_key_or_token_is_logged(
+    client: FlaskClient, customer: Customer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    tokens = obtain(client, APIKey=customer.api_key)
+    obtain(client, APIKey=WRONG)
+    obtain(client, refreshToken=tokens["refreshToken"])
+    _execute(client, OBTAIN, input={"key": customer.api_key})
+    _execute(client, OBTAIN, input=customer.api_key)
+    _execute(client, f'mutation {{ obtainServiceToken(input: "{customer.api_key}") {{ token }} }}')
+    _execute(client, f'mutation {{ "{customer.api_key}" }}')
+    for secret in (customer.api_key, WRONG, tokens["token"], tokens["refreshToken"]):
+        assert secret.rpartition("_")[2].rpartition(".")[2] not in caplog.text
+
+
+NESTED = "{" + "a{" * 400
+TYPES = "{__schema{types{" + "fields{type{" * 8 + "name" + "}}" * 8 + "}}}"
+FRAGMENTS = "{...A} fragment A on Query {...A}"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, "parse_error"),
+        (b"x", 400, "parse_error"),
+        (b"\xff", 400, "parse_error"),
+        (b"[" * 30_000, 400, "parse_error"),
+        (b"[]", 400, "invalid"),
+        (b"1", 400, "invalid"),
+        (b"null", 400, "invalid"),
+        (b"{}", 400, "invalid"),
+        (b'{"query": null}', 400, "invalid"),
+        (b'{"query": 1}', 400, "invalid"),
+        (b'{"query": "{documentation}", "variables": []}', 400, "invalid"),
+        (b'{"query": "{documentation}", "variables": "{}"}', 400, "invalid"),
+        (b'{"query": "{documentation}", "operationName": 1}', 400, "invalid"),
+        (b'{"query": "{documentation}", "operationName": "Other"}', 400, "invalid"),
+        (b'{"query": ""}', 400, "parse_error"),
+        (b'{"query": "{"}', 400, "parse_error"),
+        (b'{"query": "{ documentation(x: \\"\\\\uD800\\") }"}', 400, "parse_error"),
+        (b'{"query": "{nothing}"}', 400, "invalid"),
+        (b'{"query": "subscription {x}"}', 400, "invalid"),
+        (b'{"query": "mutation { obtainServiceToken { token } }"}', 400, "invalid"),
+        (b'{"query": "mutation { obtainServiceToken(input: {APIKey: 1}) { token } }"}', 400, "invalid"),
+        (json.dumps({"query": OBTAIN}).encode(), 400, "invalid"),
+        (json.dumps({"query": OBTAIN, "variables": {"input": 1}}).encode(), 400, "invalid"),
+        (json.dumps({"query": OBTAIN, "variables": {"input": {"APIKey": 1.5}}}).encode(), 400, "invalid"),
+        (json.dumps({"query": OBTAIN, "variables": {"input": {"key": "x"}}}).encode(), 400, "invalid"),
+        (json.dumps({"query": NESTED}).encode(), 400, "parse_error"),
+        (json.dumps({"query": "{a" * 300 + "}" * 300}).encode(), 400, "parse_error"),
+        (json.dumps({"query": "{a(b:" + "[" * 480 + "]" * 480 + ")}"}).encode(), 400, "parse_error"),
+        (json.dumps({"query": "{" * 20_000}).encode(), 400, "parse_error"),
+        (json.dumps({"query": "#\n" * 20_000 + "{documentation}"}).encode(), 400, "parse_error"),
+        (json.dumps({"query": TYPES}).encode(), 400, "invalid"),
+        (json.dumps({"query": FRAGMENTS}).encode(), 400, "invalid"),
+        (b'{"query": "' + b" " * MAX_BODY_BYTES + b'"}', 413, "request_too_large"),
+    ],
+)
+def test_nonsense_is_answered_in_graphqls_shape(
+    client: FlaskClient, body: bytes, status: int, code: str
+) -> None:
+    response = client.post("/v1/graphql/", data=body, content_type="application/json")
+    assert response.status_code == status, response.text
+    assert response.content_type == "application/json"
+    for error in json_of(response)["errors"]:
+        assert error["message"] == error["extensions"]["errorDescription"]
+        assert error["extensions"]["errorType"] == "VALIDATION"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == code
+
+
+@pytest.mark.parametrize("depth", range(2, 240, 7))
+def test_nesting_is_refused_at_any_depth(client: FlaskClient, depth: int) -> None:
+    fields = "{__typename" + "{a" * depth + "}" * depth + "}"
+    values = "{documentation(a:" + "[" * depth + "]" * depth + ")}"
+    for query in (fields, values):
+        assert _execute(client, query).status_code == 400
+
+
+def test_more_recursion_than_python_allows_is_the_clients_error(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def recurse(*_arguments: object, **_options: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(graphql, "validate", recurse)
+    response = _execute(client, "{documentation}")
+    assert response.status_code == 400
+    assert json_of(response)["errors"][0]["message"] == "The GraphQL document nests too deep."
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Content-Type": "text/plain"}, {"Content-Type": "application/json", "Content-Encoding": "gzip"}],
+)
+def test_another_kind_of_body_is_refused(client: FlaskClient, headers: dict[str, str]) -> None:
+    response = client.post("/v1/graphql/", data=gzip.compress(b"{}"), headers=headers)
+    assert response.status_code == 415
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "unsupported_media_type"
+
+
+def test_get_shows_how_it_is_used_and_carries_nothing_out(client: FlaskClient) -> None:
+    assert "obtainServiceToken" in json_of(client.get("/v1/graphql/"))["detail"]
+    response = client.get("/v1/graphql/?query={documentation}")
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "answered"),
+    [
+        ("*/*", "application/json"),
+        ("application/json", "application/json"),
+        ("application/graphql-response+json", "application/graphql-response+json"),
+        ("application/graphql-response+json, application/json;q=0.9", "application/graphql-response+json"),
+        ("text/html", "application/json"),
+    ],
+)
+def test_the_answer_has_the_type_that_is_asked_for(client: FlaskClient, accepted: str, answered: str) -> None:
+    response = client.post("/v1/graphql/", json={"query": "{documentation}"}, headers={"Accept": accepted})
+    assert response.content_type == answered
+    assert json_of(response)["data"] == {"documentation": "/v1/docs/"}
+
+
+def test_it_works_without_the_slash_at_the_end(client: FlaskClient) -> None:
+    assert client.post("/v1/graphql", json={"query": "{documentation}"}).status_code == 200
+
+
+def test_tools_can_read_the_schema(client: FlaskClient) -> None:
+    schema = json_of(_execute(client, get_introspection_query()))["data"]["__schema"]
+    described = {kind["name"]: kind["description"] for kind in schema["types"]}
+    assert described["ObtainServiceTokenInput"] == "Either an API key or a refresh token."
+
+
+def test_a_part_that_succeeds_is_given_beside_one_that_fails(
+    client: FlaskClient, sessions: sessionmaker[Session]
+) -> None:
+    key = make_customer(sessions).api_key
+    response = _execute(
+        client,
+        f'mutation {{ a: obtainServiceToken(input: {{APIKey: "{WRONG}"}}) {{ token }} '
+        f'b: obtainServiceToken(input: {{APIKey: "{key}"}}) {{ token }} }}',
+    )
+    assert response.status_code == 200
+    assert json_of(response)["data"]["a"] is None
+    assert json_of(response)["data"]["b"]["token"]
+    assert [error["path"] for error in json_of(response)["errors"]] == [["a"]]
+
+
+_SECRET = "ami_secretpref_" + "S3cr3t" * 7 + "x"
+_PARTS = ("secretpref", "S3cr3t")
+
+
+def _document(argument: str) -> dict[str, Any]:
+    return {"query": f"mutation {{ obtainServiceToken({argument}) {{ token }} }}"}
+
+
+def _variables(given: Any, kind: str = "ObtainServiceTokenInput!") -> dict[str, Any]:
+    query = f"mutation($input: {kind}) {{ obtainServiceToken(input: $input) {{ token }} }}"
+    return {"query": query, "variables": {"input": given}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # A misspelt name, as a variable and as a literal.
+        _variables({"apiKey": _SECRET}),
+        _variables({"apiKey": _SECRET, "x": f"\"; Did you mean '{_SECRET}'?"}),
+        _document(f'input: {{apiKey: "{_SECRET}"}}'),
+        _document(f'apiKey: "{_SECRET}"'),
+        _document(f'input: {{APIKey: "{_SECRET}", apiKey: "{_SECRET}"}}'),
+        {"query": f'mutation {{ obtainToken(key: "{_SECRET}") {{ token }} }}'},
+        # A value of the wrong type.
+        _variables({"APIKey": [_SECRET]}),
+        _variables({"APIKey": {"key": _SECRET}}),
+        _variables(_SECRET),
+        _variables([_SECRET]),
+        _variables(_SECRET, "String!"),
+        _document(f"input: {{APIKey: {_SECRET}}}"),
+        _document(f'input: {{APIKey: ["{_SECRET}"]}}'),
+        _document(f'input: "{_SECRET}"'),
+        # A key in the place of a name.
+        {"query": f"mutation {{ {_SECRET} }}"},
+        {"query": f"mutation($a: {_SECRET}) {{ obtainServiceToken(input: $a) {{ token }} }}"},
+        {"query": f"mutation {{ obtainServiceToken(input: ${_SECRET}) {{ token }} }}"},
+        {"query": f"mutation @{_SECRET} {{ obtainServiceToken {{ ...{_SECRET} }} }}"},
+        {"query": "{ documentation }", "operationName": _SECRET},
+        {"query": "{ documentation }", "operationName": [_SECRET]},
+        {"query": "{ documentation }", "variables": _SECRET},
+        {"query": [_SECRET]},
+        # A syntax error.
+        {"query": _SECRET},
+        {"query": f'"{_SECRET}"'},
+        _document(f'input: {{APIKey: "{_SECRET}'),
+        _document(f'input: {{APIKey: "{_SECRET}"'),
+        _document(f'input: {{APIKey "{_SECRET}"}}'),
+        _document(f"input: {{APIKey: '{_SECRET}'}}"),
+        _document(f'input: {{APIKey: "\\u{_SECRET}"}}'),
+        # A well-formed request with a wrong key.
+        _document(f'input: {{APIKey: "{_SECRET}"}}'),
+        _document(f'input: {{refreshToken: "{_SECRET}"}}'),
+        _variables({"APIKey": _SECRET, "refreshToken": _SECRET}),
+    ],
+)
+def test_a_credential_is_neither_in_an_answer_nor_in_the_log(
+    client: FlaskClient, caplog: pytest.LogCaptureFixture, body: dict[str, Any]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    response = client.post("/v1/graphql/", json=body)
+    assert json_of(response)["errors"]
+    assert not [part for part in _PARTS if part in response.text or part in caplog.text]
+
+
+def test_a_body_that_is_not_json_is_not_repeated(client: FlaskClient) -> None:
+    for text in (_SECRET, f'{{"query": "{_SECRET}', f'{{"query": {_SECRET}}}'):
+        response = client.post("/v1/graphql/", data=text, content_type="application/json")
+        assert response.status_code == 400
+        assert not [part for part in _PARTS if part in response.text]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (_variables({"apiKey": "x"}), "A variable of the GraphQL document has a value"),
+        (_document('input: {apiKey: "x"}'), "The GraphQL document does not fit the schema."),
+    ],
+)
+def test_a_misspelt_name_is_told_with_the_one_that_was_probably_meant(
+    client: FlaskClient, body: dict[str, Any], sentence: str
+) -> None:
+    message = json_of(client.post("/v1/graphql/", json=body))["errors"][0]["message"]
+    assert message.startswith(sentence)
+    assert message.endswith("Did you mean APIKey?")

@@ -1,0 +1,433 @@
+"""Batches over HTTP: upload, progress, results, steering, and who may see them."""
+
+import csv
+import io
+import threading
+import zlib
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+from sqlalchemy import func, select, text, update
+
+from batch_client import BatchClient, counts, ndjson
+from migration_service.models import AccountImportProcess, Batch, BatchLine, ImportSupplier
+from migration_service.services.batches.chunks import release_chunk
+from migration_service.services.batches.ndjson import FileLimits
+from migration_service.services.batches.results import write_csv
+from migration_service.states import SupplierStatus
+from migration_service.tasks.accounts import perform_attempt
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+def _error(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json["code"]
+
+
+def _count(batches: BatchClient, model: Any) -> int:
+    with batches.supplier.Session() as session:
+        return session.scalar(select(func.count()).select_from(model)) or 0
+
+
+def test_a_batch_imports_every_account_of_its_file(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(5)
+    answer = batches.post(ndjson(accounts))
+    assert answer.status_code == 202
+    assert answer.json is not None
+    assert (answer.json["state"], answer.json["lines"]) == ("RUNNING", 5)
+    assert counts(answer.json) == {"PENDING": 5}
+    assert answer.headers["Location"].endswith(f"/v1/data-import/batches/{answer.json['batch_id']}/")
+
+    batches.work()
+    report = batches.get(answer.json["batch_id"])
+    assert (report["state"], counts(report)) == ("COMPLETED", {"IMPORTED": 5})
+    assert report["rate"] > 0
+    results = batches.results(answer.json["batch_id"])
+    assert [line["line_number"] for line in results] == [1, 2, 3, 4, 5]
+    for line, account in zip(results, accounts, strict=True):
+        assert line["external_account_number"] == account["external_account_number"]
+        status = batches.supplier.status(account["external_account_number"]).json
+        assert status == {"status": "COMPLETED", "service_account_number": line["service_account_number"]}
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Encoding": "gzip"}, {"Content-Type": "application/gzip"}])
+def test_a_compressed_file_is_read_with_and_without_the_header(
+    batches: BatchClient, headers: dict[str, str]
+) -> None:
+    answer = batches.post(ndjson(batches.supplier.accounts(3), compress=True), "validate", headers)
+    batches.work()
+    assert counts(batches.get((answer.json or {})["batch_id"])) == {"VALID": 3}
+
+
+def test_line_numbers_are_those_of_the_file(batches: BatchClient) -> None:
+    first, second = batches.supplier.accounts(2)
+    report = batches.run([b"\xef\xbb\xbf", b"", first, b"  \r", second], "validate")
+    assert [line["line_number"] for line in batches.results(report["batch_id"])] == [3, 5]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", "batch_file_unreadable"),
+        (b"\n \n", "batch_file_unreadable"),
+        (zlib.compress(b"x", wbits=31)[:-3], "batch_file_unreadable"),
+        (b"\x1f\x8b\x08nothing", "batch_file_unreadable"),
+    ],
+)
+def test_a_file_that_cannot_be_read_leaves_nothing(batches: BatchClient, body: bytes, code: str) -> None:
+    before = _count(batches, Batch), _count(batches, BatchLine)
+    assert _error(batches.post(body)) == (400, code)
+    assert (_count(batches, Batch), _count(batches, BatchLine)) == before
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(batches: BatchClient) -> None:
+    before = _count(batches, Batch), _count(batches, BatchLine)
+    body = ndjson(batches.supplier.accounts(3), compress=True)
+    assert _error(batches.post(body[:-40])) == (400, "batch_file_unreadable")
+    body = ndjson(batches.supplier.accounts(3))
+    answer = batches.supplier.post(
+        "/batches/",
+        query_string={"import_supplier": batches.supplier.code, "mode": "validate"},
+        headers={"Content-Type": "application/x-ndjson"},
+        data=body[:-100],
+        environ_overrides={"CONTENT_LENGTH": str(len(body))},
+    )
+    assert answer.status_code == 400
+    assert (_count(batches, Batch), _count(batches, BatchLine)) == before
+
+
+def test_a_file_beyond_the_limit_is_413_however_small_it_is_compressed(batches: BatchClient) -> None:
+    with patch(
+        "migration_service.blueprints.batch_upload.FileLimits", lambda line, total: FileLimits(line, 100_000)
+    ):
+        answer = batches.post(zlib.compress(b"\n" * 1_000_000, wbits=31))
+    assert _error(answer) == (413, "request_too_large")
+
+
+def test_a_line_longer_than_a_payload_may_be_fails_by_itself(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts()
+    report = batches.run([b'{"a":"' + b"x" * 8_000_000 + b'"}', account], "validate")
+    assert counts(report) == {"VALID": 1, "FAILED": 1}
+    assert report["error_counts"] == {"line_too_long": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mode", "attr"),
+    [
+        ({}, "imports", "mode"),
+        ({"operations_team_name": ""}, "import", "operations_team_name"),
+        ({"import_supplier": " "}, "validate", "import_supplier"),
+        ({"source": "pending"}, "stage", "mode"),
+        ({"source": "file"}, "stage", "source"),
+    ],
+)
+def test_wrong_parameters_are_named(
+    batches: BatchClient, arguments: dict[str, Any], mode: str, attr: str
+) -> None:
+    answer = batches.post(b"{}", mode, **arguments)
+    assert _error(answer) == (400, "request_failed_validation")
+    assert [item["attr"] for item in (answer.json or {})["errors"]] == [attr]
+
+
+def test_a_team_that_does_not_exist_is_400(batches: BatchClient) -> None:
+    answer = batches.post(b"{}", operations_team_name="Nobody")
+    assert _error(answer) == (400, "operations_team_not_found")
+
+
+def test_another_kind_of_body_is_415(batches: BatchClient) -> None:
+    for headers in ({"Content-Type": "text/xml"}, {"Content-Encoding": "br"}):
+        assert _error(batches.post(b"{}", headers=headers)) == (415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (SupplierStatus.PAUSED, "import_supplier_paused"),
+        (SupplierStatus.COMPLETE, "import_supplier_complete"),
+    ],
+)
+def test_a_supplier_that_takes_nothing_still_validates(
+    batches: BatchClient, status: SupplierStatus, code: str
+) -> None:
+    batches.supplier.set_status(status)
+    accounts = batches.supplier.accounts(2)
+    assert _error(batches.post(ndjson(accounts), "stage")) == (400, code)
+    assert counts(batches.run(accounts, "validate")) == {"VALID": 2}
+
+
+def test_the_same_key_and_file_answer_with_the_same_batch(batches: BatchClient) -> None:
+    body = ndjson(batches.supplier.accounts(3))
+    key = {"Idempotency-Key": uuid4().hex}
+    answers = [batches.post(body, headers=key) for _ in range(2)]
+    answers.append(batches.post(ndjson(batches.supplier.accounts(3), compress=True), headers=key))
+    assert [answer.status_code for answer in answers] == [202] * 3
+    assert len({(answer.json or {})["batch_id"] for answer in answers}) == 1
+
+
+def test_the_same_key_with_another_file_or_mode_is_400(batches: BatchClient) -> None:
+    key = {"Idempotency-Key": uuid4().hex}
+    body = ndjson(batches.supplier.accounts(3))
+    assert batches.post(body, headers=key).status_code == 202
+    for answer in (batches.post(body + b"{}", headers=key), batches.post(body, "dry-run", headers=key)):
+        assert _error(answer) == (400, "idempotency_key_reused")
+
+
+def test_a_key_belongs_to_its_organisation(batches: BatchClient, worker_resources: WorkerResources) -> None:
+    key = {"Idempotency-Key": uuid4().hex}
+    other = BatchClient(
+        SupplierClient.create(batches.supplier.app, batches.supplier.Session), worker_resources
+    )
+    answers = [it.post(ndjson(it.supplier.accounts()), headers=key) for it in (batches, other)]
+    assert [answer.status_code for answer in answers] == [202, 202]
+
+
+def test_one_key_sent_twice_at_once_makes_one_batch(batches: BatchClient) -> None:
+    body = ndjson(batches.supplier.accounts(20))
+    key = {"Idempotency-Key": uuid4().hex}
+    answers: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(batches.post(body, headers=key))) for _ in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.json["batch_id"] for answer in answers}) == 1
+
+
+def test_results_come_as_csv_where_it_is_asked_for(batches: BatchClient) -> None:
+    sound, broken = batches.supplier.accounts(2)
+    del broken["external_account_number"]
+    report = batches.run([sound, broken], "validate")
+    answer = batches.supplier.get(f"/batches/{report['batch_id']}/results/", headers={"Accept": "text/csv"})
+    assert answer.mimetype == "text/csv"
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["status"] for row in rows] == ["VALID", "FAILED"]
+    assert (rows[0]["code"], rows[0]["path"]) == ("", "")
+    assert (rows[1]["code"], rows[1]["path"], rows[1]["value"]) == ("required", "external_account_number", "")
+
+
+def test_csv_has_a_row_for_each_finding_with_its_path_and_value(batches: BatchClient) -> None:
+    one, two = batches.supplier.accounts(2)
+    one |= {"billing_postcode": "nowhere", "customers": "nobody"}
+    two |= {"customers": "someone"}
+    batch_id = batches.run([one, two], "validate")["batch_id"]
+    path, headers = f"/batches/{batch_id}/results/", {"Accept": "text/csv"}
+    rows = list(csv.DictReader(io.StringIO(batches.supplier.get(path, headers=headers).text)))
+    found = {(row["line_number"], row["severity"], row["path"], row["value"]) for row in rows}
+    assert ("1", "error", "customers", "nobody") in found
+    assert ("1", "warning", "billing_postcode", "nowhere") in found
+    (row,) = csv.DictReader(
+        io.StringIO(batches.supplier.get(f"{path}?code=invalid_postcode", headers=headers).text)
+    )
+    assert (row["line_number"], row["code"]) == ("1", "invalid_postcode")
+
+
+def test_every_cell_of_a_csv_is_quoted_and_exactly_the_value() -> None:
+    assert write_csv([["=1+1", '-5 "x"', 5, None]]) == b'"=1+1","-5 ""x""","5",""\r\n'
+
+
+def test_results_are_filtered_by_code_and_by_path(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(3)
+    point = accounts[0]["supply_addresses"][0]["meter_points"][0]
+    point["ean"] = "1"
+    accounts[1]["external_account_number"] = ""
+    batch_id = batches.run(accounts, "validate")["batch_id"]
+
+    def lines(query: str) -> list[int]:
+        return [line["line_number"] for line in batches.results(batch_id, query)]
+
+    assert lines("?path=external_account_number") == [2]
+    assert lines("?path=supply_addresses") == [1]
+    assert lines("?path=supply_addresses.*.meter_points.0.ean") == [1]
+    assert lines("?path=supply_addresses.*.meter_points.99.ean") == []
+    assert lines("?path=external") == []
+    assert lines("?path=(") == []
+    assert lines("?code=blank") == [2]
+    assert lines("?code=blank&status=VALID") == []
+
+
+def test_failed_lines_are_given_back_as_they_were_sent_and_settle_the_batch(batches: BatchClient) -> None:
+    sound, broken, staged = batches.supplier.accounts(3)
+    wrong = broken | {"customers": "nobody"}
+    sent = [msgspec.json.encode(sound), b'  {"external_account_number":  "x"}', msgspec.json.encode(wrong)]
+    batch_id = batches.run([*sent, sent[2]])["batch_id"]
+    answer = batches.supplier.get(f"/batches/{batch_id}/failed-lines/")
+    assert answer.data.splitlines() == [sent[1].strip(), sent[2]]
+    answer = batches.supplier.get(f"/batches/{batch_id}/failed-lines/?path=customers&code=not_a_list")
+    assert answer.data.splitlines() == [sent[2]]
+    # A line of what is pending has no text of its own: then it is the staged payload.
+    staged["billing_postcode"] = "nowhere"
+    batches.supplier.stage(staged)
+    pending = (batches.post(None, source="pending", profile="strict").json or {})["batch_id"]
+    with batches.supplier.Session.begin() as session:
+        number = batches.supplier.process_of(staged["external_account_number"])
+        session.execute(update(AccountImportProcess).where(number).values(rules_version="old"))
+    batches.work()
+    (line,) = batches.supplier.get(f"/batches/{pending}/failed-lines/").data.splitlines()
+    assert msgspec.json.decode(line)["external_account_number"] == staged["external_account_number"]
+
+
+def test_a_batch_keeps_its_name_and_the_name_of_its_file(batches: BatchClient) -> None:
+    batch_id = batches.start([b"{}"], "validate", name="First night", file_name="book.ndjson")
+    report = batches.get(batch_id)
+    assert (report["name"], report["file_name"], report["profile"]) == ("First night", "book.ndjson", None)
+
+
+def test_a_batch_may_be_stricter_than_its_supplier_and_not_more_lenient(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["billing_postcode"] = "nowhere"
+    assert counts(batches.run([account], "stage")) == {"STAGED": 1}
+    assert counts(batches.run([account], "stage", profile="strict")) == {"FAILED": 1}
+    answer = batches.post(b"{}", "stage", profile="lenient")
+    assert (answer.status_code, (answer.json or {})["errors"][0]["attr"]) == (400, "profile")
+    assert batches.post(b"{}", "validate", profile="lenient").status_code == 202
+
+
+def test_results_are_filtered_by_status(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(3)
+    report = batches.run([*accounts, b"not json"], "validate")
+    failed = batches.results(report["batch_id"], "?status=FAILED")
+    assert [(line["line_number"], line["errors"][0]["code"]) for line in failed] == [(4, "parse_error")]
+    answer = batches.supplier.get(f"/batches/{report['batch_id']}/results/?status=BROKEN")
+    assert _error(answer) == (400, "request_failed_validation")
+
+
+def test_a_batch_is_paused_resumed_and_cancelled(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(2))
+    assert _error(batches.change(batch_id, "resume")) == (400, "batch_state_conflict")
+    assert (batches.change(batch_id, "pause").json or {})["state"] == "PAUSED"
+    batches.work()
+    assert counts(batches.get(batch_id)) == {"PENDING": 2}
+    assert (batches.change(batch_id, "resume").json or {})["state"] == "RUNNING"
+    answer = batches.change(batch_id, "cancel").json or {}
+    assert (answer["state"], answer["finished_at"] is None) == ("CANCELLED", False)
+    batches.work()
+    assert counts(batches.get(batch_id)) == {"PENDING": 2}
+    for action in ("pause", "resume", "cancel", "retry-failed"):
+        assert _error(batches.change(batch_id, action)) == (400, "batch_state_conflict")
+
+
+def test_retry_does_the_failed_lines_again_and_no_others(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(3)
+    for account in accounts:
+        assert batches.supplier.stage(account).status_code == 201
+    # Somebody is creating the second one at this moment.
+    batches.supplier.process(accounts[1]["external_account_number"])
+    report = batches.run([*accounts, accounts[0], b"{}"])
+    assert counts(report) == {"IMPORTED": 2, "FAILED": 3}
+    assert report["error_counts"]["account_import_in_progress"] == 1
+    assert report["error_counts"]["duplicate_line_in_batch"] == 1
+
+    perform_attempt(
+        batches.resources, batches.supplier.current_attempt(accounts[1]["external_account_number"])
+    )
+    answer = batches.change(report["batch_id"], "retry-failed").json or {}
+    assert (answer["retried"], answer["left"], answer["state"]) == (1, 2, "RUNNING")
+    batches.work()
+    report = batches.get(report["batch_id"])
+    assert report["state"] == "COMPLETED"
+    assert counts(report) == {"IMPORTED": 2, "ALREADY_IMPORTED": 1, "FAILED": 2}
+    assert (batches.change(report["batch_id"], "retry-failed").json or {})["retried"] == 0
+    path = f"/batches/{report['batch_id']}/retry-failed/?all=true"
+    assert (batches.supplier.post(path).json or {})["retried"] == 1
+
+
+def test_after_a_change_of_the_profile_what_failed_for_its_content_may_pass(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["billing_postcode"] = "nowhere"
+    _set_profile(batches, "strict")
+    report = batches.run([account], "stage")
+    assert counts(report) == {"FAILED": 1}
+    _set_profile(batches, "lenient")
+    assert (batches.change(report["batch_id"], "retry-failed").json or {})["retried"] == 1
+    batches.work()
+    assert counts(batches.get(report["batch_id"])) == {"STAGED": 1}
+
+
+def _set_profile(batches: BatchClient, profile: str) -> None:
+    with batches.supplier.Session.begin() as session:
+        session.execute(
+            update(ImportSupplier).where(ImportSupplier.code == batches.supplier.code).values(profile=profile)
+        )
+
+
+def test_a_batch_that_does_not_get_on_says_why(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(2))
+    assert batches.get(batch_id)["condition"] is None
+    with batches.supplier.Session.begin() as session:
+        session.execute(
+            update(Batch)
+            .where(Batch.id == UUID(batch_id))
+            .values(created_at=func.now() - text("interval '2 minutes'"))
+        )
+    assert batches.get(batch_id)["condition"] == "STALLED"
+    (chunk,) = batches.dispatch()
+    with batches.supplier.Session.begin() as session:
+        release_chunk(session, chunk)
+    assert batches.get(batch_id)["condition"] == "THROTTLED"
+    batches.work()
+    assert batches.get(batch_id)["condition"] is None
+
+
+def test_what_is_pending_is_imported_without_a_file(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(4)
+    for account in accounts:
+        batches.supplier.stage(account)
+    answer = batches.post(None, source="pending")
+    assert answer.status_code == 202
+    batches.work()
+    report = batches.get((answer.json or {})["batch_id"])
+    assert (report["source"], counts(report)) == ("pending", {"IMPORTED": 4})
+    answer = batches.post(None, source="pending")
+    batches.work()
+    assert batches.get((answer.json or {})["batch_id"])["state"] == "COMPLETED"
+
+
+def _others(batch_id: str) -> Iterator[tuple[str, str]]:
+    yield "GET", f"/batches/{batch_id}/"
+    yield "GET", f"/batches/{batch_id}/results/"
+    for action in ("pause", "resume", "cancel", "retry-failed"):
+        yield "POST", f"/batches/{batch_id}/{action}/"
+
+
+def test_another_organisation_sees_nothing_of_a_batch(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts())
+    other = SupplierClient.create(batches.supplier.app, batches.supplier.Session)
+    for method, path in [*_others(batch_id), *_others(str(uuid4())), *_others("nothing")]:
+        assert _error(other._call(method, path)) == (404, "batch_not_found")
+    assert other.get("/batches/").json == []
+    query = {"import_supplier": batches.supplier.code, "mode": "validate"}
+    assert _error(other.post("/batches/", query_string=query, data=b"{}")) == (
+        400,
+        "import_supplier_not_found",
+    )
+
+
+def test_without_a_token_there_is_nothing(batches: BatchClient) -> None:
+    for method, path in [*_others(str(uuid4())), ("POST", "/batches/"), ("GET", "/batches/")]:
+        answer = batches.supplier.app.test_client().open(f"/v1/data-import{path}", method=method)
+        assert answer.status_code == 401
+
+
+def test_the_list_is_newest_first_in_pages(batches: BatchClient) -> None:
+    ids = [batches.start([b"{}"], "validate") for _ in range(3)]
+    page = batches.supplier.get("/batches/?limit=2")
+    assert [item["batch_id"] for item in page.json or ()] == ids[:0:-1]
+    link = page.headers["Link"].partition(">")[0].removeprefix("<").partition("/v1/data-import")[2]
+    rest = batches.supplier.get(link)
+    assert [item["batch_id"] for item in rest.json or ()] == ids[:1]
+    assert "Link" not in rest.headers
+    assert batches.supplier.get("/batches/?import_supplier=OTHER").json == []
+    for query in ("?limit=0", "?limit=501", "?cursor=x"):
+        assert _error(batches.supplier.get(f"/batches/{query}")) == (400, "request_failed_validation")

@@ -1,0 +1,180 @@
+"""Sections 3.1, 3.2 and 4.2: payloads are stored, as often as needed until the account is created."""
+
+import threading
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from migration_service.errors import (
+    AccountAlreadyImportedError,
+    AccountImportInProgressError,
+    AccountNotStagedError,
+)
+from migration_service.models import AccountImportProcess
+from migration_service.services.imports.staging import skip_account, unskip_account
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.states import ImportState, SupplierStatus
+from migration_service.tasks.accounts import perform_attempt
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+def _row(supplier: SupplierClient, number: str) -> AccountImportProcess:
+    with supplier.Session() as session:
+        return session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
+
+
+def _code(answer: object) -> str:
+    return str(answer.json["code"])  # type: ignore[attr-defined]
+
+
+def test_the_first_staging_answers_201_and_restaging_200(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    names = {name: account[name] for name in ("import_supplier", "external_account_number")}
+    first, second = supplier.stage(account), supplier.stage(account)
+    assert (first.status_code, first.json) == (201, names)
+    assert (second.status_code, second.json) == (200, names)
+
+
+def test_restaging_replaces_the_payload_and_the_same_again_changes_nothing(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    supplier.stage(account)
+    before = _row(supplier, number)
+    supplier.stage(account)
+    unchanged = _row(supplier, number)
+    assert unchanged.staged_at == before.staged_at
+    account["billing_address1"] = "Elsewhere 1"
+    supplier.stage(account)
+    after = _row(supplier, number)
+    assert after.payload is not None
+    assert after.payload["billing_address1"] == "Elsewhere 1"
+    assert after.staged_at > before.staged_at
+
+
+def test_an_invalid_payload_is_refused_and_the_staged_one_stays(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    supplier.stage(account)
+    broken = {**account, "supply_addresses": "nowhere"}
+    answer = supplier.stage(broken)
+    assert answer.status_code == 400
+    assert _code(answer) == "account_failed_validation"
+    payload = _row(supplier, account["external_account_number"]).payload
+    assert payload is not None
+    assert payload["supply_addresses"] == account["supply_addresses"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (SupplierStatus.PAUSED, "import_supplier_paused"),
+        (SupplierStatus.COMPLETE, "import_supplier_complete"),
+    ],
+)
+def test_a_supplier_that_is_not_ongoing_takes_nothing_but_may_validate(
+    supplier: SupplierClient, status: SupplierStatus, code: str
+) -> None:
+    (account,) = supplier.accounts()
+    supplier.set_status(status)
+    answer = supplier.stage(account)
+    assert (answer.status_code, _code(answer)) == (400, code)
+    assert supplier.validate(account).status_code == 200
+    supplier.set_status(SupplierStatus.ONGOING)
+    assert supplier.stage(account).status_code == 201
+
+
+def test_an_unknown_supplier_is_refused_by_name(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    account["import_supplier"] = "NOBODY"
+    answer = supplier.stage(account)
+    assert (answer.status_code, _code(answer)) == (400, "import_supplier_not_found")
+    assert answer.json is not None
+    assert answer.json["errors"][0]["attr"] == "import_supplier"
+
+
+def _id_of(session: Session, supplier: SupplierClient) -> int:
+    return get_import_supplier(session, supplier.code, organisation_id=None).id
+
+
+def test_a_skipped_account_is_refused_until_it_is_unskipped(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    supplier.stage(account)
+    with supplier.Session.begin() as session:
+        skip_account(session, _id_of(session, supplier), number)
+    for answer in (supplier.stage(account), supplier.process(number)):
+        assert (answer.status_code, _code(answer)) == (400, "account_marked_to_skip")
+    with supplier.Session.begin() as session:
+        unskip_account(session, _id_of(session, supplier), number)
+    assert supplier.stage(account).status_code == 200
+
+
+def test_what_is_pending_can_be_skipped_and_put_back_and_nothing_else(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+
+    def change(action: Callable[[Session, int, str], None]) -> str:
+        with supplier.Session.begin() as session:
+            action(session, _id_of(session, supplier), number)
+        return str(_row(supplier, number).state)
+
+    with pytest.raises(AccountNotStagedError):
+        change(skip_account)
+    supplier.stage(account)
+    assert change(unskip_account) == "PENDING"
+    assert [change(skip_account) for _ in range(2)] == ["SKIPPED"] * 2
+    assert change(unskip_account) == "PENDING"
+    supplier.process(number)
+    with pytest.raises(AccountImportInProgressError):
+        change(skip_account)
+    assert perform_attempt(worker_resources, supplier.current_attempt(number))
+    for action in (skip_account, unskip_account):
+        with pytest.raises(AccountAlreadyImportedError):
+            change(action)
+
+
+def test_an_account_being_created_and_one_created_are_refused(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    supplier.stage(account)
+    supplier.process(number)
+    answer = supplier.stage(account)
+    assert (answer.status_code, _code(answer)) == (400, "account_import_in_progress")
+    assert perform_attempt(worker_resources, supplier.current_attempt(number))
+    answer = supplier.stage(account)
+    assert (answer.status_code, _code(answer)) == (400, "account_already_imported")
+
+
+def test_two_stagings_at_once_are_one_201_and_one_200(supplier: SupplierClient) -> None:
+    for account in supplier.accounts(10):
+        answers: list[int] = []
+        barrier = threading.Barrier(2)
+
+        def stage(account: dict[str, object] = account) -> None:
+            barrier.wait()  # noqa: B023
+            answers.append(supplier.stage(account).status_code)  # noqa: B023
+
+        threads = [threading.Thread(target=stage) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(answers) == [200, 201]
+
+
+def test_warnings_of_the_lenient_profile_are_kept(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    account["billing_postcode"] = "not a postcode"
+    assert supplier.stage(account).status_code == 201
+    row = _row(supplier, account["external_account_number"])
+    assert row.warnings is not None
+    assert [warning["code"] for warning in row.warnings] == ["invalid_postcode"]
+    assert row.state == ImportState.PENDING
+    assert row.attempt_id is None or isinstance(row.attempt_id, UUID)

@@ -1,0 +1,130 @@
+"""Sections 4.4 to 4.7: status and lists."""
+
+from datetime import datetime
+from itertools import chain
+from typing import Any
+from unittest.mock import patch
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import select
+
+from factories import json_of
+from migration_service.models import Account
+from migration_service.tasks.accounts import perform_attempt
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+def _list(supplier: SupplierClient, kind: str, query: str = "") -> Any:
+    answer = supplier.get(f"/{kind}-account-import-processes/{supplier.code}/{query}")
+    assert answer.status_code == 200
+    return answer.json
+
+
+def test_the_status_of_an_account_that_was_never_staged_is_404(supplier: SupplierClient) -> None:
+    answer = supplier.status("nothing")
+    assert (answer.status_code, (answer.json or {})["code"]) == (404, "account_not_found")
+
+
+def test_the_status_of_an_unknown_supplier_is_404(supplier: SupplierClient) -> None:
+    answer = supplier.get("/account-transfer-status/NOBODY/1/")
+    assert (answer.status_code, (answer.json or {})["code"]) == (404, "import_supplier_not_found")
+
+
+@pytest.mark.parametrize(
+    "number", ["with space", "a/b", "a//b", "ümläut", "100%", "a?b#c", "..", "x" * 128, "a+b", "%2F"]
+)
+def test_any_printable_number_works_in_a_path(supplier: SupplierClient, number: str) -> None:
+    (account,) = supplier.accounts()
+    account["external_account_number"] = number
+    assert supplier.stage(account).status_code == 201
+    answer = supplier.get(f"/account-transfer-status/{supplier.code}/{quote(number, safe='')}/")
+    assert answer.json == {"status": "UNKNOWN", "service_account_number": ""}
+
+
+@pytest.mark.parametrize("number", ["a\0b", "a\nb", "", "   ", "x" * 129])
+def test_a_number_that_is_not_printable_text_is_refused(supplier: SupplierClient, number: str) -> None:
+    (account,) = supplier.accounts()
+    account["external_account_number"] = number
+    assert supplier.stage(account).status_code == 400
+
+
+def test_the_lists_say_what_is_pending_and_what_is_imported(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    accounts = supplier.accounts(3)
+    for account in accounts:
+        supplier.stage(account)
+    numbers = [account["external_account_number"] for account in accounts]
+    supplier.process(numbers[1])
+    perform_attempt(worker_resources, supplier.current_attempt(numbers[1]))
+    created = (supplier.status(numbers[1]).json or {})["service_account_number"]
+
+    everything = _list(supplier, "all")
+    assert [entry["external_account_number"] for entry in everything] == numbers
+    assert [entry["service_account_number"] for entry in everything] == [None, created, None]
+    assert everything[1]["account_created_at"].endswith("Z")
+    pending = _list(supplier, "pending")
+    assert pending == [everything[0], everything[2]]
+    assert all(entry["account_created_at"] is None for entry in pending)
+    assert _list(supplier, "imported") == [everything[1]]
+
+
+def test_a_supplier_without_imports_has_empty_lists_and_an_unknown_one_none(
+    supplier: SupplierClient,
+) -> None:
+    for kind in ("all", "pending", "imported"):
+        assert _list(supplier, kind) == []
+        answer = supplier.get(f"/{kind}-account-import-processes/NOBODY/")
+        assert (answer.status_code, (answer.json or {})["code"]) == (404, "import_supplier_not_found")
+
+
+def test_pages_lead_through_the_whole_list(supplier: SupplierClient) -> None:
+    for account in supplier.accounts(7):
+        supplier.stage(account)
+    client, headers = supplier.app.test_client(), {"Authorization": supplier.token}
+    url = f"/v1/data-import/all-account-import-processes/{supplier.code}/?limit=3"
+    pages = []
+    while url:
+        answer = client.get(url, headers=headers)
+        pages.append(json_of(answer))
+        link = answer.headers.get("Link", "")
+        assert not link or link.endswith('>; rel="next"')
+        url = link.removesuffix('>; rel="next"').removeprefix("<")
+    assert [len(page) for page in pages] == [3, 3, 1]
+    assert list(chain.from_iterable(pages)) == _list(supplier, "all")
+
+
+@pytest.mark.parametrize("query", ["?limit=0", "?limit=100001", "?limit=x", "?cursor=%00", "?limit="])
+def test_a_page_that_cannot_be_is_refused(supplier: SupplierClient, query: str) -> None:
+    answer = supplier.get(f"/all-account-import-processes/{supplier.code}/{query}")
+    assert (answer.status_code, (answer.json or {})["code"]) == (400, "request_failed_validation")
+
+
+def test_a_long_list_is_streamed_whole(supplier: SupplierClient) -> None:
+    for account in supplier.accounts(5):
+        supplier.stage(account)
+    whole = _list(supplier, "all")
+    assert len(whole) == 5
+    for piece in (1, 2, 4, 5, 6):
+        with patch("migration_service.blueprints.status._PIECE", piece):
+            assert _list(supplier, "all") == whole
+
+
+def test_a_list_has_every_number_as_it_was_sent_and_times_as_iso_8601(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    numbers = sorted(['quo"te', "back\\slash", "ümläut", "a,b", "{}", "\N{SNOWMAN}", "</script>"])
+    for account, number in zip(supplier.accounts(len(numbers)), numbers, strict=True):
+        assert supplier.stage(account | {"external_account_number": number}).status_code == 201
+    supplier.process(numbers[0])
+    perform_attempt(worker_resources, supplier.current_attempt(numbers[0]))
+    entries = _list(supplier, "all")
+    assert [entry["external_account_number"] for entry in entries] == numbers
+    with supplier.Session() as session:
+        created_at = session.scalars(
+            select(Account.created_at).where(Account.external_account_number == numbers[0])
+        ).one()
+    assert datetime.fromisoformat(entries[0]["account_created_at"]) == created_at
+    assert entries[0]["account_created_at"].endswith("Z")

@@ -1,0 +1,352 @@
+"""Sections 3.2 and 4.3: staged data becomes an account, exactly one, or a reason why not."""
+
+import re
+import threading
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from sqlalchemy import func, select, update
+
+from factories import json_of
+from migration_service.errors import ServiceUnavailableError
+from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
+from migration_service.services.processing import creation
+from migration_service.services.processing.slot_upkeep import reconcile_slots
+from migration_service.services.setup.limits import set_concurrency_limit
+from migration_service.states import SupplierStatus
+from migration_service.tasks.accounts import LOOK, perform_attempt, ring_bell
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+def _stage(supplier: SupplierClient) -> str:
+    (account,) = supplier.accounts()
+    assert supplier.stage(account).status_code == 201
+    return str(account["external_account_number"])
+
+
+def _count_accounts(supplier: SupplierClient) -> int:
+    with supplier.Session() as session:
+        return (
+            session.scalar(
+                select(func.count())
+                .select_from(Account)
+                .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
+                .where(ImportSupplier.code == supplier.code)
+            )
+            or 0
+        )
+
+
+def _work(supplier: SupplierClient, resources: WorkerResources, number: str) -> None:
+    attempt_id = supplier.current_attempt(number)
+    performed = perform_attempt(resources, attempt_id)
+    assert performed
+    ring_bell(resources, str(attempt_id), performed.service_account_number or LOOK)
+
+
+def _created_number(supplier: SupplierClient, number: str) -> str:
+    with supplier.Session() as session:
+        return session.scalars(
+            select(Account.service_account_number)
+            .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
+            .where(ImportSupplier.code == supplier.code, Account.external_account_number == number)
+        ).one()
+
+
+def test_respond_async_answers_202_and_status_shows_progress_and_completion(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    answer = supplier.process(number)
+    assert answer.status_code == 202
+    assert answer.headers["Preference-Applied"] == "respond-async"
+    assert supplier.status(number).json == {"status": "IN_PROGRESS", "service_account_number": ""}
+    _work(supplier, worker_resources, number)
+    status = supplier.app.test_client().get(
+        answer.headers["Location"], headers={"Authorization": supplier.token}
+    )
+    assert status.json is not None
+    assert json_of(status)["status"] == "COMPLETED"
+    assert re.fullmatch(r"A-[A-Z0-9]{8}", json_of(status)["service_account_number"])
+
+
+def test_the_request_waits_for_the_worker_and_answers_201(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    answers = []
+    request = threading.Thread(target=lambda: answers.append(supplier.process(number, prefer="")))
+    request.start()
+    while supplier.status(number).json != {"status": "IN_PROGRESS", "service_account_number": ""}:
+        pass
+    _work(supplier, worker_resources, number)
+    request.join()
+    assert answers[0].status_code == 201
+    assert json_of(answers[0])["service_account_number"] == _created_number(supplier, number)
+
+
+@pytest.mark.parametrize("lie", ["look", "", "1", "A-", "A-7kx2m9qd", "A-7KX2M9QD2", "\N{SNOWMAN}"])
+def test_a_bell_that_lies_only_makes_the_request_look_into_the_database(
+    supplier: SupplierClient, worker_resources: WorkerResources, lie: str
+) -> None:
+    number = _stage(supplier)
+    answers = []
+    request = threading.Thread(target=lambda: answers.append(supplier.process(number, prefer="")))
+    request.start()
+    while (supplier.status(number).json or {}).get("status") != "IN_PROGRESS":
+        pass
+    attempt_id = supplier.current_attempt(number)
+    ring_bell(worker_resources, str(attempt_id), lie)
+    assert perform_attempt(worker_resources, attempt_id)
+    ring_bell(worker_resources, str(attempt_id), lie)
+    request.join()
+    assert answers[0].status_code == 201
+    assert json_of(answers[0])["service_account_number"] == _created_number(supplier, number)
+
+
+def test_processing_an_imported_account_answers_its_two_numbers(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    supplier.process(number)
+    _work(supplier, worker_resources, number)
+    answer = supplier.process(number)
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert json_of(answer)["code"] == "account_already_imported"
+    assert json_of(answer)["external_account_number"] == number
+    assert json_of(answer)["service_account_number"].startswith("A-")
+
+
+def test_a_dry_run_that_would_succeed_is_rolled_back_and_says_so(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    answers = []
+    request = threading.Thread(
+        target=lambda: answers.append(supplier.process(number, prefer="", dry_run=True))
+    )
+    request.start()
+    while (supplier.status(number).json or {}).get("status") != "IN_PROGRESS":
+        pass
+    _work(supplier, worker_resources, number)
+    request.join()
+    assert answers[0].status_code == 400
+    assert json_of(answers[0])["code"] == "dry_run_succeeded"
+    assert json_of(answers[0])["detail"] == "Account would successfully import. Rolled back due to Dry Run."
+    assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
+    assert _count_accounts(supplier) == 0
+
+
+def test_what_the_database_refuses_fails_the_attempt_with_a_reason(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    with supplier.Session.begin() as session:  # a date that no schema would have let through
+        session.execute(
+            update(AccountImportProcess)
+            .where(supplier.process_of(number))
+            .values(payload={"unknown_occupier": False, "customers": [{"date_of_birth": "no date"}]})
+        )
+    supplier.process(number)
+    attempt_id = supplier.current_attempt(number)
+    _work(supplier, worker_resources, number)
+    with supplier.Session() as session:
+        attempt = session.get_one(Attempt, attempt_id)
+        assert (attempt.outcome, attempt.error_code) == ("FAILED", "account_creation_failed")
+    assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
+    assert _count_accounts(supplier) == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"operations_team_name": "Nobody"}, "operations_team_not_found"),
+        ({"import_supplier_code": "NOBODY"}, "import_supplier_not_found"),
+        ({"external_account_number": "never staged"}, "account_not_staged"),
+        ({"external_account_number": None}, "request_failed_validation"),
+        ({"dry_run": "perhaps"}, "request_failed_validation"),
+    ],
+)
+def test_what_cannot_be_processed_is_refused_with_its_code(
+    supplier: SupplierClient, fields: dict[str, Any], code: str
+) -> None:
+    number = _stage(supplier)
+    answer = supplier.process(number, **fields)
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert json_of(answer)["code"] == code
+    assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
+
+
+def test_a_paused_supplier_processes_nothing(supplier: SupplierClient) -> None:
+    number = _stage(supplier)
+    supplier.set_status(SupplierStatus.PAUSED)
+    answer = supplier.process(number)
+    assert (answer.status_code, (answer.json or {})["code"]) == (400, "import_supplier_paused")
+
+
+def test_two_requests_at_once_begin_one_attempt(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    barrier = threading.Barrier(8)
+    answers = []
+
+    def process() -> None:
+        barrier.wait()
+        answers.append(supplier.process(number))
+
+    threads = [threading.Thread(target=process) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status_code for answer in answers) == [202] + [400] * 7
+    refused = {(answer.json or {})["code"] for answer in answers if answer.status_code == 400}
+    assert refused == {"account_import_in_progress"}
+    _work(supplier, worker_resources, number)
+    assert _count_accounts(supplier) == 1
+
+
+def test_a_message_that_comes_twice_or_late_does_nothing(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    supplier.process(number)
+    attempt_id = supplier.current_attempt(number)
+    performed = perform_attempt(worker_resources, attempt_id)
+    assert performed
+    assert performed.outcome == "SUCCEEDED"
+    assert perform_attempt(worker_resources, attempt_id) is None
+    assert _count_accounts(supplier) == 1
+
+
+def test_two_workers_with_the_same_message_create_one_account(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    supplier.process(number)
+    attempt_id = supplier.current_attempt(number)
+    results = []
+    threads = [
+        threading.Thread(target=lambda: results.append(perform_attempt(worker_resources, attempt_id)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(bool, results)) == [False, True]
+    assert _count_accounts(supplier) == 1
+
+
+def test_a_number_that_is_taken_is_drawn_again_at_the_next_try(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    first, second = supplier.accounts(2)
+    for account in (first, second):
+        supplier.stage(account)
+        supplier.process(account["external_account_number"])
+    _work(supplier, worker_resources, first["external_account_number"])
+    taken = (supplier.status(first["external_account_number"]).json or {})["service_account_number"]
+    attempt_id = supplier.current_attempt(second["external_account_number"])
+    with (
+        patch.object(creation, "new_service_account_number", return_value=taken),
+        pytest.raises(Exception, match="uq_account_service_account_number"),
+    ):
+        perform_attempt(worker_resources, attempt_id)
+    assert (supplier.status(second["external_account_number"]).json or {})["status"] == "IN_PROGRESS"
+    assert perform_attempt(worker_resources, attempt_id)
+    assert _count_accounts(supplier) == 2
+
+
+def test_beyond_the_limit_the_answer_is_429_with_retry_after(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    first, second = supplier.accounts(2)
+    for account in (first, second):
+        supplier.stage(account)
+    worker_resources.redis.delete("migration:slots")  # what tests before this one left
+    with supplier.Session.begin() as session:
+        reconcile_slots(session, worker_resources.slots)
+        set_concurrency_limit(session, worker_resources.slots.in_use() + 1)
+    try:
+        assert supplier.process(first["external_account_number"]).status_code == 202
+        answer = supplier.process(second["external_account_number"])
+        assert (answer.status_code, (answer.json or {})["code"]) == (429, "concurrency_limit_reached")
+        assert 1 <= int(answer.headers["Retry-After"]) <= 3
+        assert (supplier.status(second["external_account_number"]).json or {})["status"] == "UNKNOWN"
+        _work(supplier, worker_resources, first["external_account_number"])
+        assert supplier.process(second["external_account_number"]).status_code == 202
+        _work(supplier, worker_resources, second["external_account_number"])
+    finally:
+        with supplier.Session.begin() as session:
+            set_concurrency_limit(session, 250)
+
+
+def test_without_redis_process_answers_503_and_changes_nothing(supplier: SupplierClient) -> None:
+    number = _stage(supplier)
+    with patch("migration_service.slots.Slots.acquire", side_effect=ServiceUnavailableError):
+        answer = supplier.process(number)
+    assert (answer.status_code, (answer.json or {})["code"]) == (503, "service_unavailable")
+    assert answer.headers["Retry-After"]
+    assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
+
+
+def _change_staged(supplier: SupplierClient, number: str, **values: object) -> None:
+    with supplier.Session.begin() as session:
+        session.execute(update(AccountImportProcess).where(supplier.process_of(number)).values(**values))
+
+
+def _process_to_the_end(supplier: SupplierClient, resources: WorkerResources, number: str) -> Attempt:
+    supplier.process(number)
+    attempt_id = supplier.current_attempt(number)
+    _work(supplier, resources, number)
+    with supplier.Session() as session:
+        return session.get_one(Attempt, attempt_id)
+
+
+#: A payload that no rule would let through: nobody lives there, and nobody is said not to.
+_AGAINST_THE_RULES = {
+    "external_account_number": "1",
+    "import_supplier": "S",
+    "unknown_occupier": False,
+    "customers": [],
+}
+
+
+def test_a_payload_that_passed_other_rules_is_validated_again(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    _change_staged(supplier, number, rules_version="old", payload=_AGAINST_THE_RULES)
+    attempt = _process_to_the_end(supplier, worker_resources, number)
+    assert (attempt.outcome, attempt.error_code) == ("FAILED", "account_failed_validation")
+    assert [error["code"] for error in attempt.errors or []] == ["customer_required"]
+    assert _count_accounts(supplier) == 0
+
+
+def test_a_payload_that_passed_these_rules_is_not_validated_again(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = _stage(supplier)
+    _change_staged(supplier, number, payload=_AGAINST_THE_RULES)
+    assert _process_to_the_end(supplier, worker_resources, number).outcome == "SUCCEEDED"
+
+
+def test_a_supplier_that_became_strict_has_its_payloads_validated_again(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts()
+    account["billing_postcode"] = "nowhere"
+    number = account["external_account_number"]
+    assert supplier.stage(account).status_code == 201
+    with supplier.Session.begin() as session:
+        session.execute(
+            update(ImportSupplier).where(ImportSupplier.code == supplier.code).values(profile="strict")
+        )
+    attempt = _process_to_the_end(supplier, worker_resources, number)
+    assert [error["code"] for error in attempt.errors or []] == ["invalid_postcode"]

@@ -1,0 +1,134 @@
+"""/metrics: who may ask, and what it tells."""
+
+from dataclasses import replace
+
+import pytest
+from flask.testing import FlaskClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from factories import MakeClient, json_of
+from migration_service.config import Settings
+from migration_service.metrics.shared import add_task_time
+from migration_service.tasks.accounts import perform_attempt
+from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.counts import count_accounts_for_metrics
+from migration_service.tasks.maintenance import sweep_attempts
+from supplier_client import SupplierClient
+
+TOKEN = "let Prometheus in"
+HERE = {"REMOTE_ADDR": "127.0.0.1"}
+
+
+def read_samples(client: FlaskClient) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Every sample of /metrics by its name and labels."""
+    response = client.get("/metrics", environ_overrides=HERE)
+    assert response.status_code == 200
+    assert response.content_type.startswith("text/plain; version=")
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(response.text)
+        for sample in family.samples
+    }
+
+
+def value(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], name: str, **labels: str) -> float:
+    """One sample."""
+    return samples[name, frozenset(labels.items())]
+
+
+@pytest.mark.parametrize(
+    ("environ", "status"),
+    [
+        ({"REMOTE_ADDR": "127.0.0.1"}, 200),
+        ({"REMOTE_ADDR": "::1"}, 200),
+        ({"REMOTE_ADDR": "192.0.2.7"}, 404),
+        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.7"}, 404),
+        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_FORWARDED": "for=192.0.2.7"}, 404),
+    ],
+)
+def test_without_a_token_only_this_machine_is_answered(
+    client: FlaskClient, environ: dict[str, str], status: int
+) -> None:
+    assert client.get("/metrics", environ_overrides=environ).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [(f"Bearer {TOKEN}", 200), ("Bearer something else", 401), (TOKEN, 401), ("", 401)],
+)
+def test_with_a_token_set_everybody_has_to_send_it(
+    migrated: Settings, make_client: MakeClient, authorization: str, status: int
+) -> None:
+    client = make_client(replace(migrated, metrics_token=TOKEN))
+    headers = {"Authorization": authorization}
+    assert client.get("/metrics", environ_overrides=HERE, headers=headers).status_code == status
+
+
+def test_requests_are_counted_by_the_template_of_their_route(client: FlaskClient) -> None:
+    for method, path in (
+        ("GET", "/v1/data-import/account-transfer-status/SOME_SUPPLIER/0612345678/"),
+        ("GET", "/v1/no/such/path/jan@post.example/"),
+        ("BREW", "/health/live"),
+    ):
+        # Buffered: read to its end and closed, as a server does it.
+        client.open(path, method=method, buffered=True)
+    samples = read_samples(client)
+    name = "migration_http_request_duration_seconds_count"
+    template = (
+        "/v1/data-import/account-transfer-status/<import_supplier_code>/<number:external_account_number>/"
+    )
+    assert value(samples, name, method="GET", route=template, status="401") >= 1
+    assert value(samples, name, method="GET", route="none", status="404") >= 1
+    assert value(samples, name, method="OTHER", route="none", status="405") >= 1
+    told = str(samples)
+    assert "0612345678" not in told
+    assert "jan@post.example" not in told
+
+
+def test_accounts_attempts_slots_queues_and_tasks_are_told(
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    migrated: Settings,
+    make_client: MakeClient,
+) -> None:
+    redis = worker_resources.redis
+    redis.delete("migration:tallies:tasks", "migration:tallies:rest")
+    numbers = [
+        json_of(supplier.stage(payload))["external_account_number"] for payload in supplier.accounts(3)
+    ]
+    supplier.process(numbers[0])
+    perform_attempt(worker_resources, supplier.current_attempt(numbers[0]))
+    supplier.process(numbers[1])
+    sweep_attempts()
+    count_accounts_for_metrics()
+    for seconds in (0.004, 0.2, 99.0):
+        add_task_time(redis, "accounts.create_account", "SUCCESS", seconds)
+    samples = read_samples(make_client(migrated))
+    states = {
+        state: value(samples, "migration_accounts", supplier=supplier.code, state=state)
+        for state in ("IMPORTED", "IN_PROGRESS", "PENDING")
+    }
+    assert states == {"IMPORTED": 1, "IN_PROGRESS": 1, "PENDING": 1}
+    assert value(samples, "migration_attempts_total", outcome="SUCCEEDED", code="") >= 1
+    assert value(samples, "migration_attempts_in_progress") >= 1
+    assert value(samples, "migration_slots_in_use") >= 1
+    assert value(samples, "migration_slots_limit") == 250
+    assert value(samples, "migration_sweep_age_seconds") < 60
+    assert value(samples, "migration_queue_messages", queue="interactive") >= 1
+    task = {"task": "accounts.create_account", "state": "SUCCESS"}
+    bucket = "migration_task_duration_seconds_bucket"
+    assert value(samples, bucket, le="0.005", **task) == 1
+    assert value(samples, bucket, le="0.25", **task) == 2
+    assert value(samples, bucket, le="30.0", **task) == 2
+    assert value(samples, bucket, le="+Inf", **task) == 3
+    assert value(samples, "migration_task_duration_seconds_sum", **task) == pytest.approx(99.204)
+    assert value(samples, "migration_part_up", part="database") == 1
+
+
+def test_a_part_that_is_away_is_told_and_hides_nothing_else(
+    migrated: Settings, make_client: MakeClient
+) -> None:
+    samples = read_samples(make_client(replace(migrated, redis_url="redis://127.0.0.1:1/0")))
+    assert value(samples, "migration_part_up", part="redis") == 0
+    assert value(samples, "migration_part_up", part="database") == 1
+    assert value(samples, "migration_slots_limit") == 250

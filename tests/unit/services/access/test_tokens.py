@@ -1,0 +1,188 @@
+"""Tokens: who they stand for, and everything that they must not be."""
+
+import base64
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import jwt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, make_customer
+from migration_service.config import Settings
+from migration_service.db.statements import Transaction, autocommit
+from migration_service.errors import UnauthenticatedError
+from migration_service.services.access.api_keys import revoke_api_key
+from migration_service.services.access.tokens import (
+    Caller,
+    Tokens,
+    authenticate_token,
+    obtain_tokens,
+    refresh_tokens,
+)
+
+
+@pytest.fixture
+def customer(sessions: sessionmaker[Session]) -> Customer:
+    return make_customer(sessions)
+
+
+def _obtain(sessions: sessionmaker[Session], settings: Settings, customer: Customer) -> Tokens:
+    with sessions.begin() as session:
+        return obtain_tokens(session, settings, customer.api_key)
+
+
+def _authenticate(sessions: sessionmaker[Session], settings: Settings, token: str) -> Caller:
+    with autocommit(sessions) as statements:
+        return authenticate_token(statements, settings, token)
+
+
+def _refresh(sessions: sessionmaker[Session], settings: Settings, token: str) -> Tokens:
+    with sessions.begin() as session:
+        return refresh_tokens(session, settings, token)
+
+
+def test_a_token_stands_for_the_organisation_of_its_key(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    other = make_customer(sessions)
+    for mine in (customer, other):
+        token = _obtain(sessions, migrated, mine).token
+        assert _authenticate(sessions, migrated, token).organisation_id == mine.organisation_id
+
+
+def test_it_lives_an_hour_and_its_refresh_token_a_week(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    tokens = _obtain(sessions, migrated, customer)
+    now = time.time()
+    assert tokens.payload["exp"] - now == pytest.approx(3600, abs=5)
+    assert tokens.refresh_expires_at - now == pytest.approx(7 * 24 * 3600, abs=5)
+    assert tokens.payload["sub"] == customer.prefix
+
+
+def test_refreshing_gives_a_new_token_and_does_not_lengthen_the_refresh_tokens_life(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    first = _obtain(sessions, migrated, customer)
+    again = _refresh(sessions, migrated, first.refresh_token)
+    assert _authenticate(sessions, migrated, again.token).organisation_id == customer.organisation_id
+    assert again.token != first.token
+    assert again.refresh_expires_at == first.refresh_expires_at
+    assert again.refresh_token == first.refresh_token
+
+
+def test_no_token_outlives_its_refresh_token(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    short = replace(migrated, refresh_token_lifetime_seconds=60)
+    tokens = _obtain(sessions, short, customer)
+    assert tokens.payload["exp"] == tokens.refresh_expires_at
+
+
+def test_revoking_the_key_ends_both_kinds_at_once(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    tokens = _obtain(sessions, migrated, customer)
+    with sessions.begin() as session:
+        revoke_api_key(session, customer.prefix)
+    with pytest.raises(UnauthenticatedError, match="revoked"):
+        _authenticate(sessions, migrated, tokens.token)
+    with pytest.raises(UnauthenticatedError, match="revoked"):
+        _refresh(sessions, migrated, tokens.refresh_token)
+
+
+def test_revoking_one_key_leaves_those_of_others(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    token = _obtain(sessions, migrated, customer).token
+    with sessions.begin() as session:
+        revoke_api_key(session, make_customer(sessions).prefix)
+    _authenticate(sessions, migrated, token)
+
+
+def test_an_expired_token_is_refused_and_the_reason_given(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    over = replace(migrated, token_lifetime_seconds=0)
+    with pytest.raises(UnauthenticatedError, match="expired"):
+        _authenticate(sessions, migrated, _obtain(sessions, over, customer).token)
+    over = replace(migrated, refresh_token_lifetime_seconds=0)
+    with pytest.raises(UnauthenticatedError, match="expired"):
+        _refresh(sessions, migrated, _obtain(sessions, over, customer).refresh_token)
+
+
+def test_neither_kind_is_taken_for_the_other(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    tokens = _obtain(sessions, migrated, customer)
+    with pytest.raises(UnauthenticatedError, match="This is a refresh token"):
+        _authenticate(sessions, migrated, tokens.refresh_token)
+    with pytest.raises(UnauthenticatedError, match="This is an access token"):
+        _refresh(sessions, migrated, tokens.token)
+
+
+def _part(value: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+def _forgeries(token: str, key: str) -> dict[str, str]:
+    header, payload, signature = token.split(".")
+    claims = jwt.decode(token, options={"verify_signature": False})
+    without_end = {name: value for name, value in claims.items() if name != "exp"}
+    changed = {**claims, "sub": "ami_0000000000"}
+    deep = base64.urlsafe_b64encode(b'{"alg":' + b"[" * 5000).rstrip(b"=").decode()
+    return {
+        "algorithm none": f"{_part({'alg': 'none', 'typ': 'JWT'})}.{payload}.",
+        "algorithm none with a signature": f"{_part({'alg': 'none'})}.{payload}.{signature}",
+        "another algorithm": jwt.encode(claims, key * 2, algorithm="HS512"),
+        "changed claims": f"{header}.{_part(changed)}.{signature}",
+        "another key": jwt.encode(claims, "x" * 40, algorithm="HS256"),
+        "no end": jwt.encode(without_end, key, algorithm="HS256"),
+        "no key": jwt.encode({**claims, "sub": None}, key, algorithm="HS256"),
+        "no signature": f"{header}.{payload}",
+        "other text": "token",
+        "nothing": "",
+        "beyond ASCII": "é.ü.ß",
+        "deeply nested": f"{deep}.{payload}.{signature}",
+        "zero": f"{header}.{payload}.{signature}\0",
+    }
+
+
+@pytest.mark.parametrize("forgery", list(_forgeries(jwt.encode({"sub": "x"}, "k" * 40), "k" * 40)))
+def test_a_forged_token_is_refused(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, forgery: str
+) -> None:
+    token = _obtain(sessions, migrated, customer).token
+    forged = _forgeries(token, migrated.secret_key)[forgery]
+    with pytest.raises(UnauthenticatedError, match="The token is not valid"):
+        _authenticate(sessions, migrated, forged)
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: f"{_part({})}.{data.hex()}.x"))
+def test_any_text_that_is_no_token_is_refused(
+    sessions: sessionmaker[Session], migrated: Settings, text: str
+) -> None:
+    with pytest.raises(UnauthenticatedError):
+        _authenticate(sessions, migrated, text)
+
+
+def test_it_takes_one_select_to_know_the_caller(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    sent = []
+
+    class Noted(Transaction):
+        def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
+            sent.append(statement)
+            return super().execute(statement, values)
+
+    with sessions() as session:
+        statements = Noted.of(session)
+        authenticate_token(statements, migrated, _obtain(sessions, migrated, customer).token)
+    assert len(sent) == 1

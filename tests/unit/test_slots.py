@@ -1,0 +1,194 @@
+"""The concurrency limit: never exceeded, never leaked, made again from what is known to be in progress."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from redis import Redis
+
+from migration_service import slots as slots_module
+from migration_service.connections import make_redis
+from migration_service.slots import LiveAttempt, Slots, SlotsStaleError
+
+
+@pytest.fixture
+def redis(redis_url: str) -> Iterator[Redis]:
+    client = make_redis(redis_url.rsplit("/", 1)[0] + "/5", max_connections=250)
+    client.flushdb()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def slots(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> Slots:
+    monkeypatch.setattr(slots_module, "SETTLE_MS", 0)
+    slots = Slots(redis)
+    slots.reconcile([])
+    return slots
+
+
+def _pass_time(redis: Redis, milliseconds: int) -> None:
+    """Let `milliseconds` go by for every lease: scores are moments on Redis's own clock."""
+    for key in ("migration:slots", "migration:slots:batch"):
+        for member in redis.zrange(key, 0, -1):
+            assert isinstance(member, bytes)
+            redis.zincrby(key, -milliseconds, member)
+
+
+def test_as_many_are_admitted_as_the_limit_says(slots: Slots) -> None:
+    assert [slots.acquire([name], limit=2) for name in "abc"] == [1, 1, 0]
+    assert slots.in_use() == 2
+
+
+def test_without_a_limit_everybody_is_admitted_and_counted(slots: Slots) -> None:
+    assert slots.acquire([str(n) for n in range(1_000)], limit=None) == 1_000
+    assert slots.in_use() == 1_000
+
+
+def test_asking_twice_for_one_attempt_takes_one_slot(slots: Slots) -> None:
+    assert slots.acquire(["a"], limit=1) == 1
+    assert slots.acquire(["a"], limit=1) == 1
+    assert slots.in_use() == 1
+
+
+def test_a_released_slot_is_free_and_releasing_again_does_nothing(slots: Slots) -> None:
+    slots.acquire(["a"], limit=1)
+    slots.release(["a"])
+    slots.release(["a"])
+    slots.release([])
+    assert slots.acquire(["b"], limit=1) == 1
+
+
+def test_a_batch_gets_what_is_free_below_its_cap_and_leaves_the_reserve(slots: Slots) -> None:
+    assert slots.acquire([f"b{n}" for n in range(10)], limit=6, batch_cap=4) == 4
+    assert slots.acquire(["x", "y", "z"], limit=6) == 2
+    slots.release(["b0", "b1"])
+    assert slots.acquire(["b10", "b11", "b12"], limit=6, batch_cap=4) == 2
+
+
+def test_a_lease_that_nobody_confirms_ends(slots: Slots, redis: Redis) -> None:
+    slots.acquire(["a"], limit=1)
+    _pass_time(redis, slots_module.LEASE_MS + 1)
+    assert slots.acquire(["b"], limit=1) == 1
+    assert slots.in_use() == 1
+
+
+def test_reconciling_frees_what_is_not_in_progress_but_not_what_was_just_taken(
+    slots: Slots, redis: Redis
+) -> None:
+    slots.acquire(["old", "live"], limit=9)
+    _pass_time(redis, slots_module.GRACE_MS + 1)
+    slots.acquire(["new"], limit=9)
+    assert slots.reconcile([LiveAttempt("live")]) == []
+    assert set(redis.zrange("migration:slots", 0, -1)) == {b"live", b"new"}
+
+
+def test_reconciling_confirms_the_leases_of_what_is_in_progress(slots: Slots, redis: Redis) -> None:
+    slots.acquire(["live"], limit=1)
+    _pass_time(redis, slots_module.LEASE_MS - 1_000)
+    slots.reconcile([LiveAttempt("live")])
+    _pass_time(redis, 2_000)
+    assert slots.acquire(["other"], limit=1) == 0
+
+
+def test_after_a_loss_nobody_is_admitted_until_the_set_was_made_again(slots: Slots, redis: Redis) -> None:
+    slots.acquire(["a"], limit=2)
+    redis.flushdb()
+    with pytest.raises(SlotsStaleError):
+        slots.acquire(["b"], limit=2)
+    assert slots.reconcile([LiveAttempt("a"), LiveAttempt("c", batch=True)]) == ["a", "c"]
+    assert slots.acquire(["b"], limit=2) == 0
+    assert slots.in_use() == 2
+
+
+def test_after_a_loss_those_who_held_a_slot_get_time_to_reach_the_database(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots_module, "SETTLE_MS", 60_000)
+    slots = Slots(redis)
+    slots.reconcile([])
+    with pytest.raises(SlotsStaleError):
+        slots.acquire(["a"], limit=1)
+    redis.hincrby("migration:slots:state", "admit_from", -60_001)
+    slots.reconcile([])
+    assert slots.acquire(["a"], limit=1) == 1
+
+
+def test_the_first_request_after_a_loss_starts_that_time(
+    slots: Slots, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots_module, "SETTLE_MS", 60_000)
+    redis.flushdb()
+    for _ in range(2):
+        with pytest.raises(SlotsStaleError):
+            slots.acquire(["a"], limit=1)
+        slots.reconcile([])
+
+
+def test_the_slots_of_batches_are_made_again_as_those_of_batches(slots: Slots, redis: Redis) -> None:
+    redis.flushdb()
+    slots.reconcile([LiveAttempt("single"), LiveAttempt("line", batch=True)])
+    assert slots.acquire(["another line"], limit=None, batch_cap=1) == 0
+    assert slots.acquire(["another line"], limit=None, batch_cap=2) == 1
+
+
+def test_nobody_is_refused_on_the_word_of_a_set_that_was_not_compared_lately(
+    slots: Slots, redis: Redis
+) -> None:
+    slots.acquire(["dead"], limit=1)
+    redis.hincrby("migration:slots:state", "reconciled_at", -slots_module.STALE_MS - 1)
+    _pass_time(redis, slots_module.GRACE_MS + 1)
+    with pytest.raises(SlotsStaleError):
+        slots.acquire(["b"], limit=1)
+    slots.reconcile([])
+    assert slots.acquire(["b"], limit=1) == 1
+
+
+def test_two_hundred_threads_never_exceed_the_limit(slots: Slots) -> None:
+    limit, holding, most = 20, 0, 0
+    lock = threading.Lock()
+
+    def work(name: str) -> None:
+        nonlocal holding, most
+        for turn in range(10):
+            member = f"{name}-{turn}"
+            if slots.acquire([member], limit=limit):
+                with lock:
+                    holding += 1
+                    most = max(most, holding)
+                time.sleep(0.001)
+                with lock:
+                    holding -= 1
+                slots.release([member])
+
+    _in_threads(200, work)
+    assert 0 < most <= limit
+    assert slots.in_use() == 0
+
+
+def _in_threads(count: int, work: Callable[[str], None]) -> None:
+    threads = [threading.Thread(target=work, args=(str(n),)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_limit_or_a_cap_of_zero_admits_nobody(slots: Slots) -> None:
+    assert slots.acquire(["a"], limit=0) == 0
+    assert slots.acquire(["b"], limit=None, batch_cap=0) == 0
+    assert slots.in_use() == 0
+
+
+def test_the_age_of_the_last_comparison_is_told(redis: Redis) -> None:
+    slots = Slots(redis)
+    assert slots.seconds_since_reconcile() is None
+    slots.reconcile([])
+    age = slots.seconds_since_reconcile()
+    assert age is not None
+    assert 0 <= age < 60
+    redis.hincrby("migration:slots:state", "reconciled_at", -100_000)
+    later = slots.seconds_since_reconcile()
+    assert later is not None
+    assert 100 <= later < 160

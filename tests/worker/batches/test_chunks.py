@@ -1,0 +1,244 @@
+"""Chunks in the hands of workers: claimed, lost, found again; slots; no line twice."""
+
+import threading
+from collections.abc import Iterator
+from unittest.mock import patch
+from uuid import UUID
+
+import pytest
+from sqlalchemy import delete, func, select, update
+
+from batch_client import BatchClient, counts
+from migration_service.db.base import new_id
+from migration_service.models import Account, AccountImportProcess, BatchChunk, ImportSupplier
+from migration_service.services.batches import upload as batch_upload
+from migration_service.services.batches.chunks import (
+    MAX_TRIES,
+    ChunkKey,
+    claim_chunk,
+    list_live_batch_attempts,
+    work_on_chunk,
+)
+from migration_service.services.batches.feed import dispatch_chunks, recover_chunks
+from migration_service.services.processing.slot_upkeep import reconcile_slots
+from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
+from migration_service.states import ImportState
+from migration_service.tasks import batches as tasks
+from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.batches import perform_chunk
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    """A client where nothing of other tests is left: chunks and slots are looked at across all suppliers."""
+    with worker_resources.Session.begin() as session:
+        session.execute(delete(BatchChunk))
+        session.execute(
+            update(AccountImportProcess)
+            .where(AccountImportProcess.state == ImportState.IN_PROGRESS)
+            .values(state=ImportState.PENDING, attempt_id=None)
+        )
+    worker_resources.redis.delete("migration:slots", "migration:slots:batch")
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def small_chunks() -> Iterator[None]:
+    with patch.object(batch_upload, "CHUNK_LINES", 3):
+        yield
+
+
+@pytest.fixture
+def limit_of_51(worker_resources: WorkerResources) -> Iterator[None]:
+    with worker_resources.Session.begin() as session:
+        before = get_concurrency_limit(session)
+        set_concurrency_limit(session, 51)
+    # Workers that "died" in other tests hold theirs for ten seconds more.
+    worker_resources.redis.delete("migration:slots", "migration:slots:batch")
+    yield
+    with worker_resources.Session.begin() as session:
+        set_concurrency_limit(session, before)
+
+
+def _accounts(batches: BatchClient) -> int:
+    with batches.supplier.Session() as session:
+        return (
+            session.scalar(
+                select(func.count())
+                .select_from(Account)
+                .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
+                .where(ImportSupplier.code == batches.supplier.code)
+            )
+            or 0
+        )
+
+
+def _claim(batches: BatchClient, key: ChunkKey, lines: int) -> list[UUID]:
+    attempts = [new_id() for _ in range(lines)]
+    with batches.resources.Session.begin() as session:
+        assert claim_chunk(session, key, attempts)
+    return attempts
+
+
+def _age(batches: BatchClient, key: ChunkKey) -> None:
+    """Let a minute pass for a chunk."""
+    with batches.resources.Session.begin() as session:
+        session.execute(
+            update(BatchChunk)
+            .where(BatchChunk.batch_id == key.batch_id)
+            .values(dispatched_at=func.now() - func.make_interval(0, 0, 0, 0, 0, 1))
+        )
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_lines_are_cut_into_chunks_and_counted_together(batches: BatchClient) -> None:
+    report = batches.run([b"", *batches.supplier.accounts(7), b"{}"], "validate")
+    assert counts(report) == {"VALID": 7, "FAILED": 1}
+    with batches.supplier.Session() as session:
+        chunks = session.execute(
+            select(BatchChunk.first_line, BatchChunk.last_line)
+            .where(BatchChunk.batch_id == UUID(report["batch_id"]))
+            .order_by(BatchChunk.first_line)
+        ).all()
+    assert [tuple(chunk) for chunk in chunks] == [(2, 4), (5, 7), (8, 9)]
+
+
+def test_a_chunk_whose_worker_was_killed_is_found_and_each_line_done_once(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(4))
+    (key,) = batches.dispatch()
+    _claim(batches, key, 4)  # and then the worker is gone
+    with batches.resources.Session.begin() as session:
+        assert recover_chunks(session) == 0  # it could still be at work
+    _age(batches, key)
+    with batches.resources.Session.begin() as session:
+        assert recover_chunks(session) >= 1
+        assert key in [ChunkKey(*chunk) for chunk in dispatch_chunks(session, 8)]
+    batches.work()
+    report = batches.get(batch_id)
+    assert (report["state"], counts(report), _accounts(batches)) == ("COMPLETED", {"IMPORTED": 4}, 4)
+
+
+def test_a_claim_that_another_worker_took_over_does_nothing(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(2))
+    (key,) = batches.dispatch()
+    old = _claim(batches, key, 2)
+    new = _claim(batches, key, 2)
+    with batches.resources.Session.begin() as session:
+        assert work_on_chunk(session, key, old) is None
+    with batches.resources.Session.begin() as session:
+        assert work_on_chunk(session, key, new) == 0
+    assert counts(batches.get(batch_id)) == {"IMPORTED": 2}
+
+
+def test_a_worker_that_dies_before_its_commit_leaves_every_line_pending(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(3))
+    (key,) = batches.dispatch()
+    attempts = _claim(batches, key, 3)
+    session = batches.resources.Session()
+    assert work_on_chunk(session, key, attempts) == 0
+    session.rollback()
+    assert (counts(batches.get(batch_id)), _accounts(batches)) == ({"PENDING": 3}, 0)
+    batches.work()
+    assert (counts(batches.get(batch_id)), _accounts(batches)) == ({"IMPORTED": 3}, 3)
+
+
+def test_many_workers_at_one_chunk_do_each_line_once(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(10))
+    (key,) = batches.dispatch()
+    threads = [
+        threading.Thread(target=perform_chunk, args=(batches.resources, key), kwargs={"reserve": 50})
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    batches.work()
+    assert (counts(batches.get(batch_id)), _accounts(batches)) == ({"IMPORTED": 10}, 10)
+
+
+def test_a_line_that_no_worker_survives_is_given_up_and_the_others_go_on(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(3))
+    (key,) = batches.dispatch()
+    for _ in range(MAX_TRIES):
+        _claim(batches, key, 1)
+    batches.work()
+    first, *others = batches.results(batch_id)
+    assert (first["status"], first["errors"][0]["code"]) == ("FAILED", "account_creation_failed")
+    assert [line["status"] for line in others] == ["IMPORTED", "IMPORTED"]
+    assert (batches.change(batch_id, "retry-failed").json or {})["retried"] == 1
+    batches.work()
+    assert counts(batches.get(batch_id)) == {"IMPORTED": 3}
+
+
+@pytest.mark.usefixtures("limit_of_51")
+def test_a_chunk_works_on_as_many_lines_as_it_has_slots_and_leaves_the_reserve(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(3))
+    held: list[int] = []
+
+    def watched(session: object, key: ChunkKey, attempts: list[UUID]) -> int | None:
+        held.append(batches.resources.slots.in_use())
+        return work_on_chunk(session, key, attempts)  # type: ignore[arg-type]
+
+    with patch.object(tasks, "work_on_chunk", watched):
+        batches.work()
+    assert held == [1, 1, 1]
+    assert batches.resources.slots.in_use() == 0
+    assert counts(batches.get(batch_id)) == {"IMPORTED": 3}
+
+
+@pytest.mark.usefixtures("limit_of_51")
+def test_a_chunk_without_a_slot_is_given_back(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(2))
+    (key,) = batches.dispatch()
+    others = [str(new_id()) for _ in range(51)]
+    assert batches.resources.slots.acquire(others, limit=51) == 51
+    try:
+        with patch.object(tasks, "SLOT_PATIENCE", 0.1):
+            assert not perform_chunk(batches.resources, key, reserve=50)
+    finally:
+        batches.resources.slots.release(others)
+    assert counts(batches.get(batch_id)) == {"PENDING": 2}
+    batches.work()
+    assert counts(batches.get(batch_id)) == {"IMPORTED": 2}
+
+
+def test_slots_of_a_claimed_chunk_are_live_and_those_of_a_validation_need_none(batches: BatchClient) -> None:
+    batches.start(batches.supplier.accounts(2))
+    batches.start(batches.supplier.accounts(2), "validate")
+    attempts = [_claim(batches, key, 2) for key in batches.dispatch()]
+    with batches.resources.Session.begin() as session:
+        live = {attempt.id for attempt in list_live_batch_attempts(session)}
+        assert {str(it) for it in attempts[0]} <= live
+        assert not {str(it) for it in attempts[1]} & live
+        assert len(list_live_batch_attempts(session, attempts[0][:1])) == 1
+        reconcile_slots(session, batches.resources.slots)
+    assert batches.resources.slots.in_use() >= 2
+    batches.work()
+    with batches.resources.Session.begin() as session:
+        reconcile_slots(session, batches.resources.slots)
+        assert list_live_batch_attempts(session) == []
+    batches.resources.slots.release([str(it) for it in attempts[0]])
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_two_batches_take_turns(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(12)
+    with patch("migration_service.blueprints.batches.feed_batches"):
+        ids = [UUID(batches.start(accounts, "validate")) for _ in range(2)]
+    with batches.resources.Session.begin() as session:
+        chunks = [chunk for chunk in dispatch_chunks(session, 3) if chunk[0] in ids]
+    assert [chunk[1] for chunk in chunks] == [1, 1, 4, 4, 7, 7]
+    assert {chunk[0] for chunk in chunks[:2]} == set(ids)
+    batches.work()
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_no_more_messages_are_in_flight_than_a_batch_may_have(batches: BatchClient) -> None:
+    batch_id = UUID(batches.start(batches.supplier.accounts(9), "validate"))
+    with batches.resources.Session.begin() as session:
+        dispatch_chunks(session, 2)
+    with batches.resources.Session.begin() as session:
+        assert batch_id not in [chunk[0] for chunk in dispatch_chunks(session, 2)]
+    batches.work()

@@ -1,0 +1,304 @@
+"""The life of an attempt: published again, counted, given up, withdrawn; and never twice, never lost."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select, text, update
+from sqlalchemy.orm import Session as OrmSession
+
+from migration_service.db.statements import Transaction
+from migration_service.errors import AccountCreationFailedError
+from migration_service.models import Account, AccountImportProcess, Attempt
+from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.services.processing import attempts
+from migration_service.services.processing.attempts import (
+    MAX_TRIES,
+    count_redelivery,
+    fail_attempt,
+    find_answer,
+    list_live_attempts,
+    redispatch_attempts,
+    run_attempt,
+    withdraw_attempt,
+)
+from migration_service.states import ImportState, Outcome
+from migration_service.tasks.accounts import LOOK, bell, create_account, perform_attempt
+from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.maintenance import sweep_attempts
+from supplier_client import SupplierClient
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An account whose attempt was accepted, and that no worker has taken yet."""
+
+    supplier: SupplierClient
+    number: str
+    attempt_id: UUID
+
+    def process(self) -> AccountImportProcess:
+        with self.supplier.Session() as session:
+            statement = select(AccountImportProcess).where(self.supplier.process_of(self.number))
+            return session.scalars(statement).one()
+
+    def attempt(self) -> Attempt:
+        with self.supplier.Session() as session:
+            return session.get_one(Attempt, self.attempt_id)
+
+    def change(self, **values: Any) -> None:
+        """Put something into the process's row."""
+        with self.supplier.Session.begin() as session:
+            session.execute(
+                update(AccountImportProcess)
+                .where(AccountImportProcess.attempt_id == self.attempt_id)
+                .values(**values)
+            )
+
+    def grow_old(self, seconds: float = 10.5) -> None:
+        """Let so many seconds pass since the last message."""
+        self.change(dispatched_at=text(f"now() - interval '{seconds} seconds'"))
+
+
+@pytest.fixture
+def begun(supplier: SupplierClient) -> Begun:
+    [account] = supplier.accounts()
+    number = account["external_account_number"]
+    assert supplier.stage(account).status_code == 201
+    assert supplier.process(number).status_code == 202
+    return Begun(supplier, number, supplier.current_attempt(number))
+
+
+@pytest.fixture
+def session(supplier: SupplierClient) -> Iterator[OrmSession]:
+    with supplier.Session() as session:
+        yield session
+
+
+@contextmanager
+def worker_on(begun: Begun) -> Iterator[None]:
+    """A worker is in the middle of the attempt."""
+    with begun.supplier.Session() as session:
+        assert run_attempt(Transaction.of(session), begun.attempt_id)
+        yield
+        session.rollback()
+
+
+def redelivered(attempt_id: UUID) -> None:
+    """The task, with a message that came back."""
+    # The types know the signature of Task.run only; this one makes a Context of its keywords.
+    create_account.push_request(delivery_info={"redelivered": True})  # type: ignore[call-arg]
+    try:
+        create_account.run(str(attempt_id))
+    finally:
+        create_account.pop_request()
+
+
+def test_an_attempt_that_nobody_works_on_is_published_again_after_ten_seconds(
+    begun: Begun, session: OrmSession
+) -> None:
+    begun.grow_old(9.5)
+    assert begun.attempt_id not in redispatch_attempts(session)[0]
+    session.commit()
+    begun.grow_old()
+    assert begun.attempt_id in redispatch_attempts(session)[0]
+    session.commit()
+    assert begun.process().tries == 2
+    assert begun.attempt_id not in redispatch_attempts(session)[0], "its ten seconds start again"
+
+
+def test_an_attempt_that_a_worker_is_on_is_left_alone(begun: Begun, session: OrmSession) -> None:
+    begun.grow_old()
+    with worker_on(begun):
+        assert begun.attempt_id not in redispatch_attempts(session)[0]
+        assert not withdraw_attempt(session, begun.attempt_id)
+        assert not count_redelivery(session, begun.attempt_id)
+        assert not run_attempt(Transaction.of(session), begun.attempt_id), "nobody else runs it"
+    assert begun.process().tries == 1
+
+
+def test_the_oldest_are_published_first(supplier: SupplierClient, session: OrmSession) -> None:
+    begun = []
+    for account in supplier.accounts(3):
+        supplier.stage(account)
+        supplier.process(number := account["external_account_number"])
+        begun.append(Begun(supplier, number, supplier.current_attempt(number)))
+    for place, one in enumerate(begun):
+        one.grow_old(1_000_000 + (100, 300, 200)[place])
+    assert redispatch_attempts(session, limit=1) == ([begun[1].attempt_id], [])
+    assert set(redispatch_attempts(session, limit=2)[0]) == {begun[0].attempt_id, begun[2].attempt_id}
+
+
+def test_after_its_last_try_an_attempt_is_hopeless(begun: Begun, session: OrmSession) -> None:
+    begun.change(tries=MAX_TRIES - 1)
+    begun.grow_old()
+    again, hopeless = redispatch_attempts(session)
+    assert (begun.attempt_id in again, begun.attempt_id in hopeless) == (True, False)
+    session.commit()
+    begun.grow_old()
+    again, hopeless = redispatch_attempts(session)
+    assert (begun.attempt_id in again, begun.attempt_id in hopeless) == (False, True)
+
+
+def test_the_sweep_gives_a_hopeless_attempt_up_and_tells_whoever_waits(
+    begun: Begun, worker_resources: WorkerResources
+) -> None:
+    begun.change(tries=MAX_TRIES)
+    begun.grow_old()
+    assert worker_resources.slots.acquire([str(begun.attempt_id)], limit=None)
+    sweep_attempts()
+    attempt = begun.attempt()
+    assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "account_creation_failed")
+    assert attempt.error_detail == "Given up after 5 tries: no worker survived it."
+    assert begun.process().state == ImportState.PENDING
+    assert worker_resources.redis.lpop(bell(begun.attempt_id)) == LOOK.encode()
+    assert worker_resources.redis.zscore("migration:slots", str(begun.attempt_id)) is None
+
+
+def test_the_sweep_publishes_again_and_confirms_the_slot(
+    begun: Begun, worker_resources: WorkerResources
+) -> None:
+    begun.grow_old()
+    worker_resources.slots.release([str(begun.attempt_id)])
+    sweep_attempts()
+    assert begun.process().tries == 2
+    assert worker_resources.redis.zscore("migration:slots", str(begun.attempt_id))
+    waiting = worker_resources.redis.lrange("migration:interactive", 0, -1)
+    assert [str(begun.attempt_id).encode() in message for message in waiting].count(True) >= 1
+
+
+def test_a_message_that_came_back_is_counted_and_then_worked_on(
+    begun: Begun, worker_resources: WorkerResources
+) -> None:
+    begun.grow_old()
+    redelivered(begun.attempt_id)
+    process = begun.process()
+    assert (process.state, process.tries) == (ImportState.IMPORTED, 2)
+
+
+def test_a_message_that_came_back_too_often_ends_the_attempt(
+    begun: Begun, worker_resources: WorkerResources
+) -> None:
+    begun.change(tries=MAX_TRIES)
+    redelivered(begun.attempt_id)
+    assert begun.attempt().outcome == Outcome.FAILED
+    assert begun.process().state == ImportState.PENDING
+    assert worker_resources.redis.lpop(bell(begun.attempt_id)) == LOOK.encode()
+    assert begun.supplier.status(begun.number).json == {"status": "UNKNOWN", "service_account_number": ""}
+
+
+def test_counting_a_redelivery_starts_the_ten_seconds_again(begun: Begun, session: OrmSession) -> None:
+    begun.grow_old()
+    assert not count_redelivery(session, begun.attempt_id)
+    session.commit()
+    assert begun.attempt_id not in redispatch_attempts(session)[0]
+
+
+def test_a_message_that_came_back_after_the_account_was_created_does_nothing(
+    begun: Begun, worker_resources: WorkerResources
+) -> None:
+    assert perform_attempt(worker_resources, begun.attempt_id)
+    before = begun.process().service_account_number
+    for _ in range(MAX_TRIES + 1):
+        redelivered(begun.attempt_id)
+    after = begun.process()
+    assert (after.state, after.service_account_number) == (ImportState.IMPORTED, before)
+    assert begun.attempt().outcome == Outcome.SUCCEEDED
+
+
+def test_a_withdrawn_attempt_never_runs(
+    begun: Begun, session: OrmSession, worker_resources: WorkerResources
+) -> None:
+    assert withdraw_attempt(session, begun.attempt_id)
+    session.commit()
+    assert not perform_attempt(worker_resources, begun.attempt_id)
+    assert not withdraw_attempt(session, begun.attempt_id), "once is enough"
+    attempt = begun.attempt()
+    assert (attempt.outcome, attempt.error_code) == (Outcome.WITHDRAWN, None)
+    assert attempt.finished_at is not None
+    assert begun.process().state == ImportState.PENDING
+    with begun.supplier.Session() as other:
+        accounts = select(Account).where(Account.external_account_number == begun.number)
+        assert other.scalars(accounts).all() == []
+
+
+def test_an_older_attempt_does_nothing_once_another_one_has_begun(
+    begun: Begun, session: OrmSession, worker_resources: WorkerResources
+) -> None:
+    assert withdraw_attempt(session, begun.attempt_id)
+    session.commit()
+    assert begun.supplier.process(begun.number).status_code == 202
+    assert not perform_attempt(worker_resources, begun.attempt_id)
+    assert not count_redelivery(session, begun.attempt_id)
+    assert not withdraw_attempt(session, begun.attempt_id)
+    assert not fail_attempt(session, begun.attempt_id, AccountCreationFailedError("too late"))
+    newer = begun.supplier.current_attempt(begun.number)
+    assert newer != begun.attempt_id
+    assert perform_attempt(worker_resources, newer)
+
+
+def test_a_failure_of_the_world_leaves_the_attempt_in_progress(
+    begun: Begun, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fall_over(*_: Any) -> Any:
+        raise ConnectionError("the database went away")
+
+    monkeypatch.setattr(attempts, "create_accounts", fall_over)
+    with pytest.raises(ConnectionError):
+        perform_attempt(worker_resources, begun.attempt_id)
+    assert begun.process().state == ImportState.IN_PROGRESS
+    assert begun.attempt().outcome is None
+    monkeypatch.undo()
+    assert perform_attempt(worker_resources, begun.attempt_id)
+
+
+def test_the_answer_of_an_attempt_is_there_as_soon_as_it_ended(
+    begun: Begun, session: OrmSession, worker_resources: WorkerResources
+) -> None:
+    assert find_answer(Transaction.of(session), begun.attempt_id).outcome is None
+    session.commit()
+    perform_attempt(worker_resources, begun.attempt_id)
+    answer = find_answer(Transaction.of(session), begun.attempt_id)
+    assert answer.outcome == Outcome.SUCCEEDED
+    assert answer.service_account_number == begun.process().service_account_number
+    assert (answer.error_code, answer.error_detail, answer.errors) == (None, None, [])
+
+
+def test_attempts_in_progress_are_live_and_others_are_not(
+    begun: Begun, session: OrmSession, worker_resources: WorkerResources
+) -> None:
+    live = {attempt.id for attempt in list_live_attempts(session)}
+    assert str(begun.attempt_id) in live
+    assert [attempt.id for attempt in list_live_attempts(session, [begun.attempt_id])] == [
+        str(begun.attempt_id)
+    ]
+    assert list_live_attempts(session, []) == []
+    session.commit()
+    perform_attempt(worker_resources, begun.attempt_id)
+    assert list_live_attempts(session, [begun.attempt_id]) == []
+
+
+def test_a_payload_of_older_rules_is_validated_again_and_says_so(
+    begun: Begun, worker_resources: WorkerResources
+) -> None:
+    begun.change(rules_version="older")
+    assert perform_attempt(worker_resources, begun.attempt_id)
+    process = begun.process()
+    assert (process.state, process.rules_version) == (ImportState.IMPORTED, RULES_VERSION)
+
+
+def test_a_payload_that_newer_rules_refuse_fails_with_every_error(
+    begun: Begun, worker_resources: WorkerResources
+) -> None:
+    wrong = {"customers": [{"family_name": "", "landline": "12"}]}
+    begun.change(rules_version="older", payload=AccountImportProcess.payload.concat(wrong))
+    assert perform_attempt(worker_resources, begun.attempt_id)
+    attempt = begun.attempt()
+    assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "account_failed_validation")
+    assert {"invalid_phone_number", "customer_family_name_required"} <= {
+        error["code"] for error in attempt.errors or []
+    }
+    assert begun.process().state == ImportState.PENDING

@@ -1,0 +1,146 @@
+"""Account creation: every value of a payload is found in the tables, exactly."""
+
+from decimal import Decimal
+from typing import Any
+
+from migration_service.models import MeterPoint
+from migration_service.models.part import Part, parts_of, path_of, payload_columns
+from migration_service.schemas.account import AccountImportSchema
+from migration_service.schemas.fields import Object
+from migration_service.schemas.json import encode_json, parse_json
+from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.tasks.accounts import perform_attempt
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+def _create(supplier: SupplierClient, resources: WorkerResources, account: dict[str, Any]) -> dict[str, Any]:
+    number = account["external_account_number"]
+    assert supplier.stage(account).status_code == 201
+    assert supplier.process(number).status_code == 202
+    assert perform_attempt(resources, supplier.current_attempt(number))
+    with supplier.Session() as session:
+        found = find_account(
+            session,
+            get_import_supplier(session, supplier.code, organisation_id=None).id,
+            number,
+        )
+        assert found is not None
+        created: dict[str, Any] = parse_json(encode_json(read_account(session, found)))
+    return created
+
+
+def _plain(value: Any) -> Any:
+    """A payload as it must be found: numbers as Decimals, nothing that is empty."""
+    if isinstance(value, dict):
+        below = {key: _plain(item) for key, item in value.items()}
+        return {key: item for key, item in below.items() if item not in (None, {}, [])}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+        return Decimal(value)
+    return value
+
+
+_NUMBER_TEXTS = ("total_monthly_advance_amount", "forecast_annual_consumption", "forecast_annual_generation")
+
+
+def _without_what_was_added(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: str(item) if key in _NUMBER_TEXTS else _without_what_was_added(item)
+            for key, item in value.items()
+            if not key.endswith("_location") and key not in ("service_account_number", "created_at")
+        }
+    return [_without_what_was_added(item) for item in value] if isinstance(value, list) else value
+
+
+def test_every_value_of_generated_payloads_is_found_in_the_tables(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    for account in supplier.accounts(40):
+        created = _create(supplier, worker_resources, account)
+        sent = parse_json(encode_json(account))
+        sent["unknown_occupier"] = sent["unknown_occupier"] == "true"
+        sent.pop("import_supplier")
+        assert _plain(_without_what_was_added(created)) == _plain(sent)
+
+
+def test_amounts_keep_every_digit(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
+    account = {
+        "external_account_number": "digits",
+        "import_supplier": supplier.code,
+        "unknown_occupier": "true",
+        "ledgers": [
+            {
+                "ledger_code": "ENERGY_LEDGER",
+                "ledger_balance": Decimal("-123456789012.0123456789") / 10 * 10 % Decimal(10**11),
+                "last_settlement_balance": Decimal("0.10"),
+            }
+        ],
+    }
+    created = _create(supplier, worker_resources, account)
+    (ledger,) = created["ledgers"]
+    assert str(ledger["ledger_balance"]) == str(account["ledgers"][0]["ledger_balance"])  # type: ignore[index]
+    assert str(ledger["last_settlement_balance"]) == "0.10"
+
+
+def test_document_paths_are_resolved_below_the_suppliers_root(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    account = next(it for it in supplier.accounts(20) if it.get("statements"))
+    for number, statement in enumerate(account["statements"]):
+        statement["statement_path"] = f"statements/{number}.pdf"
+    created = _create(supplier, worker_resources, account)
+    for number, statement in enumerate(created["statements"]):
+        path = statement["statement_path"]
+        assert path == f"statements/{number}.pdf"
+        assert statement["statement_location"] == f"s3://bucket/{supplier.code}/{path}"
+
+
+def test_an_account_without_ledgers_gets_an_energy_ledger(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    account = {
+        "external_account_number": "bare",
+        "import_supplier": supplier.code,
+        "unknown_occupier": "true",
+        "ledgers": [],
+    }
+    created = _create(supplier, worker_resources, account)
+    assert created["ledgers"] == [{"ledger_code": "ENERGY_LEDGER", "ledger_balance": 0}]
+
+
+def _schema_paths(schema: Any) -> set[tuple[str, ...]]:
+    """The single values of a schema: single objects that have no table are part of their parent's."""
+    tables = {source.key for model in _all_parts() for source in model.sources}
+    paths: set[tuple[str, ...]] = set()
+    for name, field in schema.fields.items():
+        if isinstance(field, Object) and name not in tables:
+            paths |= {(name, *path) for path in _schema_paths(field.schema)}
+        elif name not in tables:
+            paths.add((name,))
+    return paths
+
+
+def _all_parts() -> list[type[Part]]:
+    return Part.__subclasses__()
+
+
+def test_each_field_of_the_schemas_has_its_column_and_the_other_way_round() -> None:
+    compared = 0
+
+    def compare(model: Any, schema: Any) -> None:
+        nonlocal compared
+        columns = {path_of(column) for column in payload_columns(model) if "document" not in column.info}
+        for below in parts_of(model):
+            for source in below.sources:
+                compare(below, schema.fields[source.key].schema)
+        if issubclass(model, Part):
+            assert columns == _schema_paths(schema), model
+        compared += 1
+
+    account = MeterPoint.sources[0].parent.sources[0].parent  # type: ignore[attr-defined]
+    compare(account, AccountImportSchema())
+    assert compared > len(_all_parts())

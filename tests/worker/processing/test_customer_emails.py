@@ -1,0 +1,409 @@
+"""Customer e-mails: recorded with the account, sent by a worker through a real mail server, never lost."""
+
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, Envelope
+from aiosmtpd.smtp import Session as SmtpSession
+from celery import current_app
+from celery.signals import before_task_publish
+from sqlalchemy import func, select, text, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from imported_account import ImportedAccount
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
+from migration_service.db.statements import Transaction
+from migration_service.models import Account, Customer, CustomerEmail
+from migration_service.payment_vendors.breaker import CircuitBreaker
+from migration_service.services.processing.attempts import run_attempt
+from migration_service.services.processing.customer_emails import (
+    deliver_email,
+    mail_server,
+    name_message,
+    record_customer_emails,
+    take_due_emails,
+)
+from migration_service.services.setup.suppliers import set_customer_emails
+from migration_service.states import EmailState
+from migration_service.tasks import emails as email_tasks
+from migration_service.tasks.accounts import perform_attempt
+from migration_service.tasks.app import MigrationCelery, WorkerResources
+from migration_service.tasks.emails import send_customer_email, sweep_customer_emails
+from supplier_client import SupplierClient
+
+SENDER = "Sample Energy <welcome@sample-energy.example>"
+ANNE = {"given_name": "Anne", "family_name": "de Vries", "email": "anne@customers.example"}
+BART = {"given_name": "Bart", "family_name": "Bakker", "email": "bart@customers.example"}
+SILENT = {"given_name": "Carla", "family_name": "Smit"}
+
+
+class Mailbox:
+    """A handler of aiosmtpd that keeps messages; `answer` replaces what it says to them."""
+
+    def __init__(self) -> None:
+        self.messages: list[EmailMessage] = []
+        self.recipients: list[str] = []
+        self.answer = "250 taken"
+
+    async def handle_DATA(self, server: SMTP, session: SmtpSession, envelope: Envelope) -> str:
+        if self.answer.startswith("250"):
+            self.recipients += envelope.rcpt_tos
+            assert isinstance(envelope.content, bytes)
+            message = message_from_bytes(envelope.content, policy=default)
+            assert isinstance(message, EmailMessage)
+            self.messages.append(message)
+        return self.answer
+
+    @property
+    def message_ids(self) -> list[str]:
+        return [str(message["Message-ID"]) for message in self.messages]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def mailbox() -> Mailbox:
+    return Mailbox()
+
+
+@pytest.fixture
+def controller(mailbox: Mailbox) -> Iterator[Controller]:
+    """A real mail server; a test may stop it."""
+    controller = Controller(mailbox, hostname="127.0.0.1", port=_free_port())
+    controller.start()
+    yield controller
+    if not controller.loop.is_closed():
+        controller.stop()
+
+
+@pytest.fixture
+def make_celery(
+    migrated: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., MigrationCelery]]:
+    """Workers' applications with these settings, the current one of the tasks; a broker of their own."""
+    before = current_app._get_current_object()  # type: ignore[attr-defined]
+    made: list[MigrationCelery] = []
+    monkeypatch.setattr(email_tasks, "_breaker", CircuitBreaker(failures_to_open=2, open_seconds=30))
+
+    def make(**changed: Any) -> MigrationCelery:
+        broker = migrated.redis_url.rsplit("/", 1)[0] + "/6"
+        made.append(create_celery(replace(migrated, redis_url=broker, **changed)))
+        return made[-1]
+
+    yield make
+    for celery in made:
+        celery.resources.Session.kw["bind"].dispose()
+        celery.resources.redis.connection_pool.disconnect()
+        celery.close()
+    before.set_current()
+
+
+@pytest.fixture
+def celery(make_celery: Callable[..., MigrationCelery], controller: Controller) -> MigrationCelery:
+    """A worker's application that sends through the mail server."""
+    return make_celery(smtp_url=f"smtp://127.0.0.1:{controller.port}", email_from=SENDER)
+
+
+@pytest.fixture
+def sending_supplier(supplier: SupplierClient) -> SupplierClient:
+    """A supplier whose customers get e-mails."""
+    with supplier.Session.begin() as session:
+        set_customer_emails(session, supplier.code, on=True)
+    return supplier
+
+
+@pytest.fixture
+def create(sending_supplier: SupplierClient, worker_resources: WorkerResources) -> Callable[..., list[int]]:
+    """Create an account with these customers; the keys of its messages."""
+
+    def create(*customers: dict[str, Any]) -> list[int]:
+        account = ImportedAccount.create(sending_supplier, worker_resources, customers=list(customers))
+        return _emails_of(account)
+
+    return create
+
+
+def _emails_of(account: ImportedAccount) -> list[int]:
+    own = (
+        select(CustomerEmail.id)
+        .join(Customer, Customer.id == CustomerEmail.customer_pk)
+        .join(Account, Account.id == Customer.account_pk)
+        .where(Account.external_account_number == account.number)
+        .order_by(CustomerEmail.id)
+    )
+    with account.supplier.Session() as session:
+        return list(session.scalars(own))
+
+
+def _row(sessions: sessionmaker[Session], email_id: int) -> CustomerEmail:
+    with sessions() as session:
+        return session.get_one(CustomerEmail, email_id)
+
+
+def _make_due(sessions: sessionmaker[Session], email_id: int) -> None:
+    with sessions.begin() as session:
+        past = func.now() - text("interval '1 second'")
+        session.execute(update(CustomerEmail).where(CustomerEmail.id == email_id).values(next_try_at=past))
+
+
+def test_each_customer_with_an_address_gets_one_message_in_text_and_html(
+    create: Callable[..., list[int]], celery: MigrationCelery, mailbox: Mailbox
+) -> None:
+    for email_id in create(ANNE, SILENT, BART):
+        send_customer_email(email_id)
+    assert mailbox.recipients == ["anne@customers.example", "bart@customers.example"]
+    for message, name in zip(mailbox.messages, ("Anne de Vries", "Bart Bakker"), strict=True):
+        kinds = {part.get_content_type() for part in message.walk()}
+        assert {"text/plain", "text/html"} <= kinds
+        plain = message.get_body(("plain",))
+        assert plain is not None
+        assert name in plain.get_content()
+        assert str(message["Subject"]).startswith("Welcome")
+
+
+def test_the_flag_is_off_by_default_and_then_nothing_is_recorded(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    account = ImportedAccount.create(supplier, worker_resources, customers=[ANNE])
+    assert _emails_of(account) == []
+
+
+def test_a_dry_run_records_nothing(
+    sending_supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (payload,) = sending_supplier.accounts()
+    payload["customers"] = [ANNE]
+    number = payload["external_account_number"]
+    sending_supplier.stage(payload)
+    sending_supplier.process(number, dry_run=True)
+    with sending_supplier.Session() as session:
+        before = session.scalar(select(func.count()).select_from(CustomerEmail))
+    assert perform_attempt(worker_resources, sending_supplier.current_attempt(number))
+    assert sending_supplier.status(number).json["status"] == "UNKNOWN"  # type: ignore[index]
+    assert _emails_of(ImportedAccount(sending_supplier, number)) == []
+    with sending_supplier.Session() as session:
+        assert session.scalar(select(func.count()).select_from(CustomerEmail)) == before
+
+
+def test_messages_are_recorded_in_the_transaction_that_creates_the_account(
+    sending_supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (payload,) = sending_supplier.accounts()
+    payload["customers"] = [ANNE]
+    number = payload["external_account_number"]
+    sending_supplier.stage(payload)
+    sending_supplier.process(number)
+    attempt_id = sending_supplier.current_attempt(number)
+    with worker_resources.Session() as session:
+        assert run_attempt(Transaction.of(session), attempt_id)
+        session.rollback()  # the process dies here
+    assert _emails_of(ImportedAccount(sending_supplier, number)) == []
+    assert perform_attempt(worker_resources, attempt_id)
+    assert len(_emails_of(ImportedAccount(sending_supplier, number))) == 1
+
+
+def test_many_accounts_are_recorded_in_one_statement(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    accounts = [ImportedAccount.create(supplier, worker_resources, customers=[ANNE, BART]) for _ in range(3)]
+    with supplier.Session.begin() as session:
+        set_customer_emails(session, supplier.code, on=True)
+        processes = session.scalars(
+            select(Account.account_import_process_id).where(
+                Account.external_account_number.in_([account.number for account in accounts[:2]])
+            )
+        ).all()
+        record_customer_emails(Transaction.of(session), processes)
+    assert [len(_emails_of(account)) for account in accounts] == [2, 2, 0]
+
+
+def test_a_message_that_was_sent_is_not_sent_again(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+) -> None:
+    (email_id,) = create(ANNE)
+    send_customer_email(email_id)
+    send_customer_email(email_id)
+    row = _row(sessions, email_id)
+    assert (row.state, row.failures, row.error) == (EmailState.SENT, 0, None)
+    assert row.sent_at is not None
+    assert mailbox.message_ids == [row.message_id]
+
+
+def test_after_a_crash_between_sending_and_commit_the_repeat_has_the_same_message_id(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+) -> None:
+    (email_id,) = create(ANNE)
+    server = mail_server(celery.settings)
+    with sessions.begin() as session:
+        name_message(session, email_id, server.sender)
+    with sessions() as session:
+        assert deliver_email(session, email_id, server)
+        session.rollback()  # the process dies here
+    assert _row(sessions, email_id).state == EmailState.PENDING
+    send_customer_email(email_id)
+    first, second = mailbox.message_ids
+    assert first == second
+    assert mailbox.messages[0]["Date"] == mailbox.messages[1]["Date"]
+    assert _row(sessions, email_id).state == EmailState.SENT
+
+
+def test_a_message_that_another_worker_is_sending_is_left_to_it(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+) -> None:
+    (email_id,) = create(ANNE)
+    with sessions.begin() as session:
+        name_message(session, email_id, SENDER)
+    with sessions.begin() as session:
+        locked = select(CustomerEmail.id).where(CustomerEmail.id == email_id).with_for_update()
+        assert session.scalar(locked) == email_id
+        server = mail_server(celery.settings)
+        with sessions.begin() as other:
+            assert deliver_email(other, email_id, server)
+    assert mailbox.messages == []
+    assert _row(sessions, email_id).state == EmailState.PENDING
+
+
+def test_while_the_mail_server_is_away_a_message_waits_and_then_goes(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    controller: Controller,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+) -> None:
+    (email_id,) = create(ANNE)
+    controller.stop()
+    send_customer_email(email_id)
+    waiting = _row(sessions, email_id)
+    assert (waiting.state, waiting.failures) == (EmailState.PENDING, 1)
+    assert waiting.error == "The mail server cannot be reached (ConnectionRefusedError)."
+    assert (waiting.next_try_at - waiting.created_at).total_seconds() >= 60
+    again = Controller(mailbox, hostname="127.0.0.1", port=controller.port)
+    again.start()
+    send_customer_email(email_id)
+    again.stop()
+    assert mailbox.message_ids == [waiting.message_id]
+    assert _row(sessions, email_id).state == EmailState.SENT
+
+
+def test_a_mail_server_that_stays_away_is_left_alone(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    controller: Controller,
+    sessions: sessionmaker[Session],
+) -> None:
+    ids = create(ANNE, BART, ANNE | {"given_name": "Another"})
+    controller.stop()
+    for email_id in ids:
+        send_customer_email(email_id)
+    assert [_row(sessions, email_id).failures for email_id in ids] == [1, 1, 0]
+    assert {_row(sessions, email_id).state for email_id in ids} == {EmailState.PENDING}
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "failures"),
+    [("550 no such user", EmailState.REFUSED, 0), ("451 try later", EmailState.PENDING, 1)],
+)
+def test_a_refusal_lasts_and_a_delay_does_not(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+    *,
+    answer: str,
+    state: EmailState,
+    failures: int,
+) -> None:
+    (email_id,) = create(ANNE)
+    mailbox.answer = answer
+    send_customer_email(email_id)
+    row = _row(sessions, email_id)
+    assert (row.state, row.failures) == (state, failures)
+    assert row.error is not None
+    assert answer[:3] in row.error
+    assert ANNE["email"] not in row.error
+    mailbox.answer = "250 taken"
+    send_customer_email(email_id)
+    assert len(mailbox.messages) == (0 if state == EmailState.REFUSED else 1)
+
+
+def test_the_sweep_hands_a_due_message_over_and_again_only_after_a_while(
+    create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
+) -> None:
+    (email_id,) = create(ANNE)
+    published: list[int] = []
+
+    def note(body: Any, **_kwargs: Any) -> None:
+        published.append(body[0][0])
+
+    before_task_publish.connect(note, weak=False)
+    try:
+        sweep_customer_emails()
+        assert published.count(email_id) == 1
+        sweep_customer_emails()
+        assert published.count(email_id) == 1
+        _make_due(sessions, email_id)
+        sweep_customer_emails()
+        assert published.count(email_id) == 2
+    finally:
+        before_task_publish.disconnect(note)
+
+
+def test_what_was_sent_is_not_due(
+    create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
+) -> None:
+    (email_id,) = create(ANNE)
+    send_customer_email(email_id)
+    _make_due(sessions, email_id)
+    with sessions.begin() as session:
+        assert email_id not in take_due_emails(session, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("configured", "reason"),
+    [
+        ({}, "MIGRATION_SERVICE_SMTP_URL is not set"),
+        ({"smtp_url": "smtp://127.0.0.1"}, "MIGRATION_SERVICE_EMAIL_FROM is not set"),
+        ({"smtp_url": "smtp://127.0.0.1", "email_from": "nobody"}, "MIGRATION_SERVICE_EMAIL_FROM must"),
+        ({"smtp_url": "http://mail", "email_from": SENDER}, "MIGRATION_SERVICE_SMTP_URL must"),
+    ],
+)
+def test_without_a_mail_server_messages_wait_and_the_log_says_why(
+    create: Callable[..., list[int]],
+    make_celery: Callable[..., MigrationCelery],
+    sessions: sessionmaker[Session],
+    caplog: pytest.LogCaptureFixture,
+    *,
+    configured: dict[str, str],
+    reason: str,
+) -> None:
+    (email_id,) = create(ANNE)
+    make_celery(**configured)
+    with caplog.at_level(logging.ERROR):
+        sweep_customer_emails()
+    assert reason in caplog.text
+    assert "customer e-mails wait" in caplog.text
+    row = _row(sessions, email_id)
+    assert (row.state, row.failures) == (EmailState.PENDING, 0)
+    assert row.next_try_at > row.created_at

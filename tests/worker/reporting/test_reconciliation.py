@@ -1,0 +1,302 @@
+"""Reconciliation finds every difference, and nothing where there is none; what is kept long enough goes."""
+
+import csv
+import io
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import delete, select, text, update
+
+from batch_client import BatchClient
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    Batch,
+    BatchLine,
+    ImportSupplier,
+    Ledger,
+    Statement,
+)
+from migration_service.schemas.json import parse_json
+from migration_service.services.imports.staging import skip_account
+from migration_service.services.reporting import sent as sent_module
+from migration_service.services.reporting.retention import remove_batch_lines, remove_payloads
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+def _reconcile(batches: BatchClient, query: str = "") -> dict[str, Any]:
+    answer = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/{query}")
+    assert answer.status_code == 200, answer.text
+    report: dict[str, Any] = parse_json(answer.data)
+    return report
+
+
+def _totals(report: dict[str, Any]) -> dict[str, tuple[Decimal, Decimal]]:
+    return {it["measure"]: (Decimal(it["staged"]), Decimal(it["created"])) for it in report["totals"]}
+
+
+def _import(batches: BatchClient, number: int = 4) -> tuple[list[dict[str, Any]], str]:
+    accounts = batches.supplier.accounts(number)
+    return accounts, str(batches.run(accounts)["batch_id"])
+
+
+def test_what_was_imported_is_clean_and_its_sums_are_those_of_the_file(batches: BatchClient) -> None:
+    accounts, _ = _import(batches, 6)
+    report = _reconcile(batches)
+    assert (report["clean"], report["differing"], report["differences"]) == (True, 0, [])
+    totals = _totals(report)
+    assert all(staged == created for staged, created in totals.values())
+    ledgers = [ledger for account in accounts for ledger in account["ledgers"]]
+    transactions = [
+        transaction
+        for ledger in ledgers
+        for kind in ("transactions_in_open_settlement_period", "historical_statement_transactions")
+        for transaction in ledger.get(kind, ())
+    ]
+    addresses = [address for account in accounts for address in account["supply_addresses"]]
+    meter_points = [point for address in addresses for point in address["meter_points"]]
+    assert totals["accounts"][0] == 6
+    assert totals["customers"][0] == sum(len(account.get("customers", ())) for account in accounts)
+    assert totals["meter_points"][0] == len(meter_points)
+    assert totals["agreements"][0] == sum(len(point["agreements"]) for point in meter_points)
+    assert totals["statements"][0] == sum(len(account["statements"]) for account in accounts)
+    assert totals["transactions"][0] == len(transactions)
+    balance = sum(Decimal(str(ledger["ledger_balance"])) for ledger in ledgers)
+    assert totals["ledger_balances"] == (balance, balance)
+    paid = sum(Decimal(str(it["amount"])) for it in transactions if it["type"] == "PAYMENT")
+    assert totals["amount of PAYMENT"] == (paid, paid)
+
+
+def test_a_cent_too_much_is_found_with_its_account(batches: BatchClient) -> None:
+    accounts, batch_id = _import(batches)
+    number = accounts[2]["external_account_number"]
+    with batches.supplier.Session.begin() as session:
+        account_id = select(Account.id).where(Account.external_account_number == number)
+        session.execute(
+            update(Ledger)
+            .where(Ledger.account_pk.in_(account_id), Ledger.position == 0)
+            .values(ledger_balance=Ledger.ledger_balance + Decimal("0.01"))
+        )
+        session.execute(delete(Statement).where(Statement.account_pk.in_(account_id)))
+    for query in ("", f"?batch={batch_id}"):
+        report = _reconcile(batches, query)
+        assert (report["clean"], report["differing"]) == (False, 1)
+        (found,) = report["differences"]
+        assert found["external_account_number"] == number
+        by_measure = {it["measure"]: it for it in found["differences"]}
+        assert set(by_measure) == {"ledger_balances", "statements"}
+        assert by_measure["statements"]["created"] == 0
+        balances = by_measure["ledger_balances"]
+        assert balances["created"] - balances["staged"] == Decimal("0.01")
+
+
+def _open(report: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [(it["external_account_number"], it["reason"], it["line_number"]) for it in report["open"]]
+
+
+def _skip(batches: BatchClient, number: str) -> None:
+    with batches.supplier.Session.begin() as session:
+        supplier = session.scalars(
+            select(ImportSupplier).where(ImportSupplier.code == batches.supplier.code)
+        ).one()
+        skip_account(session, supplier.id, number)
+
+
+def test_what_is_staged_is_open_and_what_is_skipped_is_not(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(3)
+    batches.run(accounts[:1])
+    for account in accounts[1:]:
+        batches.supplier.stage(account)
+    _skip(batches, accounts[2]["external_account_number"])
+    report = _reconcile(batches)
+    sent = report["sent"]
+    assert (sent["sent"], sent["created"], sent["staged"], sent["skipped"], sent["open"]) == (3, 1, 1, 1, 1)
+    assert _open(report) == [(accounts[1]["external_account_number"], "STAGED", None)]
+    assert (report["clean"], report["differing"]) == (True, 0)
+    assert _totals(report)["accounts"] == (Decimal(1), Decimal(1))
+
+
+def test_what_was_refused_is_open_until_a_later_line_settles_it(batches: BatchClient) -> None:
+    sound, broken, other = batches.supplier.accounts(3)
+    wrong = broken | {"customers": "nobody"}
+    first = batches.run([sound, wrong, b"{}", wrong, b"{"])["batch_id"]
+    number = broken["external_account_number"]
+    for query in ("", f"?batch={first}"):
+        report = _reconcile(batches, query)
+        assert _open(report) == [(number, "REFUSED", 2), (None, "REFUSED", 3), (None, "REFUSED", 5)]
+        assert report["open"][0]["errors"][0]["attr"] == "customers"
+        sent = report["sent"]
+        assert (sent["sent"], sent["created"], sent["refused"], sent["open"]) == (4, 1, 3, 3)
+        assert report["clean"] is True
+    second = batches.run([wrong, other])["batch_id"]
+    found = _reconcile(batches)["open"][0]
+    assert (found["batch_id"], found["line_number"]) == (second, 1)
+    batches.run([broken])
+    for query, sent_in_all in (("", 5), (f"?batch={first}", 4), (f"?batch={second}", 2)):
+        sent = _reconcile(batches, query)["sent"]
+        assert (sent["sent"], sent["refused"]) == (sent_in_all, 0 if query.endswith(second) else 2)
+
+
+def test_validating_and_rehearsing_is_not_sending(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(2)
+    for mode in ("validate", "dry-run"):
+        batches.run([*accounts, b"{}"], mode)
+    report = _reconcile(batches)
+    assert (report["sent"]["sent"], report["open"]) == (0, [])
+
+
+def test_a_line_that_no_worker_has_reached_waits(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batch_id = batches.start([account], "stage")
+    assert batches.change(batch_id, "cancel").status_code == 200
+    report = _reconcile(batches)
+    assert _open(report) == [(account["external_account_number"], "WAITING", 1)]
+    assert (report["sent"]["waiting"], report["sent"]["open"]) == (1, 1)
+
+
+def test_what_is_open_comes_in_pages(batches: BatchClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = batches.supplier.accounts(5)
+    wrong = [account | {"customers": "nobody"} for account in accounts[:3]]
+    batches.run([b"{}", b"{", *wrong, b"[]"])
+    for account in accounts[3:]:
+        batches.supplier.stage(account)
+    whole = _open(_reconcile(batches))
+    assert len(whole) == 8
+    for page in (1, 2, 3, 8):
+        monkeypatch.setattr(sent_module, "_PAGE", page)
+        assert _open(_reconcile(batches)) == whole
+
+
+def _acknowledge(batches: BatchClient, **body: Any) -> Any:
+    path = f"/reconciliation/{batches.supplier.code}/acknowledgements/"
+    return batches.supplier.post(path, json={"reason": "Closed before the migration."} | body)
+
+
+def test_what_is_acknowledged_with_a_reason_is_no_longer_open(batches: BatchClient) -> None:
+    (broken,) = batches.supplier.accounts(1)
+    number = broken["external_account_number"]
+    wrong = broken | {"customers": "nobody"}
+    batch_id = batches.run([wrong, b"{}", b"{", b"[]"])["batch_id"]
+    assert _acknowledge(batches, external_account_numbers=[number]).json == {"acknowledged": 1}
+    assert _acknowledge(batches, batch=batch_id, line_numbers=[3]).json == {"acknowledged": 1}
+    report = _reconcile(batches)
+    assert [line for _, _, line in _open(report)] == [2, 4]
+    assert (report["sent"]["acknowledged"], report["sent"]["open"]) == (2, 2)
+    assert _acknowledge(batches, batch=batch_id).status_code == 201
+    assert _reconcile(batches)["open"] == []
+    found: Any = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/acknowledgements/").json
+    assert found[-1]["external_account_number"] == number
+    assert found[-1]["reason"] == "Closed before the migration."
+    assert found[-1]["acknowledged_by"].startswith("API key ")
+    assert {it["line_number"] for it in found[:-1]} == {2, 3, 4}
+    # Refused again, and so open again.
+    batches.run([wrong])
+    assert _open(_reconcile(batches)) == [(number, "REFUSED", 1)]
+
+
+def test_what_was_not_refused_cannot_be_acknowledged(batches: BatchClient) -> None:
+    accounts, batch_id = _import(batches, 2)
+    number = accounts[0]["external_account_number"]
+    for body, attr in (
+        ({"external_account_numbers": ["unknown"]}, "external_account_numbers.0"),
+        ({"external_account_numbers": [number]}, "external_account_numbers.0"),
+        ({"batch": batch_id, "line_numbers": [1]}, "line_numbers.0"),
+        ({}, "external_account_numbers"),
+        ({"batch": batch_id, "external_account_numbers": [number]}, "external_account_numbers"),
+        ({"external_account_numbers": [number], "line_numbers": [1]}, "batch"),
+        ({"external_account_numbers": [number], "reason": " "}, "reason"),
+    ):
+        answer = _acknowledge(batches, **body)
+        assert (answer.status_code, answer.json["errors"][0]["attr"]) == (400, attr)
+
+
+def test_what_was_added_afterwards_does_not_count(batches: BatchClient) -> None:
+    accounts, _ = _import(batches)
+    before = _reconcile(batches)
+    with batches.supplier.Session.begin() as session:
+        session.execute(
+            text("""
+                INSERT INTO "transaction" (position, ledger_pk, account_pk, period, transaction_id,
+                    transaction_date, amount, type)
+                SELECT 0, ledger.id, account_pk, 'ADDED', 'added-' || type, now(), 12.34, type
+                FROM ledger JOIN account ON account.id = account_pk,
+                    unnest(ARRAY['CHARGE', 'PAYMENT', 'REPAYMENT']) AS type
+                WHERE external_account_number = :number AND ledger.position = 0"""),
+            {"number": accounts[0]["external_account_number"]},
+        )
+        session.execute(
+            text("""
+                UPDATE ledger SET ledger_balance = ledger_balance - 12.34 FROM account
+                WHERE account.id = account_pk AND external_account_number = :number
+                  AND ledger.position = 0"""),
+            {"number": accounts[0]["external_account_number"]},
+        )
+    assert _reconcile(batches) == before
+
+
+def test_without_a_payload_an_account_cannot_be_compared_and_that_is_said(batches: BatchClient) -> None:
+    accounts, _ = _import(batches)
+    old = datetime.now(UTC) - timedelta(days=8)
+    with batches.supplier.Session.begin() as session:
+        session.execute(
+            update(AccountImportProcess)
+            .where(batches.supplier.process_of(accounts[0]["external_account_number"]))
+            .values(account_created_at=old)
+        )
+    with batches.supplier.Session.begin() as session:
+        assert remove_payloads(session, after_days=7) >= 1
+    report = _reconcile(batches)
+    assert (report["clean"], report["not_comparable"]) == (True, 1)
+    assert _totals(report)["accounts"] == (Decimal(4), Decimal(4))
+
+
+def test_lines_are_removed_after_their_time_and_the_counts_stay(batches: BatchClient) -> None:
+    _, batch_id = _import(batches)
+    with batches.supplier.Session.begin() as session:
+        assert remove_batch_lines(session, after_days=30) == 0
+        session.execute(
+            update(Batch)
+            .where(Batch.id == UUID(batch_id))
+            .values(finished_at=datetime.now(UTC) - timedelta(days=31))
+        )
+    with batches.supplier.Session.begin() as session:
+        assert remove_batch_lines(session, after_days=30) == 4
+        assert not session.scalars(select(BatchLine).where(BatchLine.batch_id == UUID(batch_id))).all()
+    report = batches.get(batch_id)
+    assert report["lines_removed_at"] is not None
+    assert report["counts"]["IMPORTED"] == 4
+    answer = batches.change(batch_id, "retry-failed")
+    assert (answer.json or {})["code"] == "batch_state_conflict"
+    answer = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/?batch={batch_id}")
+    assert (answer.status_code, (answer.json or {})["code"]) == (400, "batch_state_conflict")
+
+
+def test_the_id_map_leads_from_the_old_number_to_the_new(batches: BatchClient) -> None:
+    _, batch_id = _import(batches)
+    answer = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/id-map/")
+    assert answer.mimetype == "text/csv"
+    found = {
+        row["external_account_number"]: row["service_account_number"]
+        for row in csv.DictReader(io.StringIO(answer.text))
+    }
+    results = batches.results(batch_id)
+    assert found == {it["external_account_number"]: it["service_account_number"] for it in results}
+
+
+def test_another_organisation_reconciles_nothing_here(batches: BatchClient) -> None:
+    _, batch_id = _import(batches, 1)
+    other = SupplierClient.create(batches.supplier.app, batches.supplier.Session)
+    for path in ("", "id-map/"):
+        answer = other.get(f"/reconciliation/{batches.supplier.code}/{path}")
+        assert (answer.status_code, (answer.json or {})["code"]) == (404, "import_supplier_not_found")
+    answer = other.get(f"/reconciliation/{other.code}/?batch={batch_id}")
+    assert (answer.status_code, (answer.json or {})["code"]) == (404, "batch_not_found")
