@@ -28,16 +28,17 @@ COMMANDS = {
     "vendors": (f"{_HERE}.vendors:vendors", "Manage payment vendors, which verify payment instructions."),
     "accounts": (
         f"{_HERE}.accounts:accounts",
-        "Show a single account, or exclude it from the migration.",
+        "Single accounts: show one, skip it, or put it back.",
     ),
     "check": (
         f"{_HERE}.check:check",
-        "Validate the accounts in FILE without a running service.",
+        "Validate the accounts in FILE without any server.",
     ),
-    "batches": (f"{_HERE}.batches:batches", "Start and control batches, which migrate many accounts."),
-    "reconcile": (
-        f"{_HERE}.reconcile:reconcile",
-        "Compare what was staged for SUPPLIER with what was created.",
+    "batches": (f"{_HERE}.batches:batches", "Batches: whole books of accounts, driven by workers."),
+    "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
+    "acknowledgements": (
+        f"{_HERE}.acknowledgements:acknowledgements",
+        "Acknowledge, with a reason, what was refused and stays out of the platform.",
     ),
     "limit": (f"{_HERE}.limit:limit", "Show or set how many accounts may be processed at once."),
     "revisions": (
