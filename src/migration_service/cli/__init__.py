@@ -34,7 +34,7 @@ COMMANDS = {
         f"{_HERE}.check:check",
         "Validate the accounts in FILE without any server.",
     ),
-    "batches": (f"{_HERE}.batches:batches", "Batches: whole books of accounts, driven by workers."),
+    "batches": (f"{_HERE}.batches:batches", "Start and control batches, which migrate many accounts."),
     "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
     "acknowledgements": (
         f"{_HERE}.acknowledgements:acknowledgements",

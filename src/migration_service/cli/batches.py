@@ -61,7 +61,7 @@ batches.add_command(failed_lines)
     required=True,
     help="What is done with each account; see above.",
 )
-@click.option("--pending", is_flag=True, help="No file: everything that the supplier has pending.")
+@click.option("--pending", is_flag=True, help="Instead of FILE: all pending accounts of the supplier.")
 @click.option("--name", metavar="TEXT", help="A name to know the batch by.")
 @click.option(
     "--profile",

@@ -2,7 +2,7 @@
 
 import click
 
-from migration_service.cli.examination import Patient, Verdict, examine
+from migration_service.cli.examination import ServiceParts, Verdict, examine
 from migration_service.cli.output import escape_controls, json_option, show_json
 from migration_service.cli.session import read_settings
 
