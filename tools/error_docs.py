@@ -1,4 +1,4 @@
-"""Writes docs/errors.md from the code: `python tools/error_docs.py`. A test compares the two."""
+"""Write docs/suppliers/errors.md from the code: `python tools/error_docs.py`. A test compares the two."""
 
 import json
 import sys
@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests/unit/rules"))
-
-from breaking_examples import BREAKING_EXAMPLES  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests"))
 
 from migration_service import errors  # noqa: E402
 from migration_service.blueprints.error_catalogue import (  # noqa: E402
@@ -19,8 +17,9 @@ from migration_service.blueprints.error_catalogue import (  # noqa: E402
     rule_errors,
 )
 from migration_service.blueprints.errors import error_body  # noqa: E402
+from unit.rules.breaking_examples import BREAKING_EXAMPLES  # noqa: E402
 
-FILE = ROOT / "docs/errors.md"
+FILE = ROOT / "docs/suppliers/errors.md"
 
 _HEAD = """# Errors
 
@@ -42,7 +41,7 @@ fails has `status`, `error_detail` and `transaction_data` beside these.
 
 
 def render() -> str:
-    """The text of docs/errors.md."""
+    """Return the text of docs/suppliers/errors.md."""
     item = errors.ErrorItem(
         "invalid_phone_number",
         "This is not a telephone number that exists in its country.",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError
 from marshmallow.fields import Nested
@@ -26,7 +26,7 @@ class Fields(Schema):
     class Meta(Schema.Meta):
         """Options of marshmallow."""
 
-        unknown: Any = EXCLUDE
+        unknown: ClassVar[Any] = EXCLUDE
 
 
 class CommandFields(Fields):
@@ -38,7 +38,7 @@ class CommandFields(Fields):
     class Meta(Fields.Meta):
         """Options of marshmallow."""
 
-        unknown: Any = RAISE
+        unknown: ClassVar[Any] = RAISE
 
 
 def load(schema: Schema, value: Any) -> tuple[Any, list[ErrorItem]]:

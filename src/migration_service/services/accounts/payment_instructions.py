@@ -38,15 +38,16 @@ class InstructionOrder:
 def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> InstructionOrder:
     """Everything that can be looked up before the vendor is asked.
 
-    `body.data` is what `schemas.added.PaymentInstructionRequest` loads. Raises ImportSupplierUnknownError,
-    AccountMissingError, RequestFailedValidationError and PaymentVendorNotFoundError.
+    `body.data` is what `schemas.added.PaymentInstructionRequest` loads. Raises
+    ImportSupplierNotFoundInBodyError, AccountNotFoundInBodyError, RequestFailedValidationError and
+    PaymentVendorNotFoundError.
     """
     account = open_account(session, caller, body, lock=False)
     raise_findings((), account)
     reference, instruction_type = body.data["reference"], body.data["type"]
     vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == body.data["vendor"]))
     if vendor is None:
-        raise PaymentVendorNotFoundError
+        raise PaymentVendorNotFoundError(found=body.data["vendor"])
     same = select(PaymentInstruction.id).where(
         PaymentInstruction.account_pk == account.id,
         PaymentInstruction.payment_vendor_pk == vendor.id,

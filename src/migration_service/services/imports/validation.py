@@ -7,14 +7,17 @@ from hashlib import sha256
 from typing import Any
 
 from migration_service.db.statements import Direct
-from migration_service.errors import AccountFailedValidationError, ErrorItem, ImportSupplierUnknownError
+from migration_service.errors import (
+    AccountFailedValidationError,
+    ErrorItem,
+    ImportSupplierNotFoundInBodyError,
+)
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Severity
 from migration_service.schemas.account import find_unknown_account_fields, load_account
 from migration_service.schemas.base import limit_errors
 from migration_service.schemas.bounds import MAX_ERRORS
 from migration_service.schemas.json import encode_json
-from migration_service.schemas.messages import shown
 from migration_service.services.access.tokens import Caller
 from migration_service.services.setup.suppliers import KnownSupplier, know_import_supplier
 from migration_service.states import Profile
@@ -71,7 +74,7 @@ def validate_payload(
     """The caller's supplier that a payload names, and the payload's data, which has no errors.
 
     The supplier's own profile is used unless `profile` is given. Raises AccountFailedValidationError with
-    every error, and ImportSupplierUnknownError where an unknown supplier is the only one.
+    every error, and ImportSupplierNotFoundInBodyError where an unknown supplier is the only one.
     """
     code = payload.get("import_supplier") if isinstance(payload, dict) else None
     supplier = None
@@ -80,10 +83,7 @@ def validate_payload(
     own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
     account = validate_account(payload, profile or own_profile)
     if supplier is None and "import_supplier" in account.data:
-        unknown = ImportSupplierUnknownError(
-            f"There is no import supplier {shown(account.data['import_supplier'])}: check the code, and that "
-            "your organisation owns it."
-        )
+        unknown = ImportSupplierNotFoundInBodyError(found=code)
         if not account.errors:
             raise unknown
         account.errors += unknown.errors

@@ -1,0 +1,53 @@
+"""The dashboard and the alert rules ask for what is there."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from dashboard import FILE, render
+from flask.testing import FlaskClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from migration_service.blueprints import metrics_collector
+from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.counts import count_accounts_for_metrics
+
+FOLDER = Path(__file__).resolve().parents[3] / "monitoring"
+NAME = re.compile(r"\bmigration_[a-z0-9_]+")
+#: What the parser leaves out of the name of a family.
+SUFFIXES = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",), "gauge": ("",)}
+
+
+@pytest.fixture
+def exported(
+    client: FlaskClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
+) -> set[str]:
+    """The name of every sample that /metrics can have."""
+    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)  # another test may have asked a moment ago
+    worker_resources.redis.delete("migration:tallies:rest")
+    count_accounts_for_metrics()
+    text = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text
+    families = list(text_string_to_metric_families(text))
+    return {family.name + suffix for family in families for suffix in SUFFIXES.get(family.type, ())}
+
+
+def test_the_dashboard_is_what_its_panels_say() -> None:
+    assert FILE.read_text() == render(), "run `make docs`"
+    panels = json.loads(FILE.read_text())["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+@pytest.mark.parametrize("file", ["grafana-dashboard.json", "alerts.yml"])
+def test_every_metric_that_is_asked_for_is_exported(file: str, exported: set[str]) -> None:
+    asked = set(NAME.findall((FOLDER / file).read_text()))
+    assert asked
+    assert asked - exported == set()
+
+
+def test_every_metric_of_the_service_is_on_the_dashboard(exported: set[str]) -> None:
+    shown = set(NAME.findall(FILE.read_text()))
+    ours = {name for name in exported if name.startswith("migration_")}
+    stems = {re.sub(r"_(bucket|count|sum)$", "", name) for name in ours}
+    on_an_alert_only = {"migration_counted_timestamp_seconds"}
+    assert {stem for stem in stems if not any(name.startswith(stem) for name in shown)} == on_an_alert_only

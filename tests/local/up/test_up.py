@@ -1,0 +1,271 @@
+"""`migration-service up` as a person runs it: from nothing, again, after a crash, and to its end."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import requests
+
+from migration_service.config import load_saved_settings
+from migration_service_local.servers.ports import random_free_port
+from servers import RunningService, processes_in, temporary_folder, wait_until
+
+NAMES = ("postgres", "valkey", "interactive", "batch", "beat", "flower", "web")
+SMALL = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    folder = temporary_folder()
+    yield folder / "home"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[RunningService]:
+    """One service for all tests that do not end it."""
+    folder = temporary_folder()
+    with RunningService(folder / "home", "--sample", "0", *small_service()) as service:
+        service.wait_until_serving()
+        yield service
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def options() -> tuple[str, ...]:
+    return small_service()
+
+
+def small_service() -> tuple[str, ...]:
+    """Options for a small service beside whatever else runs here."""
+    return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()), *SMALL)
+
+
+def count_accounts(home: Path) -> int:
+    with psycopg.connect(load_saved_settings(home)["DATABASE_URL"]) as connection:
+        row = connection.execute("SELECT count(*) FROM account").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def pasted_commands(output: str) -> str:
+    return "\n".join(line for line in output.splitlines() if line.startswith(("KEY=", "TOKEN=", "curl ")))
+
+
+def test_the_sample_book_is_migrated_once_and_stays_however_the_service_ends(
+    home: Path, options: tuple[str, ...]
+) -> None:
+    start = partial(RunningService, home, "--sample", "5", *options)
+    with start() as first:
+        first.wait_until_serving()
+        assert "Sample migration: 5 accounts" in first.output
+        assert re.search(r"imported by a batch\W+4\b", first.output)
+        for added in ("notes", "transactions", "statements", "payment instructions"):
+            assert re.search(rf"{added} added\W+1\b", first.output), added
+        assert_pasted_lines_work(first)
+        assert first.stop(signal.SIGTERM) == 0
+        assert_stopped_in_order(first)
+    with start() as after_sigterm:
+        assert_warm(after_sigterm)
+        kill_everything(after_sigterm)
+    with start() as after_a_crash:
+        assert_warm(after_a_crash)
+        after_a_crash.stop(signal.SIGKILL)
+        if sys.platform == "linux":
+            wait_until(lambda: processes_in(home) == [], "nothing outlives a killed up")
+    with start() as after_the_loss_of_up:
+        assert_warm(after_the_loss_of_up)
+        assert after_the_loss_of_up.stop(signal.SIGINT) == 0
+        assert_stopped_in_order(after_the_loss_of_up)
+
+
+def assert_pasted_lines_work(service: RunningService) -> None:
+    shell = ["/bin/sh", "-c", pasted_commands(service.output)]
+    answer = subprocess.run(shell, capture_output=True, text=True, check=True)
+    assert json.loads(answer.stdout)["status"] == "COMPLETED"
+
+
+def assert_warm(service: RunningService) -> None:
+    service.wait_until_serving()
+    assert "Sample migration" not in service.output
+    assert_credentials_are_in_files_only(service)
+    assert count_accounts(service.home) == 5
+    assert all(service.find(name) for name in NAMES)
+
+
+def assert_credentials_are_in_files_only(service: RunningService) -> None:
+    """The output of the tests is no terminal, so it is treated as a log that others may read."""
+    key_file = service.home / "sample-api-key"
+    assert str(key_file) in service.output
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    for credential in (key_file.read_text().strip(), load_saved_settings(service.home)["FLOWER_PASSWORD"]):
+        assert credential
+        assert credential not in service.output
+
+
+def assert_stopped_in_order(service: RunningService) -> None:
+    stops = re.findall(r"up +\| stopping ([^:\n]+)\n", service.output)
+    assert stops == ["web", "flower", "beat", "interactive, batch", "sandbox", "valkey", "postgres"]
+    assert processes_in(service.home) == []
+
+
+def kill_everything(service: RunningService) -> None:
+    victims = processes_in(service.home)
+    service.process.kill()
+    for victim in victims:
+        with suppress(psutil.NoSuchProcess):
+            victim.kill()
+    service.process.wait()
+
+
+def test_every_process_that_is_killed_comes_back(running: RunningService) -> None:
+    killed = {}
+    for name in NAMES:
+        process = running.find(name)
+        assert process is not None, name
+        killed[name] = process.pid
+        process.kill()
+    for name, pid in killed.items():
+        wait_until(partial(is_back, running, name, pid), f"{name} is back")
+    live = f"{load_saved_settings(running.home)['MIGRATION_SERVICE_WEB_URL']}/health/live"
+    wait_until(lambda: answers(live), "the web server answers again")
+    wait_until(lambda: takes_connections(running.home), "PostgreSQL has replayed its log")
+    assert count_accounts(running.home) == 0
+
+
+def is_back(service: RunningService, name: str, killed: int) -> bool:
+    process = service.find(name)
+    return process is not None and process.pid != killed
+
+
+def takes_connections(home: Path) -> bool:
+    try:
+        psycopg.connect(load_saved_settings(home)["DATABASE_URL"]).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def answers(url: str) -> bool:
+    try:
+        return requests.get(url, timeout=30).ok
+    except requests.ConnectionError:
+        return False
+
+
+def test_a_second_copy_on_the_same_folder_is_refused(running: RunningService) -> None:
+    second = RunningService(running.home, "--sample", "0")
+    assert second.process.wait(30) == 1
+    assert f"running already on {running.home} (process {running.process.pid})" in second.output
+    assert running.process.poll() is None
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_an_error(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        service = RunningService(home, "--port", str(port))
+        assert service.process.wait(60) == 1
+        assert f"Port {port} is taken" in service.output
+    assert processes_in(home) == []
+
+
+def test_default_ports_that_are_taken_are_replaced_and_it_is_said(home: Path) -> None:
+    start = partial(RunningService, home, "--sample", "0", *SMALL)
+    with taken_if_free(8000), taken_if_free(5555), start() as service:
+        service.wait_until_serving()
+        settings = load_saved_settings(home)
+        for what, port, variable in (
+            ("The web server", 8000, "MIGRATION_SERVICE_WEB_URL"),
+            ("Flower", 5555, "FLOWER_URL"),
+        ):
+            used = settings[variable].rpartition(":")[2]
+            assert f"Port {port} is taken: {what} uses {used}." in service.output
+
+
+def taken_if_free(port: int) -> socket.socket:
+    """The port is taken within the `with` statement, by us or by whoever had it before."""
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+    except OSError:
+        pass
+    return taken
+
+
+def test_flower_wants_its_password(running: RunningService) -> None:
+    settings = load_saved_settings(running.home)
+    workers = f"{settings['FLOWER_URL']}/workers"
+    wait_until(lambda: reachable(workers), "Flower listens")
+    assert requests.get(workers, timeout=30).status_code == 401
+    login = (settings["FLOWER_USER"], settings["FLOWER_PASSWORD"])
+    assert requests.get(workers, auth=login, timeout=30).ok
+
+
+def reachable(url: str) -> bool:
+    try:
+        requests.get(url, timeout=30)
+    except requests.ConnectionError:
+        return False
+    return True
+
+
+def test_settings_are_for_its_user_only_and_passwords_are_on_no_command_line(running: RunningService) -> None:
+    settings = load_saved_settings(running.home)
+    assert stat.S_IMODE((running.home / "settings.json").stat().st_mode) == 0o600
+    command_lines = "".join(" ".join(process.cmdline()) for process in processes_in(running.home))
+    for secret in (settings["FLOWER_PASSWORD"], settings["MIGRATION_SERVICE_SECRET_KEY"]):
+        assert secret not in command_lines
+
+
+def test_servers_of_ones_own_replace_the_embedded_ones(
+    home: Path, options: tuple[str, ...], database_url: str, redis_url: str
+) -> None:
+    own = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+    with RunningService(home, "--sample", "0", *options, environment=own) as service:
+        service.wait_until_serving()
+        settings = load_saved_settings(home)
+        assert {name: settings[name] for name in own} == own
+        assert service.find("postgres") is None
+        assert service.find("valkey") is None
+
+
+def test_it_runs_as_an_ordinary_user(home: Path, options: tuple[str, ...]) -> None:
+    home.parent.chmod(0o777)
+    with RunningService(home, "--sample", "2", *options, prefix=ordinary_user()) as service:
+        service.wait_until_serving()
+        assert home.stat().st_uid == home.joinpath("postgres").stat().st_uid
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def ordinary_user() -> tuple[str, ...]:
+    """Starts a command as `nobody` if we are root.
+
+    Python and the environment may lie in a folder that only root can enter (`/root`). The command then runs
+    in a user namespace, where we are called `nobody` and have no power beyond our own files; or, where there
+    are none, as a `nobody` who may pass through every folder.
+    """
+    if os.geteuid() != 0:
+        return ()
+    become = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
+    namespace = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
+    for prefix in (become, namespace):
+        # By way of a shell: what setpriv itself starts is still reached with the rights of root.
+        attempt = [*prefix, "/bin/sh", "-c", '"$0" -c "import migration_service"', sys.executable]
+        if subprocess.run(attempt, check=False, stderr=subprocess.DEVNULL).returncode == 0:
+            return prefix
+    return (*become, "--inh-caps", "+dac_override", "--ambient-caps", "+dac_override")

@@ -1,0 +1,268 @@
+"""The operators' commands, with `--json` and for people, and how they end when something is wrong."""
+
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, make_customer
+from migration_service.cli import COMMANDS, main
+from migration_service.config import Settings
+from migration_service.errors import UnauthenticatedError
+from migration_service.services.access.api_keys import authenticate_api_key
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def environment(migrated: Settings) -> dict[str, str]:
+    return {
+        "DATABASE_URL": migrated.database_url,
+        "REDIS_URL": migrated.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+        "MIGRATION_SERVICE_HOME": "/nonexistent",
+    }
+
+
+@pytest.fixture
+def run(environment: dict[str, str]) -> Run:
+    """Runs `migration-service` with these arguments; options change the environment."""
+
+    def run(*arguments: str, **changed: str) -> Result:
+        result = CliRunner().invoke(main, arguments, env=environment | changed)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def customer(sessions: sessionmaker[Session]) -> Customer:
+    return make_customer(sessions)
+
+
+def _json(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def _lines(result: Result) -> list[Any]:
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("group", ["organisations", "teams"])
+def test_what_has_a_name_is_made_once_and_listed(run: Run, group: str) -> None:
+    name = f"Noord [bold] {secrets.token_hex(4)}"
+    assert _json(run(group, "create", name, "--json"))["name"] == name
+    again = run(group, "create", name)
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert "already" in again.stderr
+    assert [record["name"] for record in _lines(run(group, "list", "--json"))].count(name) == 1
+    assert name in run(group, "list").stdout
+
+
+def test_a_key_is_issued_used_listed_and_revoked(
+    run: Run, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    issued = _json(run("api-keys", "issue", "--organisation", customer.organisation, "--json"))
+    with sessions.begin() as session:
+        assert authenticate_api_key(session, issued["api_key"]).organisation_id == customer.organisation_id
+    listed = run("api-keys", "list", "--json")
+    assert issued["api_key"] not in listed.stdout
+    record = next(record for record in _lines(listed) if record["prefix"] == issued["prefix"])
+    assert record["organisation"] == customer.organisation
+    assert record["last_used_at"].endswith("Z")
+    assert record["revoked_at"] is None
+    assert _json(run("api-keys", "revoke", issued["prefix"], "--json"))["revoked_at"]
+    with sessions.begin() as session, pytest.raises(UnauthenticatedError):
+        authenticate_api_key(session, issued["api_key"])
+
+
+def test_for_people_a_key_stands_alone_on_standard_output(
+    run: Run, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    result = run("api-keys", "issue", "--organisation", customer.organisation)
+    assert result.stderr == "It is not shown again.\n"
+    with sessions.begin() as session:
+        authenticate_api_key(session, result.stdout.strip())
+
+
+def test_a_supplier_is_made_shown_and_given_another_status(run: Run, customer: Customer) -> None:
+    code = f"NOORD {secrets.token_hex(4)}"
+    options = ("--organisation", customer.organisation, "--document-root", "s3://b/f/", "--profile", "strict")
+    made = _json(run("suppliers", "create", code, *options, "--json"))
+    assert made == _json(run("suppliers", "show", code, "--json"))
+    assert made | {"created_at": ""} == {
+        "code": code,
+        "organisation": customer.organisation,
+        "status": "Ongoing",
+        "profile": "strict",
+        "document_root": "s3://b/f",
+        "customer_emails": "off",
+        "created_at": "",
+    }
+    for word, status in (("paused", "Paused"), ("COMPLETE", "Complete"), ("ongoing", "Ongoing")):
+        assert _json(run("suppliers", "set-status", code, word, "--json")) == {
+            "code": code,
+            "status": status,
+        }
+        assert _json(run("suppliers", "show", code, "--json"))["status"] == status
+    assert code in [record["code"] for record in _lines(run("suppliers", "list", "--json"))]
+    assert "strict" in run("suppliers", "show", code).stdout
+
+
+def test_the_limit_is_shown_with_the_slots_in_use_and_set(
+    run: Run, sessions: sessionmaker[Session], migrated: Settings
+) -> None:
+    assert _json(run("limit", "set", "7", "--json")) == {"concurrency_limit": 7}
+    assert _json(run("limit", "show", "--json"))["concurrency_limit"] == 7
+    assert _json(run("limit", "set", "off", "--json")) == {"concurrency_limit": None}
+    assert _json(run("limit", "show", "--json"))["concurrency_limit"] is None
+    assert "off" in run("limit", "show").stdout
+    assert run("limit", "set", "250").stdout == "At most 250 accounts are processed at once.\n"
+    assert isinstance(_json(run("limit", "show", "--json"))["slots_in_use"], int)
+
+
+def test_the_limit_is_shown_while_redis_is_away(run: Run) -> None:
+    result = run("limit", "show", "--json", REDIS_URL="redis://127.0.0.1:1/0")
+    assert _json(result) == {"concurrency_limit": 250, "slots_in_use": None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("api-keys", "issue", "--organisation", "nobody"), "Organisation 'nobody' does not exist."),
+        (("api-keys", "revoke", "ami_x"), "No API key has the prefix 'ami_x'."),
+        (("suppliers", "create", "X", "--organisation", "nobody"), "Organisation 'nobody' does not exist."),
+        (("suppliers", "show", "nothing"), "Import supplier 'nothing' does not exist."),
+        (("suppliers", "set-status", "nothing", "paused"), "Import supplier 'nothing' does not exist."),
+        (("organisations", "create", " "), "printable characters"),
+    ],
+)
+def test_what_is_refused_says_why_in_one_line_and_ends_with_1(
+    run: Run, arguments: tuple[str, ...], sentence: str
+) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        (
+            {"DATABASE_URL": ""},
+            "DATABASE_URL is not set. REDIS_URL and MIGRATION_SERVICE_SECRET_KEY come from the environment",
+        ),
+        ({"DATABASE_URL": "nonsense"}, "DATABASE_URL is not an address"),
+        ({"DATABASE_URL": "postgresql://a:b@127.0.0.1:x/c"}, "DATABASE_URL is not an address"),
+        ({"DATABASE_URL": "postgresql://a:pass@127.0.0.1:1/c"}, "'c' at 127.0.0.1:1 cannot be reached"),
+        ({"REDIS_URL": "nonsense"}, "REDIS_URL is not an address"),
+        ({"MIGRATION_SERVICE_SECRET_KEY": "short"}, "MIGRATION_SERVICE_SECRET_KEY has 5 characters"),
+    ],
+)
+def test_what_cannot_run_says_why_in_one_line_and_ends_with_2(
+    run: Run, changed: dict[str, str], sentence: str
+) -> None:
+    result = run("limit", "show", **changed)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert sentence in result.stderr
+    assert "pass@" not in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_database_without_the_tables_is_said_to_be_one(run: Run, migrated: Settings) -> None:
+    place, _, _ = migrated.database_url.rpartition("/")
+    result = run("teams", "list", DATABASE_URL=f"{place}/postgres")
+    assert result.exit_code == 2
+    assert "does not have the service's tables" in result.stderr
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "²", "many", "9" * 5000])
+def test_a_limit_is_a_number_or_off(run: Run, number: str) -> None:
+    result = run("limit", "set", "--", number)
+    assert result.exit_code == 2
+    assert "neither off nor a number" in result.stderr
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself(run: Run) -> None:
+    context = main.make_context("migration-service", ["limit", "show"])
+    for name, (_place, line) in COMMANDS.items():
+        command = main.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+        assert (command.help or "").split("\n")[0] == line
+        assert name in run("--help").stdout
+    assert main.get_command(context, "nothing") is None
+    assert run("nothing").exit_code == 2
+
+
+def test_help_imports_none_of_the_commands() -> None:
+    script = (
+        "import sys; from click.testing import CliRunner; from migration_service.cli import main; "
+        "assert CliRunner().invoke(main, ['--help']).exit_code == 0; "
+        "assert not {'sqlalchemy', 'flask', 'rich', 'celery'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_payment_vendor_is_made_and_listed_and_its_secret_is_only_named(run: Run) -> None:
+    name = f"vendor {secrets.token_hex(4)}"
+    options = ("--kind", "http", "--url", "https://gateway.acme.example/v2", "--secret-env", "ACME_SECRET")
+    made = _json(run("vendors", "create", name, *options, "--json", ACME_SECRET="hidden-value"))
+    assert made == {
+        "name": name,
+        "kind": "http",
+        "url": "https://gateway.acme.example/v2",
+        "secret_env": "ACME_SECRET",
+    }
+    listed = run("vendors", "list", "--json")
+    assert made in _lines(listed)
+    assert "hidden-value" not in listed.stdout
+    again = run("vendors", "create", name, *options)
+    assert (again.exit_code, "already" in again.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--url", "http://gateway.example", "--secret-env", "A"), "by https"),
+        (("--url", "ftp://gateway.example"), "must look like"),
+        (("--url", "https://user:pass@gateway.example"), "may not hold a user"),
+        (("--url", "https://gateway.example", "--secret-env", "sk_live_a-b"), "not the secret itself"),
+    ],
+)
+def test_a_payment_vendor_that_cannot_be_called_is_refused(
+    run: Run, options: tuple[str, ...], reason: str
+) -> None:
+    result = run("vendors", "create", f"vendor {secrets.token_hex(4)}", "--kind", "http", *options)
+    assert result.exit_code == 1
+    assert reason in result.stderr
+
+
+def test_customer_emails_are_switched_on_where_there_is_a_mail_server(run: Run, customer: Customer) -> None:
+    code = customer.import_supplier
+    mail = {
+        "MIGRATION_SERVICE_SMTP_URL": "smtp://127.0.0.1:2525",
+        "MIGRATION_SERVICE_EMAIL_FROM": "Sample Energy <welcome@sample-energy.example>",
+    }
+
+    def state() -> str:
+        return str(_json(run("suppliers", "show", code, "--json"))["customer_emails"])
+
+    refused = run("suppliers", "set-emails", code, "on")
+    assert refused.exit_code == 2
+    assert "MIGRATION_SERVICE_SMTP_URL is not set" in refused.stderr
+    assert state() == "off"
+    assert _json(run("suppliers", "set-emails", code, "on", "--json", **mail))["customer_emails"] == "on"
+    assert state() == "on"
+    assert run("suppliers", "set-emails", code, "off").exit_code == 0
+    assert state() == "off"

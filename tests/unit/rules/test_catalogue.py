@@ -1,0 +1,91 @@
+"""What holds for all rules together: order, profiles, what the schema said already, the version."""
+
+from pathlib import Path
+from typing import Any
+
+from migration_service import rules
+from migration_service.rules.catalogue import RULES, RULES_VERSION, check_account, digest_sources
+from migration_service.rules.rule import Finding
+from migration_service.states import Profile
+from unit.rules.breaking_examples import BREAKING_EXAMPLES
+from unit.rules.valid_account import ABSENT, TODAY, change, make_valid_account
+
+_FAULTS: dict[str, Any] = {
+    "statements.0.statement_path": ABSENT,
+    "customers.1.family_name": "",
+    "billing_postcode": "12",
+    "customers.0.family_name": "",
+    "customers.0.email": "test@provider.example",
+    "supply_addresses.0.meter_points.1.meters": [],
+    "ledgers.0.transactions_in_open_settlement_period.1.reason": ABSENT,
+}
+
+
+def _check(account: dict[str, Any], **options: Any) -> list[Finding]:
+    return check_account(account, profile=Profile.LENIENT, today=TODAY, **options)
+
+
+def test_findings_are_sorted_by_path() -> None:
+    findings = _check(change(make_valid_account(), _FAULTS))
+    assert [finding.attr for finding in findings] == sorted(_FAULTS)
+
+
+def test_the_order_does_not_depend_on_the_order_of_the_keys() -> None:
+    account = change(make_valid_account(), _FAULTS)
+    assert _check(_reverse_keys(account)) == _check(account)
+
+
+def _reverse_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _reverse_keys(value[key]) for key in reversed(value)}
+    return [_reverse_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def test_every_tenth_finding_of_many_places_comes_in_the_order_of_the_indexes() -> None:
+    customer = {"given_name": "A"}
+    findings = _check(
+        {**make_valid_account(), "customers": [{**customer, "email": f"{i}@a.nl"} for i in range(12)]}
+    )
+    assert [finding.path[1] for finding in findings] == list(range(12))
+
+
+def test_what_the_schema_reported_is_not_reported_again() -> None:
+    account = change(make_valid_account(), {"customers.0": {}, "ledgers.0.ledger_code": ABSENT})
+    assert [finding.attr for finding in _check(account)] == ["customers.0.family_name"]
+    assert _check(account, faulty=["customers.0", "ledgers.0.ledger_code"]) == []
+    assert len(_check(account, faulty=["customers.01", "customers.0.family", "family_name"])) == 1
+
+
+def test_checking_changes_nothing_in_the_account() -> None:
+    for example in BREAKING_EXAMPLES:
+        account = change(make_valid_account(), example.changes)
+        _check(account)
+        assert account == change(make_valid_account(), example.changes)
+
+
+def test_a_rule_is_named_like_its_code_unless_the_code_is_shared() -> None:
+    names = {rule.check.__name__: rule.code for rule in RULES}
+    assert {name: code for name, code in names.items() if name != code} == {
+        "date_of_birth_too_long_ago": "date_of_birth_in_future"
+    }
+
+
+def test_every_module_of_rules_is_in_the_catalogue() -> None:
+    [folder] = rules.__path__
+    defined = sum(path.read_text().count("\n@rule(") for path in Path(folder).glob("*.py"))
+    assert len(RULES) == defined
+
+
+def test_the_version_is_the_hash_of_the_sources_of_fields_and_rules() -> None:
+    [folder] = rules.__path__
+    fields = digest_sources(Path(folder).parent / "schemas")
+    assert f"{fields[:8]}-{digest_sources(Path(folder))[:8]}" == RULES_VERSION
+
+
+def test_the_version_changes_with_a_rule(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("limit = 1\n")
+    before = digest_sources(tmp_path)
+    (tmp_path / "a.py").write_text("limit = 2\n")
+    changed = digest_sources(tmp_path)
+    (tmp_path / "a.py").rename(tmp_path / "b.py")
+    assert len({before, changed, digest_sources(tmp_path)}) == 3

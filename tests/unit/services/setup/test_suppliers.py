@@ -1,0 +1,135 @@
+"""Import suppliers: whose they are, what their codes look like, and what operators change."""
+
+import re
+
+import pytest
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, make_customer
+from migration_service.errors import (
+    ImportSupplierNotFoundError,
+    ImportSupplierNotFoundInBodyError,
+    NameInvalidError,
+    NameTakenError,
+    OrganisationNotFoundError,
+)
+from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
+from migration_service.services.setup.suppliers import (
+    MAX_CODE,
+    create_import_supplier,
+    find_import_supplier,
+    get_any_import_supplier,
+    get_import_supplier,
+    list_import_suppliers,
+    require_import_supplier,
+    set_status,
+)
+from migration_service.services.setup.teams import create_operations_team, list_operations_teams
+from migration_service.states import SupplierStatus
+
+
+@pytest.fixture
+def customer(sessions: sessionmaker[Session]) -> Customer:
+    return make_customer(sessions)
+
+
+def test_another_organisations_supplier_is_the_same_as_none(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    other = make_customer(sessions)
+    with sessions.begin() as session:
+        mine = get_import_supplier(session, customer.organisation_id, customer.import_supplier)
+        assert require_import_supplier(session, customer.organisation_id, mine.code) is mine
+        for code in (other.import_supplier, "nothing", "", "\0", "\udcff", "x" * 1000):
+            assert find_import_supplier(session, customer.organisation_id, code) is None
+            with pytest.raises(ImportSupplierNotFoundError) as in_path:
+                get_import_supplier(session, customer.organisation_id, code)
+            with pytest.raises(ImportSupplierNotFoundInBodyError) as in_body:
+                require_import_supplier(session, customer.organisation_id, code)
+            assert in_path.value.code == in_body.value.code == "import_supplier_not_found"
+            assert in_path.value.detail == in_body.value.detail
+            assert re.fullmatch(
+                r"Import supplier '.{0,60}' does not exist, or belongs to another organisation\.",
+                in_path.value.detail,
+            )
+
+
+@pytest.mark.parametrize("code", ["Noord & Zuid", "Åbo 1", "a" * MAX_CODE, "50%", "..."])
+def test_a_code_may_be_any_printable_text(
+    sessions: sessionmaker[Session], customer: Customer, code: str
+) -> None:
+    with sessions.begin() as session:
+        supplier = create_import_supplier(session, code=code, organisation_name=customer.organisation)
+        assert (supplier.status, supplier.profile, supplier.document_root) == ("Ongoing", "lenient", "")
+        assert find_import_supplier(session, customer.organisation_id, code) is supplier
+        session.rollback()
+
+
+@pytest.mark.parametrize("code", ["", " a", "a\n", "a/b", ".", "..", "a" * (MAX_CODE + 1), "\u200b"])
+def test_a_code_that_cannot_stand_in_a_path_is_refused(
+    sessions: sessionmaker[Session], customer: Customer, code: str
+) -> None:
+    with sessions.begin() as session, pytest.raises(NameInvalidError):
+        create_import_supplier(session, code=code, organisation_name=customer.organisation)
+
+
+def test_a_code_is_taken_for_every_organisation(sessions: sessionmaker[Session], customer: Customer) -> None:
+    other = make_customer(sessions)
+    with sessions.begin() as session, pytest.raises(NameTakenError, match=customer.import_supplier):
+        create_import_supplier(session, code=customer.import_supplier, organisation_name=other.organisation)
+
+
+def test_a_supplier_needs_an_organisation(sessions: sessionmaker[Session]) -> None:
+    with sessions.begin() as session, pytest.raises(OrganisationNotFoundError):
+        create_import_supplier(session, code="X", organisation_name="nobody")
+
+
+@pytest.mark.parametrize("root", ["s3://bucket/folder", "s3://bucket/folder/", " s3://bucket/folder// "])
+def test_a_document_root_has_no_slash_at_its_end(sessions: sessionmaker[Session], root: str) -> None:
+    customer = make_customer(sessions, document_root=root)
+    with sessions.begin() as session:
+        supplier, organisation = get_any_import_supplier(session, customer.import_supplier)
+    assert (supplier.document_root, organisation) == ("s3://bucket/folder", customer.organisation)
+
+
+def test_a_document_root_has_no_control_characters(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions.begin() as session, pytest.raises(NameInvalidError):
+        create_import_supplier(
+            session, code="X", organisation_name=customer.organisation, document_root="s3://a\nb"
+        )
+
+
+@pytest.mark.parametrize("status", SupplierStatus)
+def test_any_status_may_be_set(
+    sessions: sessionmaker[Session], customer: Customer, status: SupplierStatus
+) -> None:
+    with sessions.begin() as session:
+        set_status(session, customer.import_supplier, status)
+    with sessions.begin() as session:
+        suppliers = {supplier.code: supplier.status for supplier, _owner in list_import_suppliers(session)}
+    assert suppliers[customer.import_supplier] == status
+
+
+@pytest.mark.parametrize("code", ["nothing", "\0"])
+def test_the_status_of_an_unknown_supplier_cannot_be_set(sessions: sessionmaker[Session], code: str) -> None:
+    with sessions.begin() as session, pytest.raises(ImportSupplierNotFoundError):
+        set_status(session, code, SupplierStatus.PAUSED)
+
+
+def test_a_team_is_made_once(sessions: sessionmaker[Session], customer: Customer) -> None:
+    with sessions.begin() as session:
+        with pytest.raises(NameTakenError, match=customer.operations_team):
+            create_operations_team(session, customer.operations_team)
+        names = [team.name for team in list_operations_teams(session)]
+    assert names.count(customer.operations_team) == 1
+
+
+def test_the_limit_is_250_until_it_is_changed_or_off(sessions: sessionmaker[Session]) -> None:
+    with sessions() as session:
+        assert get_concurrency_limit(session) == 250
+        for limit in (3, None, 250):
+            set_concurrency_limit(session, limit)
+            assert get_concurrency_limit(session) == limit
+        session.rollback()
