@@ -13,7 +13,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, Required, TypedDict
 
 import msgspec
-from marshmallow import Schema, ValidationError
+from marshmallow import Schema, ValidationError, missing
 
 from migration_service.schemas import fields
 from migration_service.schemas.bounds import MAX_ITEMS
@@ -90,7 +90,10 @@ class _Anything(type):
 
 def _read(kind: Any, value: Any) -> Any:
     """Called by msgspec for each value of a type that is not its own: the field itself reads it."""
-    return kind.read(value)
+    result = kind.read(value)
+    if result is missing:  # an empty text that counts as absent
+        raise ValidationError("absent")
+    return result
 
 
 def _type_of(field: Any) -> Any:
