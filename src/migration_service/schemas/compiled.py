@@ -90,7 +90,11 @@ class _Anything(type):
 
 def _read(kind: Any, value: Any) -> Any:
     """Called by msgspec for each value of a type that is not its own: the field itself reads it."""
-    result = kind.read(value)
+    return kind.read(value)
+
+
+def _read_present(read: Callable[[Any], Any], value: Any) -> Any:
+    result = read(value)
     if result is missing:  # an empty text that counts as absent
         raise ValidationError("absent")
     return result
@@ -123,6 +127,8 @@ def _type_of(field: Any) -> Any:
             # `deserialize` also runs validators and looks for null; without them half of it is enough.
             plain = not field.validators and not field.allow_none
             read = partial(field._deserialize, attr=None, data=None) if plain else field.deserialize
+            if isinstance(field, fields.Text) and not field.blank and not field.required:
+                read = partial(_read_present, read)
             result = _Anything(type(field).__name__, (), {"read": staticmethod(read)})
     return result
 

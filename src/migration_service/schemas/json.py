@@ -1,6 +1,7 @@
 """JSON in and out: parsed once, exactly. Numbers with a fraction are Decimals, never floats."""
 
 import json
+import re
 from collections.abc import Callable
 from decimal import Clamped, Context, Inexact, InvalidOperation, Overflow, Rounded, Subnormal, Underflow
 from typing import Any, NoReturn
@@ -13,6 +14,9 @@ from migration_service.schemas.messages import shown
 
 encode_json: Callable[[Any], bytes] = msgspec.json.Encoder(decimal_format="number").encode
 """To JSON text: Decimals as numbers with all their digits, dates in ISO 8601, UTC as Z."""
+
+# An escape of one half of a surrogate pair. Text with such escapes is checked once more.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 # Reads a number exactly, or raises: a number beyond the bounds is never built.
 _bounded_decimal = Context(
@@ -35,7 +39,7 @@ def parse_json(body: bytes) -> Any:
         value = _decode(body.decode())
         if not _is_surely_shallow(body) and _is_too_deep(value):
             raise _too_deep()
-        if b"\\ud" in body or b"\\uD" in body:  # perhaps half of a surrogate pair
+        if _SURROGATE.search(body):
             encode_json(value)  # refuses half a pair, which PostgreSQL could not store
     except UnicodeError as error:
         raise _parse_error("The body is not UTF-8 text, or has half of a surrogate pair.") from error
