@@ -1,33 +1,19 @@
-"""Batches as people see and steer them.
+"""Batches as people see and control them; `states` has the table of the changes."""
 
-    (none)            -- start_batch -->  RUNNING
-    RUNNING, WAITING  -- the supplier is Paused / Ongoing / Complete -->  WAITING / RUNNING / STOPPED
-    RUNNING, WAITING  -- every line has an outcome -->  COMPLETED
-    RUNNING, WAITING  -- pause_batch  -->  PAUSED
-    PAUSED, STOPPED   -- resume_batch -->  RUNNING
-    all but the last  -- cancel_batch -->  CANCELLED
-    COMPLETED, and while it is not over  -- retry_failed -->  RUNNING (a PAUSED one stays PAUSED)
-
-The second and third line are in `services.batch_feed`, the start in `services.batch_upload`. A worker
-finishes the lines that it has at the moment of the change.
-"""
-
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, text
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from migration_service.errors import BatchNotFoundError, BatchStateError
+from migration_service.errors import BatchNotFoundError, BatchStateError, DuplicateLineError
 from migration_service.models import Batch, ImportSupplier, OperationsTeam
 from migration_service.services.batches.counts import count_lines, get_progress, recount
+from migration_service.services.batches.states import CANCEL, PAUSE, REOPEN, RESUME, change_batch
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchState, LineStatus
-
-_OPEN = (BatchState.RUNNING, BatchState.WAITING)
+from migration_service.states import BatchState, ChunkState, LineStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +66,7 @@ def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: Kno
     batch = get_batch(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
         raise BatchNotFoundError(found=batch_id)
-    if batch.lines_removed_at:
-        raise BatchStateError("The lines of the batch are not kept any more.")
+    require_lines(batch)
     return batch.id
 
 
@@ -133,46 +118,44 @@ def list_batches(
 
 
 def pause_batch(session: Session, batch: Batch) -> None:
-    """No line is begun until the batch is resumed. Raises BatchStateError."""
-    _change(session, batch, _OPEN, BatchState.PAUSED)
+    """Begin no line until the batch is resumed. Raise BatchStateError if it is not under way."""
+    change_batch(session, batch, PAUSE)
 
 
 def resume_batch(session: Session, batch: Batch) -> None:
-    """Go on with a batch that is PAUSED or STOPPED. Raises BatchStateError."""
-    _change(session, batch, (BatchState.PAUSED, BatchState.STOPPED), BatchState.RUNNING)
-    batch.finished_at = None
+    """Go on with a batch that is PAUSED or STOPPED. Raise BatchStateError if it is neither."""
+    change_batch(session, batch, RESUME)
 
 
 def cancel_batch(session: Session, batch: Batch) -> None:
-    """Begin no line any more, ever. What was done stays. Raises BatchStateError where it is over."""
-    _change(session, batch, (*_OPEN, BatchState.PAUSED, BatchState.STOPPED), BatchState.CANCELLED)
-    batch.finished_at = func.now()
+    """Begin no more lines, ever. What was done stays. Raise BatchStateError if the batch is over."""
+    change_batch(session, batch, CANCEL)
 
 
 def retry_failed(session: Session, batch: Batch) -> int:
-    """Make the FAILED lines pending again; how many there are. Raises BatchStateError.
+    """Make the FAILED lines pending again. Return how many there are.
 
-    Lines that cannot come to anything else are left as they are: too long ones, and accounts that are on
-    an earlier line. The rest is done again from the text that the line has: a line whose text is wrong will
-    fail again.
+    Two kinds of lines stay as they are, because they would fail again whatever happens: lines that are too
+    long, and accounts that are on an earlier line. The others are done again from the text of the line. A
+    line whose text is wrong fails again.
+
+    Raise BatchStateError if the batch was cancelled, or if its lines were removed.
     """
     if batch.state == BatchState.CANCELLED:
         raise BatchStateError("The batch was cancelled.")
-    if batch.lines_removed_at:
-        raise BatchStateError("The lines of the batch are not kept any more.")
+    require_lines(batch)
     lines = session.scalars(_RETRY, {"batch_id": batch.id}).all()
     recount(session, batch.id, sorted(set(lines)))
-    if lines and batch.state == BatchState.COMPLETED:
-        batch.state, batch.finished_at, batch.started_at = BatchState.RUNNING, None, None
+    if lines and batch.state in REOPEN.sources:
+        change_batch(session, batch, REOPEN)
+        batch.started_at = None
     return len(lines)
 
 
-def _change(session: Session, batch: Batch, allowed: Collection[BatchState], state: BatchState) -> None:
-    session.refresh(batch, with_for_update=True)
-    if batch.state not in allowed:
-        raise BatchStateError(f"The batch is {batch.state}: it must be {' or '.join(allowed)} for this.")
-    batch.state = state
-    batch.reason = None
+def require_lines(batch: Batch) -> None:
+    """Raise BatchStateError if the lines of the batch were removed, after the time that they are kept."""
+    if batch.lines_removed_at:
+        raise BatchStateError("The lines of the batch are not kept any more.")
 
 
 def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int]) -> dict[str, Any]:
@@ -195,15 +178,16 @@ def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int
 
 # The chunks are opened again, instead of new ones being made: so their counts stay true. Those that workers
 # have at this moment are left alone. Answers the first line of its chunk for each line.
-_RETRY = text("""
+_RETRY = text(f"""
     WITH chunk AS MATERIALIZED (
         SELECT first_line, last_line FROM batch_chunk
-        WHERE batch_id = :batch_id AND state = 'DONE' AND counts ? 'FAILED' FOR UPDATE
+        WHERE batch_id = :batch_id AND state = '{ChunkState.DONE}' AND counts ? '{LineStatus.FAILED}'
+        FOR UPDATE
     )
-    UPDATE batch_line AS line SET status = 'PENDING', errors = NULL, warnings = NULL
+    UPDATE batch_line AS line SET status = '{LineStatus.PENDING}', errors = NULL, warnings = NULL
     FROM chunk
     WHERE batch_id = :batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line
-      AND status = 'FAILED' AND (payload IS NOT NULL OR account_import_process_id IS NOT NULL)
-      AND NOT errors @> '[{"code": "duplicate_line_in_batch"}]'
+      AND status = '{LineStatus.FAILED}' AND (payload IS NOT NULL OR account_import_process_id IS NOT NULL)
+      AND NOT errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
     RETURNING chunk.first_line
 """)

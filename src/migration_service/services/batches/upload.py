@@ -26,7 +26,7 @@ from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchMode, BatchSource, LineStatus
+from migration_service.states import BatchMode, BatchSource, ImportState, LineStatus
 
 #: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
 CHUNK_LINES = 100
@@ -200,8 +200,8 @@ _COPY = (
 )
 
 # As an array: the server knows nothing of lines that have just come in, and would join them row by row.
-_MARK_DUPLICATES = text("""
-    UPDATE batch_line SET status = 'FAILED', errors = CAST(:errors AS jsonb)
+_MARK_DUPLICATES = text(f"""
+    UPDATE batch_line SET status = '{LineStatus.FAILED}', errors = CAST(:errors AS jsonb)
     WHERE batch_id = :batch_id AND line_number = ANY (ARRAY(
         SELECT line_number FROM (
             SELECT line_number,
@@ -216,10 +216,11 @@ _INSERT_CHUNKS = text("""
     FROM jsonb_array_elements(CAST(:ranges AS jsonb)) AS range
 """)
 
-_TAKE_PENDING = text("""
+_TAKE_PENDING = text(f"""
     INSERT INTO batch_line (batch_id, line_number, external_account_number, account_import_process_id)
     SELECT :batch_id, row_number() OVER (ORDER BY external_account_number), external_account_number, id
-    FROM account_import_process WHERE import_supplier_id = :import_supplier_id AND state = 'PENDING'
+    FROM account_import_process
+    WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}'
 """)
 
 _CHUNK_PENDING = text("""
