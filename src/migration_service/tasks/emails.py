@@ -52,7 +52,7 @@ def send_customer_email(email_id: int) -> None:
         _breaker.record_failure()
 
 
-@shared_task(name=SWEEP_CUSTOMER_EMAILS)
+@shared_task(name=SWEEP_CUSTOMER_EMAILS, send_events=False)
 def sweep_customer_emails() -> None:
     """Hand over the messages that are due; without a mail server they wait, and the log says so."""
     app = celery_app()

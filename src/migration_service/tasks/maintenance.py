@@ -24,7 +24,7 @@ REMOVE_OLD_DATA = "maintenance.remove_old_data"
 REMOVAL_SECONDS = 20.0
 
 
-@shared_task(name=SWEEP_BATCHES)
+@shared_task(name=SWEEP_BATCHES, send_events=False)
 def sweep_batches() -> None:
     """Release chunks whose worker was lost, and dispatch those that are next."""
     app = celery_app()
@@ -37,7 +37,7 @@ def sweep_batches() -> None:
     feed_batches(app, app.resources.Session)
 
 
-@shared_task(name=REMOVE_OLD_DATA)
+@shared_task(name=REMOVE_OLD_DATA, send_events=False)
 def remove_old_data() -> None:
     """Remove lines of batches, and staged payloads, that were kept long enough."""
     app = celery_app()
@@ -52,7 +52,7 @@ def remove_old_data() -> None:
             removed = remove_payloads(session, after_days=app.settings.payload_retention_days)
 
 
-@shared_task(name=SWEEP_ATTEMPTS)
+@shared_task(name=SWEEP_ATTEMPTS, send_events=False)
 def sweep_attempts() -> None:
     """Dispatch attempts again that nobody runs, give up those out of tries, and reconcile the slots."""
     app = celery_app()

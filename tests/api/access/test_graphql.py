@@ -96,13 +96,15 @@ def test_after_ten_wrong_keys_an_address_has_to_wait(app: Flask, customer: Custo
     assert obtain(client, APIKey=customer.api_key)["token"]
 
 
-def test_guessing_one_key_from_many_addresses_is_throttled(app: Flask, customer: Customer) -> None:
+def test_wrong_keys_with_somebodys_prefix_do_not_lock_out_the_owner(app: Flask, customer: Customer) -> None:
     guess = customer.prefix + "_" + "0" * 43
-    client = app.test_client()
+    stranger, owner = app.test_client(), app.test_client()
+    stranger.environ_base["REMOTE_ADDR"] = "198.51.100.1"
+    owner.environ_base["REMOTE_ADDR"] = "198.51.100.2"
     for number in range(MOST_FAILURES + 1):
-        client.environ_base["REMOTE_ADDR"] = f"198.51.100.{number}"
-        code = obtain(client, APIKey=guess)["errorCode"]
+        code = obtain(stranger, APIKey=guess)["errorCode"]
         assert code == ("authentication_failed" if number < MOST_FAILURES else "throttled")
+    assert obtain(owner, APIKey=customer.api_key)["token"]
 
 
 def test_many_guesses_at_once_learn_no_more_than_ten(app: Flask) -> None:
@@ -321,3 +323,89 @@ def test_a_part_that_succeeds_is_given_beside_one_that_fails(
     assert json_of(response)["data"]["a"] is None
     assert json_of(response)["data"]["b"]["token"]
     assert [error["path"] for error in json_of(response)["errors"]] == [["a"]]
+
+
+_SECRET = "ami_secretpref_" + "S3cr3t" * 7 + "x"
+_PARTS = ("secretpref", "S3cr3t")
+
+
+def _document(argument: str) -> dict[str, Any]:
+    return {"query": f"mutation {{ obtainServiceToken({argument}) {{ token }} }}"}
+
+
+def _variables(given: Any, kind: str = "ObtainServiceTokenInput!") -> dict[str, Any]:
+    query = f"mutation($input: {kind}) {{ obtainServiceToken(input: $input) {{ token }} }}"
+    return {"query": query, "variables": {"input": given}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # A misspelt name, as a variable and as a literal.
+        _variables({"apiKey": _SECRET}),
+        _variables({"apiKey": _SECRET, "x": f"\"; Did you mean '{_SECRET}'?"}),
+        _document(f'input: {{apiKey: "{_SECRET}"}}'),
+        _document(f'apiKey: "{_SECRET}"'),
+        _document(f'input: {{APIKey: "{_SECRET}", apiKey: "{_SECRET}"}}'),
+        {"query": f'mutation {{ obtainToken(key: "{_SECRET}") {{ token }} }}'},
+        # A value of the wrong type.
+        _variables({"APIKey": [_SECRET]}),
+        _variables({"APIKey": {"key": _SECRET}}),
+        _variables(_SECRET),
+        _variables([_SECRET]),
+        _variables(_SECRET, "String!"),
+        _document(f"input: {{APIKey: {_SECRET}}}"),
+        _document(f'input: {{APIKey: ["{_SECRET}"]}}'),
+        _document(f'input: "{_SECRET}"'),
+        # A key in the place of a name.
+        {"query": f"mutation {{ {_SECRET} }}"},
+        {"query": f"mutation($a: {_SECRET}) {{ obtainServiceToken(input: $a) {{ token }} }}"},
+        {"query": f"mutation {{ obtainServiceToken(input: ${_SECRET}) {{ token }} }}"},
+        {"query": f"mutation @{_SECRET} {{ obtainServiceToken {{ ...{_SECRET} }} }}"},
+        {"query": "{ documentation }", "operationName": _SECRET},
+        {"query": "{ documentation }", "operationName": [_SECRET]},
+        {"query": "{ documentation }", "variables": _SECRET},
+        {"query": [_SECRET]},
+        # A syntax error.
+        {"query": _SECRET},
+        {"query": f'"{_SECRET}"'},
+        _document(f'input: {{APIKey: "{_SECRET}'),
+        _document(f'input: {{APIKey: "{_SECRET}"'),
+        _document(f'input: {{APIKey "{_SECRET}"}}'),
+        _document(f"input: {{APIKey: '{_SECRET}'}}"),
+        _document(f'input: {{APIKey: "\\u{_SECRET}"}}'),
+        # A well-formed request with a wrong key.
+        _document(f'input: {{APIKey: "{_SECRET}"}}'),
+        _document(f'input: {{refreshToken: "{_SECRET}"}}'),
+        _variables({"APIKey": _SECRET, "refreshToken": _SECRET}),
+    ],
+)
+def test_a_credential_is_neither_in_an_answer_nor_in_the_log(
+    client: FlaskClient, caplog: pytest.LogCaptureFixture, body: dict[str, Any]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    response = client.post("/v1/graphql/", json=body)
+    assert json_of(response)["errors"]
+    assert not [part for part in _PARTS if part in response.text or part in caplog.text]
+
+
+def test_a_body_that_is_not_json_is_not_repeated(client: FlaskClient) -> None:
+    for text in (_SECRET, f'{{"query": "{_SECRET}', f'{{"query": {_SECRET}}}'):
+        response = client.post("/v1/graphql/", data=text, content_type="application/json")
+        assert response.status_code == 400
+        assert not [part for part in _PARTS if part in response.text]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (_variables({"apiKey": "x"}), "A variable of the GraphQL document has a value"),
+        (_document('input: {apiKey: "x"}'), "The GraphQL document does not fit the schema."),
+    ],
+)
+def test_a_misspelt_name_is_told_with_the_one_that_was_probably_meant(
+    client: FlaskClient, body: dict[str, Any], sentence: str
+) -> None:
+    message = json_of(client.post("/v1/graphql/", json=body))["errors"][0]["message"]
+    assert message.startswith(sentence)
+    assert message.endswith("Did you mean APIKey?")

@@ -12,7 +12,7 @@ from migration_service.services.imports.states import EndedAttempt, RunningAttem
 from migration_service.services.processing.attempts import complete_attempts, with_account
 from migration_service.services.processing.creation import CreatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchMode
+from migration_service.states import BatchMode, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class ChunkJob:
     operations_team_id: int | None
     api_key_id: int | None
     batch_id: UUID
+    #: What the lines are validated under.
+    profile: Profile
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,34 +16,61 @@ from migration_service.db.base import new_id
 from migration_service.errors import (
     BatchFileError,
     DuplicateLineError,
+    ErrorItem,
     IdempotencyKeyReusedError,
     LineTooLongError,
     OperationsTeamNotFoundError,
+    RequestFailedValidationError,
 )
 from migration_service.models import Batch, OperationsTeam
+from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchMode, BatchSource, ImportState, LineStatus
+from migration_service.states import BatchMode, BatchSource, ImportState, LineStatus, Profile
 
 #: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
 CHUNK_LINES = 100
 CHUNK_BYTES = 4_000_000
+#: Characters of an idempotency key.
+MAX_KEY = 128
 #: The file may come in as slowly as this; then the connection is needed back.
 _LONGEST_UPLOAD = "4h"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOrder:
-    """What a batch is to do. `lines` None: with everything that the supplier has pending."""
+    """What a batch is to do. `lines` None: with everything that the supplier has pending.
+
+    Raise RequestFailedValidationError if the parts do not fit together.
+    """
 
     mode: BatchMode
     operations_team_name: str | None = None
     lines: Iterable[Line] | None = None
     api_key_id: int | None = None
     idempotency_key: str | None = None
+    #: What people call the batch, and the name of the file that the lines come in.
+    name: str | None = None
+    file_name: str | None = None
+    #: The profile that the lines are validated under; None: the supplier's own.
+    profile: Profile | None = None
+
+    def __post_init__(self) -> None:
+        key, errors = self.idempotency_key, []
+        if self.mode.creates and self.operations_team_name is None:
+            detail = f"Mode {self.mode} needs an operations team."
+            errors.append(ErrorItem("required", detail, "operations_team_name"))
+        if self.lines is None and not self.mode.creates:
+            detail = "What is pending is staged already. Expected mode import or dry-run."
+            errors.append(ErrorItem("invalid_choice", detail, "mode"))
+        if key and not (len(key) <= MAX_KEY and key.isprintable()):
+            detail = f"Expected at most {MAX_KEY} printable characters."
+            errors.append(ErrorItem("invalid", detail, "Idempotency-Key"))
+        if errors:
+            raise RequestFailedValidationError(errors=errors)
 
 
 def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID:
@@ -71,12 +98,18 @@ def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) ->
     return batch_id
 
 
+def validated_under(profile: str | None, supplier_profile: str) -> str:
+    """Return what names the rules and the profile that lines of a batch are validated under now."""
+    return f"{RULES_VERSION} {profile or supplier_profile}"
+
+
 class _Hashed:
     """The lines of an order, which are hashed together with it as they pass."""
 
     def __init__(self, order: BatchOrder, supplier_code: str) -> None:
         self._lines = order.lines or ()
-        asked = [supplier_code, order.mode, order.operations_team_name, order.lines is None]
+        asked: list[Any] = [supplier_code, order.mode, order.operations_team_name, order.lines is None]
+        asked += [order.profile] if order.profile else []
         self._hash = sha256(encode_json(asked))
         self._wanted = order.idempotency_key is not None
 
@@ -127,6 +160,10 @@ def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) 
             operations_team_id=team_id,
             api_key_id=order.api_key_id,
             idempotency_key=order.idempotency_key,
+            name=order.name,
+            file_name=order.file_name,
+            profile=order.profile,
+            validated_under=validated_under(order.profile, supplier.profile),
         )
         .on_conflict_do_nothing(constraint="uq_batch_idempotency_key")
         .returning(Batch.id)

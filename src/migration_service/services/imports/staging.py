@@ -32,10 +32,17 @@ def require_ongoing(status: str) -> None:
 
 
 def stage_accounts(
-    transaction: Transaction, supplier: KnownSupplier, accounts: Sequence[ValidatedAccount]
+    transaction: Transaction,
+    supplier: KnownSupplier,
+    accounts: Sequence[ValidatedAccount],
+    *,
+    profile: str | None = None,
 ) -> list[StagedProcess]:
-    """Store valid payloads of different accounts, and lock their processes until the transaction ends."""
-    return states.stage(transaction, supplier, accounts)
+    """Store valid payloads of different accounts, and lock their processes until the transaction ends.
+
+    `profile` is the one that the payloads passed; None means the supplier's own.
+    """
+    return states.stage(transaction, supplier, accounts, profile=profile)
 
 
 def stage_account(statements: Statements, supplier: KnownSupplier, account: ValidatedAccount) -> bool:

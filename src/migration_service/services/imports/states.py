@@ -124,12 +124,17 @@ _FIND = """
 
 
 def stage(
-    statements: Statements, supplier: KnownSupplier, accounts: Sequence[ValidatedAccount]
+    statements: Statements,
+    supplier: KnownSupplier,
+    accounts: Sequence[ValidatedAccount],
+    *,
+    profile: str | None = None,
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts (STAGE). Return the processes in the order of `accounts`.
 
     The same payload again changes nothing. Nor does the payload of an account that is past staging; the
-    state of its process says so. Within a Transaction the processes are locked.
+    state of its process says so. `profile` is the one that the payloads passed, or None for the supplier's
+    own. Within a Transaction the processes are locked.
     """
     numbers = [account.data["external_account_number"] for account in accounts]
     rows = statements.execute(
@@ -137,7 +142,7 @@ def stage(
         {
             "import_supplier_id": supplier.id,
             "rules_version": RULES_VERSION,
-            "profile": supplier.profile,
+            "profile": profile or supplier.profile,
             "numbers": numbers,
             "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
             "hashes": [account.sha256 for account in accounts],
