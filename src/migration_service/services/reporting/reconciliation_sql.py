@@ -8,7 +8,8 @@ from migration_service.states import ImportState, StatementOrigin, TransactionPe
 #: One page of the processes whose account was created; `place` is where the next page starts.
 LIST_PAGE = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,
-           process.state = '{ImportState.IMPORTED}' AS is_imported, process.payload IS NOT NULL AS has_payload,
+           process.state = '{ImportState.IMPORTED}' AS is_imported,
+           process.payload IS NOT NULL AS has_payload,
            account.id IS NOT NULL AS has_account, process.external_account_number AS place
     FROM account_import_process AS process
     LEFT JOIN account ON account.account_import_process_id = process.id
@@ -20,7 +21,8 @@ LIST_PAGE = text(f"""
 #: The same of the accounts on the lines of a batch. An account that is on two lines counts on the first.
 LIST_PAGE_OF_BATCH = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,
-           process.state = '{ImportState.IMPORTED}' AS is_imported, process.payload IS NOT NULL AS has_payload,
+           process.state = '{ImportState.IMPORTED}' AS is_imported,
+           process.payload IS NOT NULL AS has_payload,
            account.id IS NOT NULL AS has_account, line.line_number AS place
     FROM batch_line AS line
     JOIN account_import_process AS process
