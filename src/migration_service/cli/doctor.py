@@ -2,7 +2,8 @@
 
 import click
 
-from migration_service.cli.examination import Patient, Verdict, examine
+from migration_service.cli.diagnosis import Connections, Verdict
+from migration_service.cli.examination import examine
 from migration_service.cli.output import escape_controls, json_option, show_json
 from migration_service.cli.session import read_settings
 
@@ -14,12 +15,13 @@ _COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red"
 def doctor(as_json: bool) -> None:
     """Check every part of the running service, with advice.
 
-    Settings, database, revisions, Redis, broker, clocks, the workers of each queue, beat, slots and attempts:
-    one line each. Changes nothing. Exit status 0: all is well, 1: something is wrong, 2: it could not run.
+    Settings, database, revisions, Redis, broker, clocks, the workers of each queue, beat, slots, suppliers,
+    batches and attempts, one line each. It changes nothing. The exit status is 0 if nothing is wrong, 1 if
+    something is, and 2 if it could not run.
     """
-    patient = Patient(read_settings())
+    service = Connections(read_settings())
     verdicts = set()
-    for finding in examine(patient):
+    for finding in examine(service):
         verdicts.add(finding.verdict)
         if as_json:
             record = {"part": finding.part, "verdict": finding.verdict, "seen": finding.seen}
