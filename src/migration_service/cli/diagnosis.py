@@ -16,19 +16,19 @@ from migration_service.tasks.app import MigrationCelery
 
 
 class Verdict(StrEnum):
-    """What a check comes to."""
+    """The result of a check."""
 
     OK = "ok"
-    #: Works, and should be changed.
+    #: It works, but should be changed.
     WARNING = "warning"
     WRONG = "wrong"
-    #: Could not be looked at, because of what is said above it.
+    #: It could not be checked, because a part that it needs is wrong.
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One line of the doctor: what was looked at, what it comes to, what was seen, what to do."""
+    """One line of the doctor: the part, the result, what was found, and what to do."""
 
     part: str
     verdict: Verdict
@@ -37,29 +37,29 @@ class Diagnosis:
 
 
 def ok(part: str, seen: str) -> Diagnosis:
-    """Nothing to do."""
+    """Return a diagnosis that needs no action."""
     return Diagnosis(part, Verdict.OK, seen)
 
 
 def wrong(part: str, seen: str, advice: str) -> Diagnosis:
-    """Something to do."""
+    """Return a diagnosis that needs action."""
     return Diagnosis(part, Verdict.WRONG, seen, advice)
 
 
 def warning(part: str, seen: str, advice: str) -> Diagnosis:
-    """Something to do soon."""
+    """Return a diagnosis that needs action soon."""
     return Diagnosis(part, Verdict.WARNING, seen, advice)
 
 
-class Connections:
-    """The service as one command sees it: connections that fail after seconds, not minutes."""
+class ServiceParts:
+    """The connections of the doctor. They fail after seconds, not minutes."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     @cached_property
     def sessions(self) -> sessionmaker[Session]:
-        """Sessions on its database."""
+        """Sessions on the database."""
         engine = make_engine(
             self.settings.database_url,
             pool_size=1,
@@ -71,13 +71,13 @@ class Connections:
 
     @cached_property
     def redis(self) -> Redis:
-        """Its Redis."""
+        """A client for Redis."""
         return make_redis(self.settings.redis_url, max_connections=2)
 
     @cached_property
     def celery(self) -> MigrationCelery:
-        """Its Celery application, to ask the workers."""
+        """The Celery application, for asking the workers."""
         return create_celery(self.settings)
 
 
-Check = Callable[[Connections], Iterator[Diagnosis]]
+Check = Callable[[ServiceParts], Iterator[Diagnosis]]

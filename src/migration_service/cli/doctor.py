@@ -2,7 +2,7 @@
 
 import click
 
-from migration_service.cli.diagnosis import Connections, Verdict
+from migration_service.cli.diagnosis import ServiceParts, Verdict
 from migration_service.cli.examination import examine
 from migration_service.cli.output import escape_controls, json_option, show_json
 from migration_service.cli.session import read_settings
@@ -13,15 +13,15 @@ _COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red"
 @click.command()
 @json_option
 def doctor(as_json: bool) -> None:
-    """Check every part of the running service, with advice.
+    """Check every part of the running service, and give advice.
 
-    Settings, database, revisions, Redis, broker, clocks, the workers of each queue, beat, slots, suppliers,
-    batches and attempts, one line each. It changes nothing. The exit status is 0 if nothing is wrong, 1 if
-    something is, and 2 if it could not run.
+    Prints one line for each part: settings, database, Redis, broker, revisions, clocks, the workers of each
+    queue, beat, slots, suppliers, batches and attempts. Changes nothing. The exit status is 0 if no part is
+    wrong, 1 if one is, and 2 if the command could not run.
     """
-    service = Connections(read_settings())
+    parts = ServiceParts(read_settings())
     verdicts = set()
-    for finding in examine(service):
+    for finding in examine(parts):
         verdicts.add(finding.verdict)
         if as_json:
             record = {"part": finding.part, "verdict": finding.verdict, "seen": finding.seen}

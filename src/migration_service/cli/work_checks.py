@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 
 from migration_service.celery_app import SWEEP_INTERVAL
-from migration_service.cli.diagnosis import Connections, Diagnosis, Verdict, ok, warning, wrong
+from migration_service.cli.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
 from migration_service.cli.output import count
 from migration_service.connections import make_redis
 from migration_service.metrics.shared import read_broker
@@ -18,17 +18,17 @@ from migration_service.services.reporting.counts import (
 from migration_service.slots import Slots
 from migration_service.tasks.app import KEY_PREFIX, QUEUES
 
-#: Sweeps that may be missed before beat, or the worker for upkeep, counts as dead.
+#: Sweeps that may be missed before beat, or the worker for maintenance, counts as dead.
 _MISSED_SWEEPS = 6
-#: An attempt is given up after five tries with ten seconds between: nothing takes longer.
+#: No attempt takes longer: it is given up after five tries, ten seconds apart.
 _STUCK_SECONDS = 120.0
 #: How often what changes all the time is read.
 _READINGS, _PAUSE_SECONDS = 3, 1.0
 
 
-def check_workers(service: Connections) -> Iterator[Diagnosis]:
+def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report whether each queue has a worker that answers."""
-    answers = service.celery.control.inspect(timeout=2.0).active_queues() or {}
+    answers = parts.celery.control.inspect(timeout=2.0).active_queues() or {}
     for queue in QUEUES:
         workers = sorted(
             worker for worker, queues in answers.items() if queue in {active["name"] for active in queues}
@@ -39,40 +39,42 @@ def check_workers(service: Connections) -> Iterator[Diagnosis]:
             yield wrong(
                 f"queue {queue}",
                 "no worker answers",
-                f"Start one: celery -A celery_worker worker -Q {queue} "
-                "(a worker that is busy to the last process answers, too).",
+                f"Start one: celery -A celery_worker worker -Q {queue} (a fully busy worker answers, too)",
             )
 
 
-def check_beat(service: Connections) -> Iterator[Diagnosis]:
-    """Report whether the sweep ran lately, and if not, whether beat or a worker is at fault.
+def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report whether the sweep ran recently, and if not, whether beat or a worker is at fault.
 
-    Beat publishes the sweep. A message that waits in its queue means that beat works and no worker does.
+    Beat publishes the sweep. If its messages pile up in their queue, beat works and no worker does.
     """
-    age = Slots(service.redis).seconds_since_reconcile()
+    age = Slots(parts.redis).seconds_since_reconcile()
     if age is not None and age <= SWEEP_INTERVAL * _MISSED_SWEEPS:
         yield ok("beat", f"the sweep ran {age:.0f} s ago")
         return
-    seen = "the sweep has never run" if age is None else f"the sweep ran {age:.0f} s ago"
-    seen += f", and should run every {SWEEP_INTERVAL:.0f} s"
-    waiting = _count_messages(service, "maintenance")
-    if waiting:
-        yield wrong(
-            "queue maintenance",
-            f"{seen}. Beat sends it: {count(waiting, 'message')} waiting that no worker takes",
-            "A worker of this queue is frozen or missing. Restart the process that takes it. Beat is well.",
-        )
-        yield Diagnosis("beat", Verdict.OK, "sends messages")
-    elif waiting is None:
+    seen = "the sweep has never run" if age is None else f"the last sweep was {age:.0f} s ago"
+    seen += f"; expected one every {SWEEP_INTERVAL:.0f} s"
+    before = _count_messages(parts, "maintenance")
+    if before is None:
         advice = "Start one beat (celery -A celery_worker beat), and a worker for the queue maintenance."
         yield wrong("beat", seen, advice)
+        return
+    time.sleep(SWEEP_INTERVAL + 1)
+    waiting = _count_messages(parts, "maintenance") or 0
+    if waiting > before:
+        yield ok("beat", "sends messages")
+        yield wrong(
+            "queue maintenance",
+            f"{seen}. {count(waiting, 'message')} waiting, and more arrive",
+            "A worker of this queue is frozen or missing. Restart the process that takes it.",
+        )
     else:
-        yield wrong("beat", f"{seen}. No message waits", "Start one beat: celery -A celery_worker beat.")
+        yield wrong("beat", f"{seen}. No message of it arrives", "Start one: celery -A celery_worker beat")
 
 
-def _count_messages(service: Connections, queue: str) -> int | None:
+def _count_messages(parts: ServiceParts, queue: str) -> int | None:
     """Return how many messages wait in a queue; None if the broker is not a Redis."""
-    address = service.settings.broker_url or service.settings.redis_url
+    address = parts.settings.broker_url or parts.settings.redis_url
     if not address.startswith(("redis:", "rediss:")):
         return None
     broker = make_redis(address, max_connections=1)
@@ -82,7 +84,7 @@ def _count_messages(service: Connections, queue: str) -> int | None:
         broker.connection_pool.disconnect()
 
 
-def check_slots(service: Connections) -> Iterator[Diagnosis]:
+def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report whether as many slots are held as there are attempts, and whether the limit is exhausted.
 
     Both numbers change all the time, so they are read several times.
@@ -90,8 +92,8 @@ def check_slots(service: Connections) -> Iterator[Diagnosis]:
     for reading in range(_READINGS):
         if reading:
             time.sleep(_PAUSE_SECONDS)
-        in_use = Slots(service.redis).in_use()
-        with service.sessions.begin() as session:
+        in_use = Slots(parts.redis).in_use()
+        with parts.sessions.begin() as session:
             now = read_in_progress(session)
         if in_use == now.attempts:
             break
@@ -118,9 +120,9 @@ def check_slots(service: Connections) -> Iterator[Diagnosis]:
         )
 
 
-def check_suppliers(service: Connections) -> Iterator[Diagnosis]:
+def check_suppliers(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report each supplier that is paused: its requests are refused, and its batches wait."""
-    with service.sessions.begin() as session:
+    with parts.sessions.begin() as session:
         paused = list_paused_suppliers(session)
     if not paused:
         yield ok("suppliers", "none is paused")
@@ -132,9 +134,9 @@ def check_suppliers(service: Connections) -> Iterator[Diagnosis]:
         )
 
 
-def check_batches(service: Connections) -> Iterator[Diagnosis]:
+def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report each running batch that does not get on."""
-    with service.sessions.begin() as session:
+    with parts.sessions.begin() as session:
         idle = [(batch, age) for batch, age in list_idle_batches(session) if age > STALLED_AFTER]
     if not idle:
         yield ok("batches", "no running batch stands still")
@@ -146,16 +148,16 @@ def check_batches(service: Connections) -> Iterator[Diagnosis]:
         )
 
 
-def check_stuck_attempts(service: Connections) -> Iterator[Diagnosis]:
+def check_stuck_attempts(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report each attempt that is in progress for longer than all its tries can take."""
-    with service.sessions.begin() as session:
+    with parts.sessions.begin() as session:
         stuck = find_stuck_attempts(session, seconds=_STUCK_SECONDS)
     if not stuck:
-        yield ok("attempts", f"none is in progress for more than {_STUCK_SECONDS:.0f} s")
+        yield ok("attempts", f"none has been in progress for more than {_STUCK_SECONDS:.0f} s")
     for attempt in stuck:
         yield wrong(
             "attempts",
-            f"{attempt.import_supplier} {attempt.external_account_number} is in progress for "
-            f"{attempt.seconds:.0f} s, {attempt.tries} tries",
-            "If beat and the workers run, it is created or fails within a minute. Start those first.",
+            f"{attempt.import_supplier} {attempt.external_account_number} has been in progress for "
+            f"{attempt.seconds:.0f} s, with {attempt.tries} tries",
+            "Start beat and the workers: they finish it or give it up within a minute.",
         )
