@@ -7,7 +7,7 @@ from migration_service.celery_app import SWEEP_INTERVAL
 from migration_service.cli.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
 from migration_service.cli.output import count
 from migration_service.connections import make_redis
-from migration_service.metrics.shared import read_broker
+from migration_service.metrics.broker import read_broker
 from migration_service.services.batches.steering import STALLED_AFTER
 from migration_service.services.reporting.counts import (
     find_stuck_attempts,
