@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""What /metrics reads at each scrape, from Redis and from small indexes of the database.
-=======
 """What /metrics reads when it is requested, from Redis and from a small index of the database.
->>>>>>> main
 
 These figures are of the whole service. Several web servers show the same ones, so queries take the largest
 (`max`), not the sum.
@@ -30,11 +26,7 @@ from migration_service.tasks.app import KEY_PREFIX, QUEUES
 
 logger = logging.getLogger(__name__)
 
-<<<<<<< HEAD
-#: Seconds for which an answer is used again: many scrapes at once cost no more than one.
-=======
 #: Seconds for which an answer is reused, so that many simultaneous requests cost no more than one.
->>>>>>> main
 _FRESH_SECONDS = 2.0
 
 
@@ -50,11 +42,7 @@ class ServiceFigures(Collector):
         self._known_at = -math.inf
 
     def collect(self) -> Iterable[Metric]:
-<<<<<<< HEAD
-        """Return every figure that is available. A part that does not answer is reported as such."""
-=======
         """Return every available figure. `migration_part_up` tells which part is unavailable."""
->>>>>>> main
         with self._lock:
             if time.monotonic() - self._known_at > _FRESH_SECONDS:
                 self._known = list(self._read())
