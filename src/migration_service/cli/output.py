@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from migration_service.schemas.json import encode_json
+from migration_service.schemas.moments import write_moments
 
 #: A row to print, by the names that `--json` gives its values.
 Record = Mapping[str, Any]
@@ -25,7 +26,7 @@ def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None
     """Print `records`, which have the same keys; for people `nothing` where there is none."""
     if as_json:
         for record in records:
-            click.echo(encode_json(record))
+            click.echo(_to_json(record))
     elif records:
         _print_table([_heading(name) for name in records[0]], [list(record.values()) for record in records])
     else:
@@ -35,14 +36,18 @@ def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None
 def show_record(record: Record, as_json: bool) -> None:
     """Print one record: for people a line for each value."""
     if as_json:
-        click.echo(encode_json(record))
+        click.echo(_to_json(record))
     else:
         _print_table(None, [[_heading(name), value] for name, value in record.items()])
 
 
 def show_done(record: Record, as_json: bool, sentence: str) -> None:
     """Print what a command has done: `sentence` for people, `record` for programs."""
-    click.echo(encode_json(record) if as_json else sentence)
+    click.echo(_to_json(record) if as_json else sentence)
+
+
+def _to_json(record: Record) -> bytes:
+    return encode_json(write_moments(dict(record)))
 
 
 def _print_table(headings: list[str] | None, rows: Sequence[Sequence[Any]]) -> None:

@@ -6,6 +6,7 @@ from marshmallow import ValidationError, fields, post_load, validates_schema
 
 from migration_service.schemas.base import Fields
 from migration_service.schemas.fields import (
+    AnsweredMoment,
     Code,
     DocumentPath,
     Flag,
@@ -70,7 +71,7 @@ class NotesRequestSchema(AddedDataSchema):
 class NoteResultSchema(Fields):
     """What became of one posted note."""
 
-    created_at = fields.DateTime(metadata={"description": "Of the note on the account, in UTC."})
+    created_at = AnsweredMoment(metadata={"description": "Of the note on the account, in UTC."})
     body = fields.String(allow_none=True)
     status = fields.String(metadata={"enum": ["NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"]})
 

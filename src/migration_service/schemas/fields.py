@@ -15,6 +15,8 @@ from marshmallow import ValidationError, fields
 from marshmallow.validate import Email as EmailForm
 from marshmallow.validate import Length, OneOf
 
+from migration_service.schemas.moments import write_moment
+
 #: What an amount or a volume may have: integer digits, and digits behind the point.
 MAX_INTEGER_DIGITS = 12
 MAX_FRACTION_DIGITS = 10
@@ -210,6 +212,13 @@ class UtcMoment(_Moment):
 
     def _normal(self, moment: datetime) -> datetime:
         return moment.astimezone(UTC)
+
+
+class AnsweredMoment(fields.DateTime):
+    """A moment of an answer, YYYY-MM-DDTHH:MM:SSZ (section 2.1)."""
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> str | None:
+        return None if value is None else write_moment(value)
 
 
 class LocalMoment(_Moment):

@@ -3,7 +3,7 @@
 from marshmallow import fields
 
 from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import Choice, Flag, Identifier, WholeNumber
+from migration_service.schemas.fields import AnsweredMoment, Choice, Flag, Identifier, WholeNumber
 from migration_service.states import Profile
 
 
@@ -74,7 +74,7 @@ class ListedImportSchema(Fields):
 
     external_account_number = fields.String()
     service_account_number = fields.String(allow_none=True)
-    account_created_at = fields.DateTime(allow_none=True, metadata={"description": "In UTC."})
+    account_created_at = AnsweredMoment(allow_none=True, metadata={"description": "In UTC."})
 
 
 class ErrorObjectSchema(Fields):

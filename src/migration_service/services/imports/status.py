@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.statements import Direct
 from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
 from migration_service.models import ImportSupplier
+from migration_service.schemas.moments import sql_moment
 from migration_service.services.setup.names import is_name
 from migration_service.services.setup.suppliers import MAX_CODE
 from migration_service.states import ImportState
@@ -62,14 +63,13 @@ _FIND_STATUS = """
 """
 
 # PostgreSQL writes the JSON: a million entries are a few hundred values for us. Text and times are written
-# as `schemas.json` writes them.
-_READ_PAGE = r"""
+# as `schemas.moments` writes them.
+_READ_PAGE = """
     SELECT string_agg(
                '{"external_account_number":' || to_json(external_account_number)
                || ',"service_account_number":' || coalesce(to_json(service_account_number)::text, 'null')
                || ',"account_created_at":'
-               || coalesce('"' || to_char(account_created_at AT TIME ZONE 'UTC',
-                                          'YYYY-MM-DD"T"HH24\:MI\:SS.US"Z"') || '"', 'null')
+               || coalesce('"' || {moment} || '"', 'null')
                || '}', ',') AS json,
            count(*) AS entries, max(external_account_number) AS last
     FROM (SELECT external_account_number, service_account_number, account_created_at
@@ -77,6 +77,8 @@ _READ_PAGE = r"""
           WHERE import_supplier_id = :import_supplier_id AND external_account_number > :after {kind}
           ORDER BY external_account_number LIMIT :limit) page
 """
+
+_READ_PAGE = _READ_PAGE.replace("{moment}", sql_moment("account_created_at"))
 
 _PAGES = {
     ListKind.ALL: text(_READ_PAGE.replace("{kind}", "")),
