@@ -1,4 +1,4 @@
-"""What more processes bring: `python -m benchmarks.scaling`; docs/scaling.md has what came of it.
+"""What more processes bring: `python -m benchmarks.scaling`; docs/operators/scaling.md has what came of it.
 
 Web processes from one to four while accounts are staged, worker processes from one to four while accounts are
 created, each with the other kind at two; what a request costs each part in processor time; and the

@@ -1,4 +1,4 @@
-"""Writes docs/errors.md from the code: `python tools/error_docs.py`. A test compares the two."""
+"""Writes docs/suppliers/errors.md from the code: `python tools/error_docs.py`. A test compares the two."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ from migration_service.blueprints.error_catalogue import (  # noqa: E402
 )
 from migration_service.blueprints.errors import error_body  # noqa: E402
 
-FILE = ROOT / "docs/errors.md"
+FILE = ROOT / "docs/suppliers/errors.md"
 
 _HEAD = """# Errors
 
@@ -42,7 +42,7 @@ fails has `status`, `error_detail` and `transaction_data` beside these.
 
 
 def render() -> str:
-    """The text of docs/errors.md."""
+    """The text of docs/suppliers/errors.md."""
     item = errors.ErrorItem(
         "invalid_phone_number",
         "This is not a telephone number that exists in its country.",

@@ -1,11 +1,11 @@
-"""Writes docs/settings.md from `config.Settings`; a test compares the two."""
+"""Writes docs/operators/settings.md from `config.Settings`; a test compares the two."""
 
 from dataclasses import MISSING, fields
 from pathlib import Path
 
 from migration_service.config import Settings
 
-FILE = Path(__file__).parent.parent / "docs/settings.md"
+FILE = Path(__file__).parent.parent / "docs/operators/settings.md"
 
 _HEAD = """# Settings
 
@@ -18,7 +18,7 @@ A setting comes from its environment variable; else from `settings.json` in the 
 
 
 def render() -> str:
-    """The text of docs/settings.md."""
+    """The text of docs/operators/settings.md."""
     rows = ["| variable | default | what it is for |\n", "| --- | --- | --- |\n"]
     for setting in fields(Settings):
         default = "none: must be set" if setting.default is MISSING else f"`{setting.default}`"

@@ -13,14 +13,14 @@ ServiceError
 │   │   ├── LineTooLongError
 │   │   ├── ImportSupplierMismatchError       it names another supplier than the batch
 │   │   └── DuplicateLineError                its account is on an earlier line already
-│   ├── ImportSupplierUnknownError        named in a body: unknown, or another organisation's
+│   ├── ImportSupplierNotFoundInBodyError  named in a body: unknown, or another organisation's
 │   ├── ImportSupplierPausedError         nothing new is taken now
 │   ├── ImportSupplierCompleteError       nothing new is taken any more
 │   ├── AccountAlreadyImportedError       carries the account's two numbers
 │   ├── AccountMarkedToSkipError          an operator took it out
 │   ├── AccountImportInProgressError      it is being created at this moment
 │   ├── AccountNotStagedError             process before stage
-│   ├── AccountMissingError               data for an account that was not imported
+│   ├── AccountNotFoundInBodyError        data for an account that was not imported
 │   ├── TransactionOutsideOpenPeriodError its date is in no open statement period
 │   ├── TransactionIdAlreadyUsedError     by another transaction of the account
 │   ├── TransactionImportError            any of these, as the transactions endpoint tells it
@@ -169,7 +169,7 @@ class DuplicateLineError(LineError):
     default_attr = "external_account_number"
 
 
-class ImportSupplierUnknownError(InvalidError):
+class ImportSupplierNotFoundInBodyError(InvalidError):
     """A body names an import supplier that is unknown, or another organisation's."""
 
     code = "import_supplier_not_found"
@@ -231,7 +231,7 @@ class AccountNotStagedError(InvalidError):
     default_detail = "The account is not staged: stage it before it is processed."
 
 
-class AccountMissingError(InvalidError):
+class AccountNotFoundInBodyError(InvalidError):
     """Data was sent for an account that has not been imported (not in a path: 400)."""
 
     code = "account_not_found"

@@ -1,6 +1,6 @@
 """A sandbox vendor for trials and tests: `python -m migration_service_local.sandbox --port 8090`.
 
-It offers the plain JSON interface of docs/payment-vendors.md, on this machine only. What it does with a
+It offers the plain JSON interface of docs/operators/payment-vendors.md, on this machine only. What it does with a
 request is decided by the reference, `<kind>-<behaviour>-<anything>`: `card-ok-1`, `sepa-refuse-7`.
 """
 

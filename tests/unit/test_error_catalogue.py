@@ -1,4 +1,4 @@
-"""Every code that an answer can carry is documented, and docs/errors.md says what the code says."""
+"""Every code that an answer can carry is documented, and docs/suppliers/errors.md says what the code says."""
 
 from error_docs import FILE, render
 

@@ -21,8 +21,8 @@ from migration_service.errors import (
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
     ImportSupplierCompleteError,
+    ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
-    ImportSupplierUnknownError,
     OperationsTeamNotFoundError,
     ParseError,
     RequestFailedValidationError,
@@ -54,7 +54,7 @@ blueprint.before_request(require_token)
 @document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
 @query_arguments(blueprint, ValidateArgumentsSchema())
 @blueprint.response(200, ACCOUNT_IMPORT, example=ACCOUNT)
-@answers_errors(blueprint, AccountFailedValidationError, ImportSupplierUnknownError, ParseError)
+@answers_errors(blueprint, AccountFailedValidationError, ImportSupplierNotFoundInBodyError, ParseError)
 def validate_account(arguments: dict[str, Any]) -> Response:
     """Check an account payload without storing it
 
@@ -76,7 +76,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
 @answers_errors(
     blueprint,
     AccountFailedValidationError,
-    ImportSupplierUnknownError,
+    ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
     ImportSupplierCompleteError,
     AccountAlreadyImportedError,
@@ -104,7 +104,7 @@ def stage_account() -> tuple[dict[str, str], int]:
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
-    ImportSupplierUnknownError,
+    ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
     ImportSupplierCompleteError,
     AccountNotStagedError,

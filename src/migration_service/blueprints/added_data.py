@@ -13,10 +13,10 @@ from migration_service.blueprints.body import View, document_body, query_argumen
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
-    AccountMissingError,
     AccountNotFoundError,
+    AccountNotFoundInBodyError,
     HistoricalStatementAlreadyExistsError,
-    ImportSupplierUnknownError,
+    ImportSupplierNotFoundInBodyError,
     InvalidError,
     ParseError,
     PaymentInstructionRejectedError,
@@ -86,7 +86,11 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
 @blueprint.post("/notes/create/")
 @blueprint.response(201, NoteResultSchema(many=True), example=examples.NOTE_RESULTS)
 @answers_errors(
-    blueprint, RequestFailedValidationError, ImportSupplierUnknownError, ParseError, AccountNotFoundError
+    blueprint,
+    RequestFailedValidationError,
+    ImportSupplierNotFoundInBodyError,
+    ParseError,
+    AccountNotFoundError,
 )
 @_posted_body(NotesRequestSchema(), examples.NOTES)
 def create_notes(body: PostedBody) -> Response:
@@ -132,8 +136,8 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
-    ImportSupplierUnknownError,
-    AccountMissingError,
+    ImportSupplierNotFoundInBodyError,
+    AccountNotFoundInBodyError,
     TransactionOutsideOpenPeriodError,
     TransactionIdAlreadyUsedError,
     ParseError,
@@ -158,8 +162,8 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
-    ImportSupplierUnknownError,
-    AccountMissingError,
+    ImportSupplierNotFoundInBodyError,
+    AccountNotFoundInBodyError,
     HistoricalStatementAlreadyExistsError,
     ParseError,
 )
@@ -180,8 +184,8 @@ def create_historical_statements(body: PostedBody) -> Response:
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
-    ImportSupplierUnknownError,
-    AccountMissingError,
+    ImportSupplierNotFoundInBodyError,
+    AccountNotFoundInBodyError,
     PaymentVendorNotFoundError,
     PaymentInstructionRejectedError,
     PaymentVendorUnreachableError,

@@ -20,8 +20,8 @@ from migration_service.errors import (
     ErrorItem,
     IdempotencyKeyReusedError,
     ImportSupplierCompleteError,
+    ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
-    ImportSupplierUnknownError,
     OperationsTeamNotFoundError,
     RequestFailedValidationError,
 )
@@ -81,7 +81,7 @@ _PROGRESS_EXAMPLE = {
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
-    ImportSupplierUnknownError,
+    ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
     ImportSupplierCompleteError,
     OperationsTeamNotFoundError,

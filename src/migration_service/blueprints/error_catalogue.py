@@ -1,6 +1,6 @@
 """Every code that an answer can carry: its status, what it means, and what the client should do.
 
-`docs/errors.md` is written from it, and a test keeps it complete.
+`docs/suppliers/errors.md` is written from it, and a test keeps it complete.
 """
 
 import inspect

@@ -8,7 +8,7 @@ from typing import Protocol
 class VendorKind(enum.StrEnum):
     """The interface that a vendor speaks (`vendors create --kind`)."""
 
-    #: The plain JSON interface of docs/payment-vendors.md, which any gateway can offer.
+    #: The plain JSON interface of docs/operators/payment-vendors.md, which any gateway can offer.
     HTTP = "http"
     #: Stripe's public HTTP interface.
     STRIPE = "stripe"

@@ -78,5 +78,5 @@ def test_refused_credentials_last(sandbox_url: str, limits: CallLimits, secret: 
 def test_every_behaviour_of_the_sandbox_is_documented(behaviour: str) -> None:
     assert (
         f"| `card-{behaviour}-1` |"
-        in Path(__file__).parents[3].joinpath("docs/payment-vendors.md").read_text()
+        in Path(__file__).parents[3].joinpath("docs/operators/payment-vendors.md").read_text()
     )

@@ -1,4 +1,4 @@
-"""For each rule, changes to the valid account that break it and no other; `docs/errors.md` shows them too."""
+"""For each rule, changes to the valid account that break it and no other; `docs/suppliers/errors.md` shows them too."""
 
 from copy import deepcopy
 from datetime import date, datetime

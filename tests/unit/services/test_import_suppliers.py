@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from factories import Customer, make_customer
 from migration_service.errors import (
     ImportSupplierNotFoundError,
-    ImportSupplierUnknownError,
+    ImportSupplierNotFoundInBodyError,
     NameInvalidError,
     NameTakenError,
     OrganisationNotFoundError,
@@ -42,7 +42,7 @@ def test_another_organisations_supplier_is_the_same_as_none(
             assert find_import_supplier(session, customer.organisation_id, code) is None
             with pytest.raises(ImportSupplierNotFoundError) as in_path:
                 get_import_supplier(session, customer.organisation_id, code)
-            with pytest.raises(ImportSupplierUnknownError) as in_body:
+            with pytest.raises(ImportSupplierNotFoundInBodyError) as in_body:
                 require_import_supplier(session, customer.organisation_id, code)
             assert in_path.value.code == in_body.value.code == "import_supplier_not_found"
             assert in_path.value.detail == "There is no such import supplier."

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
-    AccountMissingError,
+    AccountNotFoundInBodyError,
     ErrorItem,
     RequestFailedValidationError,
     ServiceError,
@@ -48,12 +48,12 @@ def open_account(
     body: PostedBody,
     *,
     lock: bool = True,
-    missing: type[ServiceError] = AccountMissingError,
+    missing: type[ServiceError] = AccountNotFoundInBodyError,
 ) -> OpenAccount:
     """The account that a body names, whatever the status of its supplier: only accounts are refused then.
 
     With `lock` it is locked until the transaction ends, so that additions to one account come one after the
-    other. Raises ImportSupplierUnknownError, and `missing` where the account is not imported.
+    other. Raises ImportSupplierNotFoundInBodyError, and `missing` where the account is not imported.
     """
     supplier = require_import_supplier(session, caller.organisation_id, body.data["import_supplier"])
     statement = select(Account.id, Account.service_account_number).where(

@@ -49,7 +49,7 @@ class NoteResult:
 def add_notes(session: Session, caller: Caller, body: PostedBody) -> list[NoteResult]:
     """Add the notes that are not on the account yet; one result for each, in their order.
 
-    `body.data` is what `schemas.added.NotesRequest` loads. Raises ImportSupplierUnknownError,
+    `body.data` is what `schemas.added.NotesRequest` loads. Raises ImportSupplierNotFoundInBodyError,
     AccountNotFoundError, and RequestFailedValidationError where a strict supplier's notes have warnings.
     """
     account = open_account(session, caller, body, missing=AccountNotFoundError)

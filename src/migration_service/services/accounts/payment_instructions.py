@@ -38,8 +38,9 @@ class InstructionOrder:
 def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> InstructionOrder:
     """Everything that can be looked up before the vendor is asked.
 
-    `body.data` is what `schemas.added.PaymentInstructionRequest` loads. Raises ImportSupplierUnknownError,
-    AccountMissingError, RequestFailedValidationError and PaymentVendorNotFoundError.
+    `body.data` is what `schemas.added.PaymentInstructionRequest` loads. Raises
+    ImportSupplierNotFoundInBodyError, AccountNotFoundInBodyError, RequestFailedValidationError and
+    PaymentVendorNotFoundError.
     """
     account = open_account(session, caller, body, lock=False)
     raise_findings((), account)

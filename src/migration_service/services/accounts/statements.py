@@ -28,8 +28,8 @@ _NOT_CHECKED = ("duplicate_statement_ids", "duplicate_statement_numbers", "missi
 def add_historical_statements(session: Session, caller: Caller, body: PostedBody) -> None:
     """Add the statements that the account does not have; one that is there already changes nothing.
 
-    `body.data` is what `schemas.added.StatementsRequest` loads. Raises ImportSupplierUnknownError,
-    AccountMissingError, RequestFailedValidationError where rules are broken, and
+    `body.data` is what `schemas.added.StatementsRequest` loads. Raises ImportSupplierNotFoundInBodyError,
+    AccountNotFoundInBodyError, RequestFailedValidationError where rules are broken, and
     HistoricalStatementAlreadyExistsError with every statement that has another one's statement_id; then
     nothing is to be kept.
     """

@@ -81,9 +81,10 @@ def add_transactions(
 ) -> list[TransactionResult]:
     """Add the transactions that the account does not have; one result for each, in their order.
 
-    `body.data` is what `schemas.added.TransactionsRequest` loads. Raises ImportSupplierUnknownError,
-    AccountMissingError, RequestFailedValidationError where rules are broken, TransactionIdAlreadyUsedError
-    and TransactionOutsideOpenPeriodError, each with every transaction at fault; then nothing is to be kept.
+    `body.data` is what `schemas.added.TransactionsRequest` loads. Raises ImportSupplierNotFoundInBodyError
+    and AccountNotFoundInBodyError. Raises RequestFailedValidationError if rules are broken,
+    TransactionIdAlreadyUsedError and TransactionOutsideOpenPeriodError, each with every transaction at
+    fault. Nothing is to be kept then.
     """
     account = open_account(session, caller, body)
     transactions: list[dict[str, Any]] = body.data["transactions"]

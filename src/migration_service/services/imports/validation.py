@@ -7,7 +7,11 @@ from hashlib import sha256
 from typing import Any
 
 from migration_service.db.statements import Direct
-from migration_service.errors import AccountFailedValidationError, ErrorItem, ImportSupplierUnknownError
+from migration_service.errors import (
+    AccountFailedValidationError,
+    ErrorItem,
+    ImportSupplierNotFoundInBodyError,
+)
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Severity
 from migration_service.schemas.account import ACCOUNT_IMPORT, load_account
@@ -64,7 +68,7 @@ def validate_payload(
     """The caller's supplier that a payload names, and the payload's data, which has no errors.
 
     The supplier's own profile is used unless `profile` is given. Raises AccountFailedValidationError with
-    every error, and ImportSupplierUnknownError where an unknown supplier is the only one.
+    every error, and ImportSupplierNotFoundInBodyError where an unknown supplier is the only one.
     """
     code = payload.get("import_supplier") if isinstance(payload, dict) else None
     supplier = None
@@ -73,7 +77,7 @@ def validate_payload(
     own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
     account = validate_account(payload, profile or own_profile)
     if supplier is None and "import_supplier" in account.data:
-        unknown = ImportSupplierUnknownError()
+        unknown = ImportSupplierNotFoundInBodyError()
         if not account.errors:
             raise unknown
         account.errors += unknown.errors

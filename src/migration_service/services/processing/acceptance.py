@@ -9,7 +9,7 @@ from uuid import UUID
 from migration_service.db.statements import Direct
 from migration_service.errors import (
     AccountNotStagedError,
-    ImportSupplierUnknownError,
+    ImportSupplierNotFoundInBodyError,
     OperationsTeamNotFoundError,
 )
 from migration_service.services.access.tokens import Caller
@@ -70,7 +70,7 @@ def check_request(direct: Direct, caller: Caller, order: ProcessOrder) -> Attemp
     Raises the InvalidError that says why the account cannot be processed now.
     """
     if not is_name(order.import_supplier_code, MAX_CODE):
-        raise ImportSupplierUnknownError
+        raise ImportSupplierNotFoundInBodyError
     rows = direct.execute(
         _CHECK,
         {
@@ -81,7 +81,7 @@ def check_request(direct: Direct, caller: Caller, order: ProcessOrder) -> Attemp
         },
     )
     if not rows:
-        raise ImportSupplierUnknownError
+        raise ImportSupplierNotFoundInBodyError
     (found,) = rows
     require_ongoing_status(found.status)
     if found.id is None:

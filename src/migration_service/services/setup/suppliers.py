@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.statements import Direct
 from migration_service.errors import (
     ImportSupplierNotFoundError,
-    ImportSupplierUnknownError,
+    ImportSupplierNotFoundInBodyError,
     NameInvalidError,
 )
 from migration_service.models import ImportSupplier, Organisation
@@ -97,10 +97,10 @@ def get_import_supplier(session: Session, organisation_id: int, code: str) -> Im
 
 
 def require_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier:
-    """The import supplier that a body names. Raises ImportSupplierUnknownError (400)."""
+    """The import supplier that a body names. Raises ImportSupplierNotFoundInBodyError (400)."""
     supplier = find_import_supplier(session, organisation_id, code)
     if supplier is None:
-        raise ImportSupplierUnknownError
+        raise ImportSupplierNotFoundInBodyError
     return supplier
 
 
