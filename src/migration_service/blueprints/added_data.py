@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Response
 from flask_smorest import Blueprint
+from sqlalchemy.orm import Session
 
 from migration_service.blueprints import added_data_examples as examples
 from migration_service.blueprints.auth import caller, require_token
@@ -65,9 +66,22 @@ _TRANSACTIONS = TransactionsRequestSchema()
 
 def _load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
     data, errors = load(schema, payload)
-    if errors:
-        raise RequestFailedValidationError(errors=errors)
-    return PostedBody(data, find_unknown_fields(schema, payload))
+    dry_run = data.pop("dry_run", False)
+    return PostedBody(data, find_unknown_fields(schema, payload), dry_run, errors)
+
+
+def _add(body: PostedBody, service: Callable[[Session], Any]) -> Response:
+    """Call a service in a transaction, and answer with what it returns. A dry run is rolled back.
+
+    The answer is made within the transaction: nothing can be kept and then answered with an error.
+    """
+    with resources().Session.begin() as session:
+        # Not through marshmallow: numbers stay exact, and what a transaction does not have stays absent.
+        answer = Response(encode_json(service(session)), 201, mimetype="application/json")
+        if body.dry_run:
+            answer.status_code = 200
+            session.rollback()
+    return answer
 
 
 def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View]:
@@ -76,7 +90,10 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            return view(*args, _load_posted(schema, read_json()), **kwargs)
+            body = _load_posted(schema, read_json())
+            if body.errors:
+                raise RequestFailedValidationError(errors=body.errors)
+            return view(*args, body, **kwargs)
 
         return document_body(blueprint, schema, example)(wrapper)
 
@@ -98,10 +115,11 @@ def create_notes(body: PostedBody) -> Response:
 
     A note whose body is on the account already (with the same created_at, where one is given) is not added
     again; without a body the document paths are compared. One result for each note, in their order.
+
+    An existing note does not change. If the posted one has documents or a pin that the existing one does not
+    have, its result has warnings.
     """
-    with resources().Session.begin() as session:
-        results = add_notes(session, caller(), body)
-    return _created(results)
+    return _add(body, lambda session: [it.to_dict() for it in add_notes(session, caller(), body)])
 
 
 def _told_as_transaction_error(view: View) -> View:
@@ -150,11 +168,13 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 
     The ledger's balance moves with them. One that was added already is skipped. One outside the open
     statement period gets the nearest date in it, a note that explains this, and one pinned to the account.
+
+    A transaction_id that is on the account with another amount or type is always an error, so that a
+    correction is never taken for a repeat. With check_previously_added=false every known transaction_id is
+    an error, so that money is never booked twice. A 400 lists the errors of all transactions.
     """
     body = _load_posted(_TRANSACTIONS, payload)
-    with resources().Session.begin() as session:
-        results = add_transactions(session, caller(), body, **arguments)
-    return _created({"results": results})
+    return _add(body, lambda session: {"results": add_transactions(session, caller(), body, **arguments)})
 
 
 @blueprint.post("/historical-statements/create/")
@@ -174,9 +194,7 @@ def create_historical_statements(body: PostedBody) -> Response:
     Answers with the validated data. The same statement again changes nothing; another one under the same
     statement_id is an error, and then none is added.
     """
-    with resources().Session.begin() as session:
-        add_historical_statements(session, caller(), body)
-    return _created(body.data)
+    return _add(body, lambda session: add_historical_statements(session, caller(), body))
 
 
 @blueprint.post("/payment-instruction/create/")
@@ -201,14 +219,5 @@ def create_payment_instruction(body: PostedBody) -> Response:
     """
     with resources().Session.begin() as session:
         order = prepare_instruction(session, caller(), body)
-    if not order.exists:
-        details = ask_vendor(order)
-        with resources().Session.begin() as session:
-            add_instruction(session, order, details)
-    number = order.account.service_account_number
-    return _created({"service_account_number": number, "reference": order.reference})
-
-
-def _created(body: Any) -> Response:
-    # Not through marshmallow: numbers stay exact, and what a transaction does not have stays absent.
-    return Response(encode_json(body), 201, mimetype="application/json")
+    details = None if order.exists else ask_vendor(order)
+    return _add(body, lambda session: add_instruction(session, order, details))

@@ -17,7 +17,7 @@ from migration_service.schemas.fields import (
     UtcMoment,
 )
 from migration_service.schemas.ledger import TransactionSchema
-from migration_service.schemas.requests import ErrorBodySchema
+from migration_service.schemas.requests import ErrorBodySchema, ErrorObjectSchema
 from migration_service.schemas.statement import HistoricalStatementSchema
 
 #: Characters of a note's body.
@@ -31,6 +31,9 @@ class AddedDataSchema(Fields):
 
     import_supplier = Identifier(required=True)
     external_account_number = Identifier(required=True)
+    dry_run = Flag(
+        metadata={"description": "Do everything, roll it back, and answer 200 with the body of a 201."}
+    )
 
 
 class NoteDocumentSchema(Fields):
@@ -74,6 +77,10 @@ class NoteResultSchema(Fields):
     created_at = AnsweredMoment(metadata={"description": "Of the note on the account, in UTC."})
     body = fields.String(allow_none=True)
     status = fields.String(metadata={"enum": ["NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"]})
+    warnings = fields.List(
+        fields.Nested(ErrorObjectSchema),
+        metadata={"description": "What the existing note does not have and was not added to it."},
+    )
 
 
 class TransactionsRequestSchema(AddedDataSchema):
