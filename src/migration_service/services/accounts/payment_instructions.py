@@ -65,7 +65,7 @@ def _get_vendor(session: Session, name: str) -> PaymentVendor:
         .limit(1)
     )
     if vendor is None:
-        raise PaymentVendorNotFoundError
+        raise PaymentVendorNotFoundError(found=name)
     return vendor
 
 
