@@ -40,6 +40,15 @@ class Outcome(StrEnum):
     WITHDRAWN = "WITHDRAWN"
 
 
+class AttemptState(StrEnum):
+    """Whether an attempt has ended, as the interface reports it."""
+
+    #: It is waiting for a worker, or a worker is creating the account.
+    IN_PROGRESS = "IN_PROGRESS"
+    #: It has an outcome.
+    FINISHED = "FINISHED"
+
+
 class BatchMode(StrEnum):
     """How far each account of a batch goes."""
 

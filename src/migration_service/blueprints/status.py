@@ -17,6 +17,8 @@ from migration_service.errors import (
     ImportSupplierNotFoundError,
     RequestFailedValidationError,
 )
+from migration_service.schemas.attempts import FailedImportSchema
+from migration_service.schemas.base import Fields
 from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
 from migration_service.services.imports.status import ListKind, get_status, read_imports
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -42,6 +44,17 @@ _EXAMPLE = [
     {"external_account_number": "10000002", "service_account_number": None, "account_created_at": None},
 ]
 
+_FAILED_EXAMPLE = [
+    {
+        "external_account_number": "10000002",
+        "attempt_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
+        "dry_run": False,
+        "outcome": "FAILED",
+        "code": "account_failed_validation",
+        "finished_at": "2026-03-01T10:15:00Z",
+    }
+]
+
 
 @blueprint.get("/account-transfer-status/<import_supplier_code>/<number:external_account_number>/")
 @blueprint.response(
@@ -61,7 +74,9 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     return {"status": status, "service_account_number": service_account_number}
 
 
-def _add_list(kind: ListKind, summary: str) -> None:
+def _add_list(
+    kind: ListKind, summary: str, schema: type[Fields] = ListedImportSchema, example: Any = _EXAMPLE
+) -> None:
     def view(arguments: dict[str, Any], import_supplier_code: str) -> Response:
         limit = arguments.get("limit")
         if limit is None:
@@ -79,7 +94,7 @@ def _add_list(kind: ListKind, summary: str) -> None:
     for decorate in (
         query_arguments(blueprint, ListArgumentsSchema()),
         answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError),
-        blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE),
+        blueprint.response(200, schema(many=True), example=example),
         blueprint.get(
             f"/{kind}-account-import-processes/<import_supplier_code>/", endpoint=f"list_{kind}_imports"
         ),
@@ -127,3 +142,9 @@ def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> 
 _add_list(ListKind.ALL, "Every account import of a supplier")
 _add_list(ListKind.PENDING, "The account imports that are staged and not created")
 _add_list(ListKind.IMPORTED, "The account imports whose account has been created")
+_add_list(
+    ListKind.FAILED,
+    "The accounts that are not created and whose last attempt failed",
+    FailedImportSchema,
+    _FAILED_EXAMPLE,
+)

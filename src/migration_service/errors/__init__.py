@@ -41,8 +41,10 @@ ServiceError                              (base)
 ├── NotFoundError                         (base) a path names it: 404
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
+│   ├── AttemptNotFoundError              (imports)
 │   └── BatchNotFoundError                (batches)
 ├── ConcurrencyLimitReachedError          (imports) 429
+│   └── NoWorkerAvailableError            (imports)
 ├── ThrottledError                        (access) 429
 ├── PaymentVendorUnavailableError         (added_data) 500: retry unchanged
 └── ServiceUnavailableError               (base) 503
@@ -93,8 +95,10 @@ from migration_service.errors.imports import (
     AccountImportInProgressError,
     AccountMarkedToSkipError,
     AccountNotStagedError,
+    AttemptNotFoundError,
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
+    NoWorkerAvailableError,
 )
 from migration_service.errors.setup import (
     ApiKeyNotFoundError,
@@ -119,6 +123,7 @@ __all__ = [
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
     "ApiKeyNotFoundError",
+    "AttemptNotFoundError",
     "BatchFileError",
     "BatchFileTooLargeError",
     "BatchNotFoundError",
@@ -139,6 +144,7 @@ __all__ = [
     "LineTooLongError",
     "NameInvalidError",
     "NameTakenError",
+    "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",
     "OperationsTeamNotFoundError",

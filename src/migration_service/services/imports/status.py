@@ -1,10 +1,10 @@
-"""How far imports are: the status of one account, and the three lists (sections 4.4 to 4.7)."""
+"""The progress of imports: the status of one account, and the lists (sections 4.4 to 4.7)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.statements import Direct
@@ -41,6 +41,7 @@ class ListKind(StrEnum):
     ALL = "all"
     PENDING = "pending"
     IMPORTED = "imported"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ _FIND_STATUS = """
 
 # PostgreSQL writes the JSON: a million entries are a few hundred values for us. Text and times are written
 # as `schemas.moments` writes them.
-_READ_PAGE = """
+_READ_IMPORTS = """
     SELECT string_agg(
                '{"external_account_number":' || to_json(external_account_number)
                || ',"service_account_number":' || coalesce(to_json(service_account_number)::text, 'null')
@@ -78,12 +79,37 @@ _READ_PAGE = """
           ORDER BY external_account_number LIMIT :limit) page
 """
 
-_READ_PAGE = _READ_PAGE.replace("{moment}", sql_moment("account_created_at"))
+# The newest attempt of each account that is not created and not being created; ids are in the order of time.
+_READ_FAILED = """
+    SELECT string_agg(
+               '{"external_account_number":' || to_json(external_account_number)
+               || ',"attempt_id":' || to_json(attempt_id)
+               || ',"dry_run":' || to_json(dry_run)
+               || ',"outcome":' || to_json(outcome)
+               || ',"code":' || coalesce(to_json(error_code)::text, '"no_worker_available"')
+               || ',"finished_at":"' || {moment} || '"}', ',') AS json,
+           count(*) AS entries, max(external_account_number) AS last
+    FROM (SELECT process.external_account_number, newest.*
+          FROM account_import_process process
+          CROSS JOIN LATERAL (
+              SELECT id AS attempt_id, dry_run, outcome, error_code, finished_at FROM attempt
+              WHERE account_import_process_id = process.id ORDER BY id DESC LIMIT 1) newest
+          WHERE process.import_supplier_id = :import_supplier_id
+            AND process.external_account_number > :after
+            AND process.state = 'PENDING' AND newest.outcome IN ('FAILED', 'WITHDRAWN')
+          ORDER BY process.external_account_number LIMIT :limit) page
+"""
+
+
+def _page(statement: str, moment: str, kind: str = "") -> TextClause:
+    return text(statement.replace("{moment}", sql_moment(moment)).replace("{kind}", kind))
+
 
 _PAGES = {
-    ListKind.ALL: text(_READ_PAGE.replace("{kind}", "")),
-    ListKind.PENDING: text(_READ_PAGE.replace("{kind}", "AND state <> 'IMPORTED'")),
-    ListKind.IMPORTED: text(_READ_PAGE.replace("{kind}", "AND state = 'IMPORTED'")),
+    ListKind.ALL: _page(_READ_IMPORTS, "account_created_at"),
+    ListKind.PENDING: _page(_READ_IMPORTS, "account_created_at", "AND state <> 'IMPORTED'"),
+    ListKind.IMPORTED: _page(_READ_IMPORTS, "account_created_at", "AND state = 'IMPORTED'"),
+    ListKind.FAILED: _page(_READ_FAILED, "finished_at"),
 }
 
 
