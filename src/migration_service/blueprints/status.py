@@ -18,7 +18,6 @@ from migration_service.errors import (
     RequestFailedValidationError,
 )
 from migration_service.schemas.attempts import FailedImportSchema
-from migration_service.schemas.base import Fields
 from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
 from migration_service.services.imports.status import ListKind, get_status, read_imports
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -74,32 +73,63 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     return {"status": status, "service_account_number": service_account_number}
 
 
-def _add_list(
-    kind: ListKind, summary: str, schema: type[Fields] = ListedImportSchema, example: Any = _EXAMPLE
-) -> None:
-    def view(arguments: dict[str, Any], import_supplier_code: str) -> Response:
-        limit = arguments.get("limit")
-        if limit is None:
-            return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
-        if not 1 <= limit <= _LARGEST_PAGE:
-            detail = f"A page has 1 to {_LARGEST_PAGE} entries."
-            raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
-        return _page(kind, import_supplier_code, arguments.get("cursor", ""), limit)
+@blueprint.get("/all-account-import-processes/<import_supplier_code>/")
+@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@query_arguments(blueprint, ListArgumentsSchema())
+def list_all_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """Every account import of a supplier
 
-    view.__doc__ = f"""{summary}
-
-    The whole array, streamed; with `limit` one page of it, and a Link header (rel="next") to the next.
+    The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
     """
-    decorated: Any = view
-    for decorate in (
-        query_arguments(blueprint, ListArgumentsSchema()),
-        answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError),
-        blueprint.response(200, schema(many=True), example=example),
-        blueprint.get(
-            f"/{kind}-account-import-processes/<import_supplier_code>/", endpoint=f"list_{kind}_imports"
-        ),
-    ):
-        decorated = decorate(decorated)
+    return _list(ListKind.ALL, import_supplier_code, arguments)
+
+
+@blueprint.get("/pending-account-import-processes/<import_supplier_code>/")
+@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@query_arguments(blueprint, ListArgumentsSchema())
+def list_pending_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """The account imports that are staged and not created
+
+    The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
+    """
+    return _list(ListKind.PENDING, import_supplier_code, arguments)
+
+
+@blueprint.get("/imported-account-import-processes/<import_supplier_code>/")
+@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@query_arguments(blueprint, ListArgumentsSchema())
+def list_imported_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """The account imports whose account has been created
+
+    The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
+    """
+    return _list(ListKind.IMPORTED, import_supplier_code, arguments)
+
+
+@blueprint.get("/failed-account-import-processes/<import_supplier_code>/")
+@blueprint.response(200, FailedImportSchema(many=True), example=_FAILED_EXAMPLE)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@query_arguments(blueprint, ListArgumentsSchema())
+def list_failed_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """The accounts that are not created and whose last attempt failed
+
+    Dry runs count, too. The whole array, streamed. With `limit`: one page of it, and a Link header
+    (rel="next") to the next page.
+    """
+    return _list(ListKind.FAILED, import_supplier_code, arguments)
+
+
+def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) -> Response:
+    limit = arguments.get("limit")
+    if limit is None:
+        return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
+    if not 1 <= limit <= _LARGEST_PAGE:
+        detail = f"A page has 1 to {_LARGEST_PAGE} entries, not {limit}."
+        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
+    return _page(kind, import_supplier_code, arguments.get("cursor", ""), limit)
 
 
 def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
@@ -137,14 +167,3 @@ def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> 
         )
         response.headers["Link"] = f'<{url}>; rel="next"'
     return response
-
-
-_add_list(ListKind.ALL, "Every account import of a supplier")
-_add_list(ListKind.PENDING, "The account imports that are staged and not created")
-_add_list(ListKind.IMPORTED, "The account imports whose account has been created")
-_add_list(
-    ListKind.FAILED,
-    "The accounts that are not created and whose last attempt failed",
-    FailedImportSchema,
-    _FAILED_EXAMPLE,
-)
