@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from migration_service.blueprints import added_data_examples as examples
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import View, document_body, query_arguments, read_json
+from migration_service.blueprints.idempotency import idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
@@ -81,6 +82,8 @@ def _add(body: PostedBody, service: Callable[[Session], Any]) -> Response:
         if body.dry_run:
             answer.status_code = 200
             session.rollback()
+        else:
+            keep_with_effect(session, answer)
     return answer
 
 
@@ -101,6 +104,7 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
 
 
 @blueprint.post("/notes/create/")
+@idempotent()
 @blueprint.response(201, NoteResultSchema(many=True), example=examples.NOTE_RESULTS)
 @answers_errors(
     blueprint,
@@ -149,6 +153,7 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
 
 
 @blueprint.post("/transactions/create/")
+@idempotent(as_error=TransactionImportError)
 @document_body(blueprint, _TRANSACTIONS, examples.TRANSACTIONS)
 @blueprint.response(201, TransactionResultsSchema, example=examples.TRANSACTION_RESULTS)
 @answers_errors(
@@ -178,6 +183,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.post("/historical-statements/create/")
+@idempotent()
 @blueprint.response(201, StatementsRequestSchema, example=examples.STATEMENTS)
 @answers_errors(
     blueprint,
@@ -198,6 +204,7 @@ def create_historical_statements(body: PostedBody) -> Response:
 
 
 @blueprint.post("/payment-instruction/create/")
+@idempotent()
 @blueprint.response(201, PaymentInstructionResultSchema, example=examples.PAYMENT_INSTRUCTION_RESULT)
 @answers_errors(
     blueprint,

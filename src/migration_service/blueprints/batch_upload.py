@@ -8,6 +8,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from migration_service.blueprints.auth import caller
 from migration_service.blueprints.examples import ACCOUNT
+from migration_service.blueprints.idempotency import read_key
 from migration_service.blueprints.resources import resources
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.schemas.json import encode_json
@@ -48,14 +49,12 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
     """What the request asks for. Raises RequestFailedValidationError, and 415 for another kind of body."""
     mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
     pending = arguments["source"] == BatchSource.PENDING
-    key = request.headers.get("Idempotency-Key") or None
+    key = read_key()
     errors = []
     if mode.creates and team is None:
         errors.append(ErrorItem("required", "This mode needs an operations team.", "operations_team_name"))
     if pending and not mode.creates:
         errors.append(ErrorItem("invalid_choice", "What is pending is staged already.", "mode"))
-    if key and not (len(key) <= 128 and key.isprintable()):
-        errors.append(ErrorItem("invalid", "At most 128 printable characters.", "Idempotency-Key"))
     if errors:
         raise RequestFailedValidationError(errors=errors)
     return BatchOrder(

@@ -10,6 +10,7 @@ from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.batch_upload import BODY, KEY, read_order
 from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.examples import SUPPLIER
+from migration_service.blueprints.idempotency import idempotent
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
@@ -199,6 +200,7 @@ def cancel(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/retry-failed/")
+@idempotent()
 @blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS_EXAMPLE, "retried": 1_000})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def retry_failed(batch_id: str) -> Response:

@@ -23,7 +23,8 @@ ServiceError                              (base)
 │   ├── BatchFileError                    (batches)
 │   │   └── BatchFileTooLargeError        (batches) 413
 │   ├── BatchStateError                   (batches)
-│   ├── IdempotencyKeyReusedError         (batches)
+│   ├── IdempotencyKeyReusedError         (idempotency)
+│   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) why a line failed, if no other error says it
 │   │   ├── LineTooLongError              (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
@@ -83,10 +84,13 @@ from migration_service.errors.batches import (
     BatchNotFoundError,
     BatchStateError,
     DuplicateLineError,
-    IdempotencyKeyReusedError,
     ImportSupplierMismatchError,
     LineError,
     LineTooLongError,
+)
+from migration_service.errors.idempotency import (
+    IdempotencyKeyReusedError,
+    IdempotencyRequestInProgressError,
 )
 from migration_service.errors.imports import (
     AccountAlreadyImportedError,
@@ -134,6 +138,7 @@ __all__ = [
     "ErrorItem",
     "HistoricalStatementAlreadyExistsError",
     "IdempotencyKeyReusedError",
+    "IdempotencyRequestInProgressError",
     "ImportSupplierCompleteError",
     "ImportSupplierMismatchError",
     "ImportSupplierNotFoundError",

@@ -6,6 +6,7 @@ Every model is imported here, so that `Base.metadata` is complete for whoever im
 from migration_service.models.account import Account, Customer, UserDetail
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
 from migration_service.models.customer_email import CustomerEmail
+from migration_service.models.idempotency import IdempotencyKey
 from migration_service.models.imports import AccountImportProcess, Attempt
 from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction
 from migration_service.models.note import Note
@@ -48,6 +49,7 @@ __all__ = [
     "CustomerEmail",
     "EstimatedAnnualVolume",
     "GridOperatorEffectivePeriod",
+    "IdempotencyKey",
     "ImportSupplier",
     "Ledger",
     "LineItem",

@@ -6,6 +6,7 @@ import time
 from celery import shared_task
 
 from migration_service.services.batches.feed import recover_chunks
+from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.processing.attempts import redispatch_attempts
 from migration_service.services.processing.slot_upkeep import reconcile_slots
 from migration_service.services.reporting.retention import PIECE, remove_batch_lines, remove_payloads
@@ -36,13 +37,17 @@ def sweep_batches() -> None:
 
 @shared_task(name=REMOVE_OLD_DATA)
 def remove_old_data() -> None:
-    """Remove lines of batches, and staged payloads, whose retention time is over."""
+    """Remove lines of batches, kept answers and staged payloads whose retention time is over."""
     app = celery_app()
     until = time.monotonic() + REMOVAL_PATIENCE
     removed = PIECE
     while removed == PIECE and time.monotonic() < until:
         with app.resources.Session.begin() as session:
             removed = remove_batch_lines(session, after_days=app.settings.batch_retention_days)
+    removed = PIECE
+    while removed == PIECE and time.monotonic() < until:
+        with app.resources.Session.begin() as session:
+            removed = remove_old_keys(session)
     removed = PIECE if app.settings.payload_retention_days else 0
     while removed == PIECE and time.monotonic() < until:
         with app.resources.Session.begin() as session:
