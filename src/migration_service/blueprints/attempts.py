@@ -86,7 +86,9 @@ def list_attempts(
     """
     limit, before = arguments["limit"], _read_cursor(arguments)
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
         found = attempts.list_attempts(
             session, supplier, external_account_number, before=before, limit=limit + 1
         )

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from migration_service.blueprints.auth import caller
 from migration_service.blueprints.body import View, read_json
 from migration_service.blueprints.resources import resources
-from migration_service.db.engine import new_id
+from migration_service.db.base import new_id
 from migration_service.errors import (
     ErrorItem,
     ImportSupplierPausedError,

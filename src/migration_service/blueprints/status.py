@@ -66,9 +66,9 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     `UNKNOWN` until a migration process creates the account, `IN_PROGRESS` while it does, `COMPLETED` once
     there is one.
     """
-    with autocommit(resources().Session) as direct:
+    with autocommit(resources().Session) as statements:
         status, service_account_number = get_status(
-            direct, caller().organisation_id, import_supplier_code, external_account_number
+            statements, caller().organisation_id, import_supplier_code, external_account_number
         )
     return {"status": status, "service_account_number": service_account_number}
 
@@ -136,7 +136,9 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
     """The whole list, a piece at a time; no connection is kept while the client reads a piece."""
     sessions = resources().Session
     with sessions.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
         first = read_imports(session, supplier, kind, after=after, limit=_PIECE)
 
     def pieces() -> Iterator[str]:
@@ -154,7 +156,9 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
 
 def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
         page = read_imports(session, supplier, kind, after=after, limit=limit)
         more = page.count and read_imports(session, supplier, kind, after=page.last, limit=1).count
     response = Response(f"[{page.json}]", mimetype="application/json")

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import ForeignKey, Index, LargeBinary, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.engine import Base
+from migration_service.db.base import Base
 from migration_service.models.operation import Organisation
 
 

@@ -17,6 +17,7 @@ from migration_service.errors import (
 )
 from migration_service.models import AccountImportProcess, Attempt, ImportSupplier
 from migration_service.services.imports.staging import find_process
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import AttemptState, Outcome
 
 
@@ -57,7 +58,7 @@ def get_attempt(session: Session, organisation_id: int, attempt_id: str) -> Atte
 
 def list_attempts(
     session: Session,
-    supplier: ImportSupplier,
+    supplier: KnownSupplier,
     external_account_number: str,
     *,
     before: UUID | None,
@@ -70,7 +71,7 @@ def list_attempts(
     process = find_process(session, supplier.id, external_account_number)
     if process is None:
         raise AccountNotFoundError
-    # Ids are in the order of time (`db.engine.new_id`).
+    # Ids are in the order of time (`db.base.new_id`).
     statement = _select().where(Attempt.account_import_process_id == process.id).order_by(Attempt.id.desc())
     if before is not None:
         statement = statement.where(Attempt.id < before)

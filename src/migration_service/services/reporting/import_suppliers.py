@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.models import AccountImportProcess, ImportSupplier
-from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import ImportState
 
 
@@ -34,11 +34,14 @@ def report_import_suppliers(session: Session, organisation_id: int) -> list[Impo
 
 def report_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplierReport:
     """Return one import supplier of the organisation. Raise ImportSupplierNotFoundError if there is none."""
-    (report,) = _report(session, [get_import_supplier(session, organisation_id, code)])
+    supplier = get_import_supplier(session, code, organisation_id=organisation_id)
+    (report,) = _report(session, [supplier])
     return report
 
 
-def _report(session: Session, suppliers: Iterable[ImportSupplier]) -> list[ImportSupplierReport]:
+def _report(
+    session: Session, suppliers: Iterable[ImportSupplier | KnownSupplier]
+) -> list[ImportSupplierReport]:
     by_id = {supplier.id: supplier for supplier in suppliers}
     counts: dict[int, dict[str, int]] = {pk: dict.fromkeys(map(str, ImportState), 0) for pk in by_id}
     counted = session.execute(
