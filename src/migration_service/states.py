@@ -40,6 +40,13 @@ class Outcome(StrEnum):
     WITHDRAWN = "WITHDRAWN"
 
 
+class Report(StrEnum):
+    """How much validate and stage answer."""
+
+    #: The account, every error and every warning.
+    FULL = "full"
+
+
 class AttemptState(StrEnum):
     """Whether an attempt has ended, as the interface reports it."""
 

@@ -19,6 +19,24 @@ class AccountFailedValidationError(RequestFailedValidationError):
     default_detail = "The account payload has errors."
     remedy = "Correct what `errors` lists, and send the payload again."
 
+    def __init__(
+        self,
+        detail: str | None = None,
+        *,
+        errors: Sequence[ErrorItem] = (),
+        warnings: Sequence[ErrorItem] = (),
+    ) -> None:
+        super().__init__(detail, errors=errors)
+        self.warnings = list(warnings)
+        #: The client asked for the full report (`?report=full`).
+        self.in_full = False
+
+    def extra_fields(self) -> dict[str, Any]:
+        """Return the rest of the full report, if it is asked for."""
+        if not self.in_full:
+            return {}
+        return {"valid": False, "warnings": [it.to_dict() for it in self.warnings], "account": None}
+
 
 class AccountAlreadyImportedError(InvalidError):
     """The account has been imported; the body has its two numbers.

@@ -60,6 +60,7 @@ class AcceptedAccountSchema(Fields):
 
     status = fields.String(metadata={"example": "IN_PROGRESS"})
     external_account_number = fields.String()
+    attempt_id = fields.UUID(metadata={"description": "The Location has the attempt."})
 
 
 class AccountStatusSchema(Fields):

@@ -14,12 +14,12 @@ from kombu.exceptions import OperationalError
 from redis import Redis, RedisError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.base import new_id
 from migration_service.db.statements import autocommit
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
     ConcurrencyLimitReachedError,
+    NoWorkerAvailableError,
     ServiceUnavailableError,
 )
 from migration_service.log import request_id
@@ -53,17 +53,18 @@ class Dispatch:
     wait_seconds: float
 
 
-def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: bool) -> str | None:
+def process_account(
+    d: Dispatch, caller: Caller, order: ProcessOrder, *, attempt_id: UUID, wait: bool
+) -> str | None:
     """Have a worker create a staged account; its service account number, or None: still under way.
 
     Raises the InvalidError that says why there is no account (DryRunSucceededError among them),
-    ConcurrencyLimitReachedError where no slot is free or no worker took it in time, and
+    ConcurrencyLimitReachedError if no slot is free, NoWorkerAvailableError if no worker took it in time, and
     ServiceUnavailableError where the slots cannot be reached. Whatever it raises, nothing goes on
     behind the client's back.
     """
     with autocommit(d.Session) as statements:
         request = check_request(statements, caller, order)
-    attempt_id = new_id()
     _take_slot(d, attempt_id, request.limit)
     try:
         with autocommit(d.Session) as statements:
@@ -140,7 +141,7 @@ def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
         withdrawn = withdraw_attempt(session, attempt_id)
     if withdrawn:
         _release_slot(d, attempt_id)
-        raise ConcurrencyLimitReachedError("No worker was free in time, and nothing was changed. Try again.")
+        raise NoWorkerAvailableError
     return _answer(d, attempt_id)[1]
 
 

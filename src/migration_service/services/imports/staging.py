@@ -126,11 +126,20 @@ def stage_account(statements: Statements, supplier: KnownSupplier, account: Vali
     AccountMarkedToSkipError or AccountImportInProgressError where the account is past staging.
     """
     account.raise_errors()
-    require_ongoing(supplier.status)
+    if supplier.status != SupplierStatus.ONGOING:
+        _raise_refusal(statements, supplier, account.data["external_account_number"])
+        require_ongoing(supplier.status)
     (staged,) = stage_accounts(statements, supplier, [account])
     if error := refusal(staged.state, account.data["external_account_number"], staged.service_account_number):
         raise error
     return staged.first
+
+
+def _raise_refusal(statements: Statements, supplier: KnownSupplier, number: str) -> None:
+    """Raise the error that says what an account is past, which comes before what its supplier is."""
+    for found in statements.execute(_FIND, {"import_supplier_id": supplier.id, "numbers": [number]}):
+        if error := refusal(ImportState(found.state), number, found.service_account_number):
+            raise error
 
 
 def refusal(

@@ -9,6 +9,7 @@ from uuid import UUID
 from migration_service.db.statements import Statements
 from migration_service.errors import (
     AccountNotStagedError,
+    ErrorItem,
     ImportSupplierNotFoundInBodyError,
     OperationsTeamNotFoundError,
 )
@@ -70,7 +71,7 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
     Raises the InvalidError that says why the account cannot be processed now.
     """
     if not is_name(order.import_supplier_code, MAX_CODE):
-        raise ImportSupplierNotFoundInBodyError(found=order.import_supplier_code)
+        raise _unknown_supplier(order.import_supplier_code)
     rows = statements.execute(
         _CHECK,
         {
@@ -81,17 +82,27 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
         },
     )
     if not rows:
-        raise ImportSupplierNotFoundInBodyError(found=order.import_supplier_code)
+        raise _unknown_supplier(order.import_supplier_code)
     (found,) = rows
+    number = order.external_account_number
+    # The account comes before its supplier: one that was imported is answered with its numbers (4.3).
+    if found.id is not None and (
+        error := refusal(ImportState(found.state), number, found.service_account_number)
+    ):
+        raise error
     require_ongoing(found.status)
     if found.id is None:
-        raise AccountNotStagedError(found=order.external_account_number)
-    number = order.external_account_number
-    if error := refusal(ImportState(found.state), number, found.service_account_number):
-        raise error
+        raise AccountNotStagedError(found=number)
     if found.team_id is None:
         raise OperationsTeamNotFoundError(found=order.operations_team_name)
     return AttemptRequest(found.id, found.team_id, order.dry_run, found.concurrency_limit)
+
+
+def _unknown_supplier(code: str) -> ImportSupplierNotFoundInBodyError:
+    detail = ImportSupplierNotFoundInBodyError(found=code).detail
+    # This body, and no other, calls the field import_supplier_code.
+    item = ErrorItem(ImportSupplierNotFoundInBodyError.code, detail, "import_supplier_code")
+    return ImportSupplierNotFoundInBodyError(detail, errors=[item])
 
 
 def begin_attempt(
