@@ -140,6 +140,8 @@ def test_every_route_hides_another_organisations_accounts(
     for rule, method in _guarded(app):
         if "batch_id" in rule.arguments or rule.endpoint == "batches.list_batches":
             continue  # the next test
+        if rule.endpoint in ("attempts.get_attempt", "import_suppliers.list_import_suppliers"):
+            continue  # tests/api/reporting/test_attempts.py
         in_path, in_body = "import_supplier_code" in rule.arguments, rule.endpoint in BODIES
         assert in_path or in_body or rule.endpoint == "batches.start", f"{rule}: say how"
         theirs = _open(client, rule, method, other, f"Token {token}")
