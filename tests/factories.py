@@ -28,7 +28,7 @@ def disconnect(app: Flask) -> None:
     shared.Session.kw["bind"].dispose()
     shared.redis.connection_pool.disconnect()
     shared.dispatch.waiting_redis.connection_pool.disconnect()
-    shared.dispatch.celery.close()
+    shared.celery.close()
 
 
 @dataclass(frozen=True)

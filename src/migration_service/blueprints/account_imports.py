@@ -44,9 +44,9 @@ from migration_service.services.imports import staging as imports
 from migration_service.services.imports.status import ReportedStatus
 from migration_service.services.imports.validation import validate_payload
 from migration_service.services.processing.acceptance import ProcessOrder
+from migration_service.services.processing.dispatch import process_account
 from migration_service.services.reporting.attempts import get_attempt
 from migration_service.states import Profile
-from migration_service.tasks.dispatch import process_account
 
 blueprint = Blueprint(
     "account_imports",

@@ -51,16 +51,9 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
     pending = arguments["source"] == BatchSource.PENDING
     key = read_key()
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
-    errors = []
-    if mode.creates and team is None:
-        errors.append(ErrorItem("required", "This mode needs an operations team.", "operations_team_name"))
-    if pending and not mode.creates:
-        errors.append(ErrorItem("invalid_choice", "What is pending is staged already.", "mode"))
     if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
         detail = "Expected strict: what the operator set for the supplier can only be made stricter."
-        errors.append(ErrorItem("invalid_choice", detail, "profile"))
-    if errors:
-        raise RequestFailedValidationError(errors=errors)
+        raise RequestFailedValidationError(errors=[ErrorItem("invalid_choice", detail, "profile")])
     return BatchOrder(
         mode=mode,
         operations_team_name=team if mode.creates else None,

@@ -12,8 +12,8 @@ from factories import MakeClient, json_of
 from imported_account import ImportedAccount, at_once, code_of, codes_of
 from migration_service.config import Settings
 from migration_service.services.idempotency import keys
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import SupplierStatus
-from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -28,7 +28,7 @@ def _stage(supplier: SupplierClient) -> str:
 
 def _work(supplier: SupplierClient, resources: WorkerResources, number: str) -> str:
     attempt_id = supplier.current_attempt(number)
-    assert perform_attempt(resources, attempt_id)
+    assert perform_attempt(resources.Session, attempt_id)
     resources.slots.release([str(attempt_id)])
     return str(attempt_id)
 

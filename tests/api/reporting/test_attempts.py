@@ -9,11 +9,12 @@ from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
+from migration_service.db.statements import Transaction
 from migration_service.errors import AccountFailedValidationError, ErrorItem
 from migration_service.services.processing.attempts import withdraw_attempt
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.states import SupplierStatus
-from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -31,7 +32,7 @@ def _stage(supplier: SupplierClient, number: int = 1) -> list[str]:
 def _attempt(supplier: SupplierClient, number: str, resources: WorkerResources, **fields: Any) -> str:
     assert supplier.process(number, **fields).status_code == 202
     attempt_id = supplier.current_attempt(number)
-    perform_attempt(resources, attempt_id)
+    perform_attempt(resources.Session, attempt_id)
     resources.slots.release([str(attempt_id)])
     return str(attempt_id)
 
@@ -50,7 +51,7 @@ def _withdraw(supplier: SupplierClient, number: str, resources: WorkerResources)
     assert supplier.process(number).status_code == 202
     attempt_id = supplier.current_attempt(number)
     with supplier.Session.begin() as session:
-        assert withdraw_attempt(session, attempt_id)
+        assert withdraw_attempt(Transaction.of(session), attempt_id)
     resources.slots.release([str(attempt_id)])
     return str(attempt_id)
 
@@ -86,7 +87,7 @@ def test_an_attempt_is_in_progress_until_it_has_an_outcome(
         "error": None,
         "finished_at": None,
     }
-    perform_attempt(worker_resources, attempt_id)
+    perform_attempt(worker_resources.Session, attempt_id)
     done = _get(supplier, path)
     assert (done["state"], done["outcome"], done["error"]) == ("FINISHED", "SUCCEEDED", None)
     assert done["service_account_number"] == supplier.status(number).json["service_account_number"]  # type: ignore[index]

@@ -106,8 +106,8 @@ def _page(statement: str, moment: str, kind: str = "") -> TextClause:
 
 _PAGES = {
     ListKind.ALL: _page(_READ_IMPORTS, "account_created_at"),
-    ListKind.PENDING: _page(_READ_IMPORTS, "account_created_at", "AND state <> 'IMPORTED'"),
-    ListKind.IMPORTED: _page(_READ_IMPORTS, "account_created_at", "AND state = 'IMPORTED'"),
+    ListKind.PENDING: _page(_READ_IMPORTS, "account_created_at", f"AND state <> '{ImportState.IMPORTED}'"),
+    ListKind.IMPORTED: _page(_READ_IMPORTS, "account_created_at", f"AND state = '{ImportState.IMPORTED}'"),
     ListKind.FAILED: _page(_READ_FAILED, "finished_at"),
 }
 

@@ -4,7 +4,6 @@ One statement each, written once: a request that creates an account may cost lit
 """
 
 from dataclasses import dataclass
-from uuid import UUID
 
 from migration_service.db.statements import Statements
 from migration_service.errors import (
@@ -43,25 +42,14 @@ class AttemptRequest:
 
 _CHECK = """
     SELECT supplier.status, process.id, process.state, process.service_account_number, team.id AS team_id,
-           (SELECT concurrency_limit FROM service_limit) AS concurrency_limit
+           (SELECT concurrency_limit FROM service_limit) AS concurrency_limit,
+           EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = supplier.id
+                   AND skip_mark.external_account_number = %(external_account_number)s) AS is_marked
     FROM import_supplier supplier
     LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
          AND process.external_account_number = %(external_account_number)s
     LEFT JOIN operations_team team ON team.name = %(operations_team_name)s
     WHERE supplier.organisation_id = %(organisation_id)s AND supplier.code = %(import_supplier_code)s
-"""
-
-_BEGIN = """
-    WITH begun AS (
-        UPDATE account_import_process
-        SET state = 'IN_PROGRESS', attempt_id = %(attempt_id)s, dispatched_at = now(), tries = 1
-        WHERE id = %(account_import_process_id)s AND state = 'PENDING'
-        RETURNING id
-    )
-    INSERT INTO attempt
-        (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id)
-    SELECT %(attempt_id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s FROM begun
-    RETURNING id
 """
 
 
@@ -86,9 +74,10 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
     (found,) = rows
     number = order.external_account_number
     # The account comes before its supplier: one that was imported is answered with its numbers (4.3).
-    if found.id is not None and (
-        error := refusal(ImportState(found.state), number, found.service_account_number)
-    ):
+    state = ImportState.SKIPPED if found.is_marked else ImportState.PENDING
+    if found.state not in (None, ImportState.PENDING):
+        state = ImportState(found.state)
+    if error := refusal(state, number, found.service_account_number):
         raise error
     require_ongoing(found.status)
     if found.id is None:
@@ -103,26 +92,3 @@ def _unknown_supplier(code: str) -> ImportSupplierNotFoundInBodyError:
     # This body, and no other, calls the field import_supplier_code.
     item = ErrorItem(ImportSupplierNotFoundInBodyError.code, detail, "import_supplier_code")
     return ImportSupplierNotFoundInBodyError(detail, errors=[item])
-
-
-def begin_attempt(
-    statements: Statements,
-    attempt_id: UUID,
-    request: AttemptRequest,
-    *,
-    api_key_id: int,
-    request_id: str | None,
-) -> bool:
-    """PENDING becomes IN_PROGRESS for this attempt; false where another was faster."""
-    begun = statements.execute(
-        _BEGIN,
-        {
-            "attempt_id": attempt_id,
-            "account_import_process_id": request.account_import_process_id,
-            "operations_team_id": request.operations_team_id,
-            "api_key_id": api_key_id,
-            "dry_run": request.dry_run,
-            "request_id": request_id,
-        },
-    )
-    return bool(begun)

@@ -2,6 +2,8 @@
 
 from sqlalchemy import ARRAY, BigInteger, bindparam, text
 
+from migration_service.states import ImportState, StatementOrigin, TransactionPeriod
+
 #: One page of the processes whose account was created; `place` is where the next page starts.
 LIST_PAGE = text("""
     SELECT process.id, process.external_account_number, process.service_account_number,
@@ -32,7 +34,7 @@ LIST_PAGE_OF_BATCH = text("""
 
 #: For each measure: its staged and its created sum over some processes, and the processes that differ, as
 #: [id, staged, created] in texts, so that no amount becomes a float on its way.
-COMPARE = text("""
+COMPARE = text(f"""
     WITH page AS MATERIALIZED (
         SELECT process.id, process.payload, account.id AS account_id
         FROM account_import_process AS process
@@ -71,18 +73,21 @@ COMPARE = text("""
         SELECT id, 'statements', jsonb_array_length(coalesce(payload -> 'statements', '[]')), 0 FROM page
         UNION ALL
         SELECT page.id, 'statements', 0, 1 FROM page JOIN statement
-          ON account_pk = account_id AND origin <> 'ADDED'
+          ON account_pk = account_id AND origin <> '{StatementOrigin.ADDED}'
         UNION ALL SELECT id, 'transactions', 1, 0 FROM staged_transaction
-        UNION ALL SELECT id, 'transactions', 0, 1 FROM created_transaction WHERE period <> 'ADDED'
+        UNION ALL SELECT id, 'transactions', 0, 1 FROM created_transaction
+        WHERE period <> '{TransactionPeriod.ADDED}'
         UNION ALL SELECT id, 'amount of ' || type, amount, 0 FROM staged_transaction
-        UNION ALL SELECT id, 'amount of ' || type, 0, amount FROM created_transaction WHERE period <> 'ADDED'
+        UNION ALL SELECT id, 'amount of ' || type, 0, amount FROM created_transaction
+        WHERE period <> '{TransactionPeriod.ADDED}'
         UNION ALL
         SELECT id, 'ledger_balances', CAST(ledger ->> 'ledger_balance' AS numeric), 0 FROM staged_ledger
         UNION ALL
         SELECT page.id, 'ledger_balances', 0, ledger_balance
         FROM page JOIN ledger ON ledger.account_pk = account_id
         UNION ALL
-        SELECT id, 'ledger_balances', 0, -signed_amount FROM created_transaction WHERE period = 'ADDED'
+        SELECT id, 'ledger_balances', 0, -signed_amount FROM created_transaction
+        WHERE period = '{TransactionPeriod.ADDED}'
     ), account_value AS MATERIALIZED (
         SELECT id, measure, sum(staged) AS staged, sum(created) AS created FROM value GROUP BY id, measure
     )
@@ -93,10 +98,10 @@ COMPARE = text("""
 """).bindparams(bindparam("process_ids", type_=ARRAY(BigInteger)))
 
 #: One page of the numbers of created accounts.
-ID_MAP = text("""
+ID_MAP = text(f"""
     SELECT external_account_number, service_account_number, account_created_at
     FROM account_import_process
     WHERE import_supplier_id = :import_supplier_id AND external_account_number > :after
-      AND state = 'IMPORTED'
+      AND state = '{ImportState.IMPORTED}'
     ORDER BY external_account_number LIMIT :limit
 """)
