@@ -19,7 +19,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base, literals
 from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam, Organisation
-from migration_service.states import BatchMode, BatchSource, BatchState, ChunkState, LineStatus
+from migration_service.states import BatchMode, BatchSource, BatchState, ChunkState, LineStatus, Profile
 
 #: Modes that create no accounts need no operations team.
 _NO_TEAM = [mode for mode in BatchMode if not mode.creates]
@@ -37,7 +37,7 @@ class Batch(Base):
         CheckConstraint(
             f"operations_team_id IS NOT NULL OR mode IN ({literals(_NO_TEAM)})", name="team_to_create"
         ),
-        CheckConstraint("profile IN ('lenient', 'strict')", name="profile"),
+        CheckConstraint(f"profile IN ({literals(Profile)})", name="profile"),
         # What the feeder looks at: the few batches that are not over.
         Index("ix_batch_open", "created_at", postgresql_where=text("finished_at IS NULL")),
     )
