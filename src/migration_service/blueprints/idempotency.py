@@ -1,7 +1,6 @@
 """The header Idempotency-Key: the same request again is answered as it was answered before.
 
-It follows draft-ietf-httpapi-idempotency-key-header. docs/suppliers/idempotency-keys.md says which endpoints
-take it.
+It follows draft-ietf-httpapi-idempotency-key-header. docs/suppliers/retries.md says which endpoints take it.
 """
 
 import json
