@@ -18,6 +18,7 @@ from migration_service.errors import (
     AccountNotFoundError,
     AccountNotFoundInBodyError,
     HistoricalStatementAlreadyExistsError,
+    ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
     InvalidError,
     ParseError,
@@ -109,7 +110,7 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
-    ImportSupplierNotFoundInBodyError,
+    ImportSupplierNotFoundError,
     ParseError,
     AccountNotFoundError,
 )

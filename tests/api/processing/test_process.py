@@ -18,6 +18,7 @@ from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.app import WorkerResources
+from servers import wait_until
 from supplier_client import SupplierClient
 
 
@@ -77,8 +78,8 @@ def test_the_request_waits_for_the_worker_and_answers_201(
     answers = []
     request = threading.Thread(target=lambda: answers.append(supplier.process(number, prefer="")))
     request.start()
-    while supplier.status(number).json != {"status": "IN_PROGRESS", "service_account_number": ""}:
-        pass
+    wait_until(lambda: json_of(supplier.status(number))["status"] == "IN_PROGRESS", "the attempt began")
+    assert supplier.status(number).json == {"status": "IN_PROGRESS", "service_account_number": ""}
     _work(supplier, worker_resources, number)
     request.join()
     assert answers[0].status_code == 201
@@ -93,8 +94,7 @@ def test_a_false_notification_only_makes_the_request_ask_the_database(
     answers = []
     request = threading.Thread(target=lambda: answers.append(supplier.process(number, prefer="")))
     request.start()
-    while (supplier.status(number).json or {}).get("status") != "IN_PROGRESS":
-        pass
+    wait_until(lambda: json_of(supplier.status(number))["status"] == "IN_PROGRESS", "the attempt began")
     attempt_id = supplier.current_attempt(number)
     notify(worker_resources.redis, worker_resources.slots, attempt_id, lie)
     assert perform_attempt(worker_resources.Session, attempt_id)
@@ -127,8 +127,7 @@ def test_a_dry_run_that_would_succeed_is_rolled_back_and_says_so(
         target=lambda: answers.append(supplier.process(number, prefer="", dry_run=True))
     )
     request.start()
-    while (supplier.status(number).json or {}).get("status") != "IN_PROGRESS":
-        pass
+    wait_until(lambda: json_of(supplier.status(number))["status"] == "IN_PROGRESS", "the attempt began")
     _work(supplier, worker_resources, number)
     request.join()
     assert answers[0].status_code == 400
