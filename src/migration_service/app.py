@@ -11,9 +11,11 @@ from werkzeug.routing import PathConverter
 from migration_service.blueprints import (
     account_imports,
     added_data,
+    attempts,
     batches,
     graphql,
     health,
+    import_suppliers,
     metrics,
     reconciliation,
     status,
@@ -61,7 +63,7 @@ def create_app(settings: Settings) -> Flask:
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
-    for module in (account_imports, status, added_data, batches, reconciliation):
+    for module in (account_imports, status, attempts, import_suppliers, added_data, batches, reconciliation):
         api.register_blueprint(module.blueprint)
     if settings.trusted_proxies:
         _believe_proxies(app, settings.trusted_proxies)

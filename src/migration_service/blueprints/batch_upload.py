@@ -8,6 +8,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from migration_service.blueprints.auth import caller
 from migration_service.blueprints.examples import ACCOUNT
+from migration_service.blueprints.idempotency import read_key
 from migration_service.blueprints.resources import resources
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.schemas.json import encode_json
@@ -48,7 +49,7 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
     """What the request asks for. Raises RequestFailedValidationError, and 415 for another kind of body."""
     mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
     pending = arguments["source"] == BatchSource.PENDING
-    key = request.headers.get("Idempotency-Key") or None
+    key = read_key()
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
         detail = "Expected strict: what the operator set for the supplier can only be made stricter."

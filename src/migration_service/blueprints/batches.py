@@ -10,6 +10,7 @@ from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.batch_upload import BODY, KEY, read_order
 from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.examples import SUPPLIER
+from migration_service.blueprints.idempotency import idempotent
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import Transaction
@@ -235,6 +236,7 @@ def cancel(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/retry-failed/")
+@idempotent()
 @query_arguments(blueprint, RetryArgumentsSchema())
 @blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS_EXAMPLE, "retried": 12, "left": 988})
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)

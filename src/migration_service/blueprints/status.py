@@ -17,6 +17,7 @@ from migration_service.errors import (
     ImportSupplierNotFoundError,
     RequestFailedValidationError,
 )
+from migration_service.schemas.attempts import FailedImportSchema
 from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
 from migration_service.services.imports.status import ListKind, get_status, read_imports
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -40,6 +41,17 @@ _EXAMPLE = [
         "account_created_at": "2026-03-01T10:15:00Z",
     },
     {"external_account_number": "10000002", "service_account_number": None, "account_created_at": None},
+]
+
+_FAILED_EXAMPLE = [
+    {
+        "external_account_number": "10000002",
+        "attempt_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
+        "dry_run": False,
+        "outcome": "FAILED",
+        "code": "account_failed_validation",
+        "finished_at": "2026-03-01T10:15:00Z",
+    }
 ]
 
 
@@ -95,6 +107,19 @@ def list_imported_imports(arguments: dict[str, Any], import_supplier_code: str) 
     The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
     """
     return _list(ListKind.IMPORTED, import_supplier_code, arguments)
+
+
+@blueprint.get("/failed-account-import-processes/<import_supplier_code>/")
+@blueprint.response(200, FailedImportSchema(many=True), example=_FAILED_EXAMPLE)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@query_arguments(blueprint, ListArgumentsSchema())
+def list_failed_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """The accounts that are not created and whose last attempt failed
+
+    Dry runs count, too. The whole array, streamed. With `limit`: one page of it, and a Link header
+    (rel="next") to the next page.
+    """
+    return _list(ListKind.FAILED, import_supplier_code, arguments)
 
 
 def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) -> Response:

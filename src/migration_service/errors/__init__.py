@@ -23,7 +23,8 @@ ServiceError                              (base)
 │   ├── BatchFileError                    (batches)
 │   │   └── BatchFileTooLargeError        (batches) 413
 │   ├── BatchStateError                   (batches)
-│   ├── IdempotencyKeyReusedError         (batches)
+│   ├── IdempotencyKeyReusedError         (idempotency)
+│   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) why a line failed, if no other error says it
 │   │   ├── LineTooLongError              (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
@@ -41,8 +42,10 @@ ServiceError                              (base)
 ├── NotFoundError                         (base) a path names it: 404
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
+│   ├── AttemptNotFoundError              (imports)
 │   └── BatchNotFoundError                (batches)
 ├── ConcurrencyLimitReachedError          (imports) 429
+│   └── NoWorkerAvailableError            (imports)
 ├── ThrottledError                        (access) 429
 ├── PaymentVendorUnavailableError         (added_data) 500: retry unchanged
 └── ServiceUnavailableError               (base) 503
@@ -81,10 +84,13 @@ from migration_service.errors.batches import (
     BatchNotFoundError,
     BatchStateError,
     DuplicateLineError,
-    IdempotencyKeyReusedError,
     ImportSupplierMismatchError,
     LineError,
     LineTooLongError,
+)
+from migration_service.errors.idempotency import (
+    IdempotencyKeyReusedError,
+    IdempotencyRequestInProgressError,
 )
 from migration_service.errors.imports import (
     AccountAlreadyImportedError,
@@ -93,8 +99,10 @@ from migration_service.errors.imports import (
     AccountImportInProgressError,
     AccountMarkedToSkipError,
     AccountNotStagedError,
+    AttemptNotFoundError,
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
+    NoWorkerAvailableError,
 )
 from migration_service.errors.setup import (
     ApiKeyNotFoundError,
@@ -119,6 +127,7 @@ __all__ = [
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
     "ApiKeyNotFoundError",
+    "AttemptNotFoundError",
     "BatchFileError",
     "BatchFileTooLargeError",
     "BatchNotFoundError",
@@ -129,6 +138,7 @@ __all__ = [
     "ErrorItem",
     "HistoricalStatementAlreadyExistsError",
     "IdempotencyKeyReusedError",
+    "IdempotencyRequestInProgressError",
     "ImportSupplierCompleteError",
     "ImportSupplierMismatchError",
     "ImportSupplierNotFoundError",
@@ -139,6 +149,7 @@ __all__ = [
     "LineTooLongError",
     "NameInvalidError",
     "NameTakenError",
+    "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",
     "OperationsTeamNotFoundError",

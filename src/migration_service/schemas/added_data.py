@@ -6,6 +6,7 @@ from marshmallow import ValidationError, fields, post_load, validates_schema
 
 from migration_service.schemas.base import CommandFields, Fields
 from migration_service.schemas.fields import (
+    AnsweredMoment,
     Code,
     DocumentPath,
     Flag,
@@ -18,7 +19,7 @@ from migration_service.schemas.fields import (
     about,
 )
 from migration_service.schemas.ledger import TransactionSchema
-from migration_service.schemas.requests import ErrorBodySchema
+from migration_service.schemas.requests import ErrorBodySchema, ErrorObjectSchema
 from migration_service.schemas.statement import HistoricalStatementSchema
 
 #: Characters of a note's body.
@@ -35,6 +36,9 @@ class AddedDataSchema(CommandFields):
     )
     external_account_number = NormalIdentifier(
         required=True, metadata=about("The account's number in the supplier's system.", "100000038")
+    )
+    dry_run = Flag(
+        metadata=about("Do everything, roll it back, and answer 200 with the body of a 201.", False)
     )
 
 
@@ -96,7 +100,7 @@ class NotesRequestSchema(AddedDataSchema):
 class NoteResultSchema(Fields):
     """What became of one posted note."""
 
-    created_at = fields.DateTime(
+    created_at = AnsweredMoment(
         metadata=about("When the note on the account was written, in UTC.", "2026-01-15T09:30:00Z")
     )
     body = fields.String(
@@ -108,6 +112,10 @@ class NoteResultSchema(Fields):
             "NOTE_CREATION_SUCCESS",
             enum=["NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"],
         )
+    )
+    warnings = fields.List(
+        fields.Nested(ErrorObjectSchema),
+        metadata=about("What an existing note does not have and was not added to it.", []),
     )
 
 

@@ -3,7 +3,7 @@
 from marshmallow import fields
 
 from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import Choice, Flag, Identifier, Text, WholeNumber
+from migration_service.schemas.fields import AnsweredMoment, Choice, Flag, Identifier, Text, WholeNumber
 from migration_service.states import BatchCondition, BatchMode, BatchSource, BatchState, LineStatus, Profile
 
 _COUNTS = {"type": "object", "additionalProperties": {"type": "integer"}}
@@ -127,10 +127,10 @@ class BatchAnswerSchema(Fields):
     reason = fields.String(
         allow_none=True, metadata={"description": "The code that says why it is WAITING or STOPPED."}
     )
-    created_at = fields.DateTime()
-    started_at = fields.DateTime(allow_none=True)
-    finished_at = fields.DateTime(allow_none=True)
-    lines_removed_at = fields.DateTime(
+    created_at = AnsweredMoment()
+    started_at = AnsweredMoment(allow_none=True)
+    finished_at = AnsweredMoment(allow_none=True)
+    lines_removed_at = AnsweredMoment(
         allow_none=True, metadata={"description": "When the lines and results were removed."}
     )
     lines = fields.Integer(metadata={"description": "Lines that are not blank."})

@@ -14,6 +14,7 @@ from marshmallow import Schema, ValidationError, fields, missing
 from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS, MAX_NUMBER_DIGITS
 from migration_service.schemas.coded import Coded, Messages, about
 from migration_service.schemas.messages import Message, kind_of
+from migration_service.schemas.moments import write_moment
 from migration_service.schemas.numbers import Number, NumberText, WholeNumber
 from migration_service.schemas.texts import (
     Choice,
@@ -29,6 +30,7 @@ from migration_service.schemas.texts import (
 )
 
 __all__ = [
+    "AnsweredMoment",
     "Choice",
     "Code",
     "Coded",
@@ -124,6 +126,13 @@ class UtcMoment(_Moment, fields.DateTime):
 
     def _normal(self, moment: datetime) -> datetime:
         return moment.astimezone(UTC)
+
+
+class AnsweredMoment(fields.DateTime):
+    """A moment of an answer, YYYY-MM-DDTHH:MM:SSZ (section 2.1)."""
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> str | None:
+        return None if value is None else write_moment(value)
 
 
 class LocalMoment(_Moment):

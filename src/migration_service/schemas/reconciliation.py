@@ -6,7 +6,7 @@ from marshmallow import fields, post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import Identifier, Message, Values, WholeNumber
+from migration_service.schemas.fields import AnsweredMoment, Identifier, Message, Values, WholeNumber
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason
 
@@ -120,4 +120,4 @@ class AcknowledgementAnswer(Fields):
     line_number = fields.Integer(allow_none=True)
     reason = fields.String()
     acknowledged_by = fields.String()
-    acknowledged_at = fields.DateTime()
+    acknowledged_at = AnsweredMoment()

@@ -3,7 +3,15 @@
 from marshmallow import fields
 
 from migration_service.schemas.base import CommandFields, Fields
-from migration_service.schemas.fields import Choice, Flag, Identifier, NormalIdentifier, WholeNumber, about
+from migration_service.schemas.fields import (
+    AnsweredMoment,
+    Choice,
+    Flag,
+    Identifier,
+    NormalIdentifier,
+    WholeNumber,
+    about,
+)
 from migration_service.states import Profile
 
 
@@ -72,6 +80,9 @@ class AcceptedAccountSchema(Fields):
 
     status = fields.String(metadata=about("The account is being created.", "IN_PROGRESS"))
     external_account_number = fields.String(metadata=about("The number of the account.", "100000038"))
+    attempt_id = fields.UUID(
+        metadata=about("The attempt, which `Location` leads to.", "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11")
+    )
 
 
 class AccountStatusSchema(Fields):
@@ -98,7 +109,7 @@ class ListedImportSchema(Fields):
     service_account_number = fields.String(
         allow_none=True, metadata=about("The account's number. Null until it exists.", "A-7KX2M9QD")
     )
-    account_created_at = fields.DateTime(
+    account_created_at = AnsweredMoment(
         allow_none=True,
         metadata=about("When the account was created, in UTC. Null until it exists.", "2026-03-01T12:00:00Z"),
     )

@@ -45,7 +45,7 @@ class ValidatedAccount:
     def raise_errors(self) -> None:
         """Raise AccountFailedValidationError with every error found, if there is one."""
         if self.errors:
-            raise AccountFailedValidationError(errors=self.errors)
+            raise AccountFailedValidationError(errors=self.errors, warnings=self.warnings)
 
 
 def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
@@ -88,5 +88,5 @@ def validate_payload(
             raise unknown
         account.errors += unknown.errors
     if supplier is None or account.errors:
-        raise AccountFailedValidationError(errors=account.errors)
+        raise AccountFailedValidationError(errors=account.errors, warnings=account.warnings)
     return supplier, account
