@@ -6,6 +6,7 @@ import pytest
 from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 
+from described import DescribedClient
 from factories import disconnect
 from migration_service.app import create_app
 from migration_service.celery_app import create_celery
@@ -72,6 +73,7 @@ def _sessions_by_their_name_in_the_service(sessions: sessionmaker[Session]) -> s
 def app(migrated: Settings) -> Iterator[Flask]:
     """The web application, as `wsgi.py` makes it."""
     app = create_app(migrated)
+    app.test_client_class = DescribedClient
     yield app
     disconnect(app)
 

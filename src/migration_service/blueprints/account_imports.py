@@ -6,7 +6,15 @@ from flask import Response, jsonify, request, url_for
 from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import document_body, json_body, query_arguments, read_json
+from migration_service.blueprints.body import (
+    document_body,
+    document_parameters,
+    json_body,
+    query_arguments,
+    read_json,
+    refuse_parameters,
+)
+from migration_service.blueprints.description_headers import PREFER, refer
 from migration_service.blueprints.examples import ACCOUNT, PROCESS, STAGED
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
@@ -30,6 +38,7 @@ from migration_service.errors import (
 from migration_service.schemas.account import ACCOUNT_IMPORT
 from migration_service.schemas.requests import (
     AcceptedAccountSchema,
+    AccountErrorBodySchema,
     CreatedAccountSchema,
     ProcessRequestSchema,
     StagedAccountSchema,
@@ -83,6 +92,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     AccountMarkedToSkipError,
     AccountImportInProgressError,
     ParseError,
+    body=AccountErrorBodySchema,
 )
 def stage_account() -> tuple[dict[str, str], int]:
     """Store an account payload, as often as needed until the account is created
@@ -98,9 +108,14 @@ def stage_account() -> tuple[dict[str, str], int]:
     return staged, 201 if first else 200
 
 
-@blueprint.post("/account-import-process/process/")
+@blueprint.post("/account-import-process/process/", endpoint="process_account")
 @blueprint.response(201, CreatedAccountSchema)
-@blueprint.alt_response(202, schema=AcceptedAccountSchema, description="Accepted, and still under way.")
+@blueprint.alt_response(
+    202,
+    schema=AcceptedAccountSchema,
+    description="Accepted, and still under way.",
+    headers=refer("Preference-Applied"),
+)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -117,8 +132,11 @@ def stage_account() -> tuple[dict[str, str], int]:
     DryRunSucceededError,
     ParseError,
     ConcurrencyLimitReachedError,
+    body=AccountErrorBodySchema,
 )
+@refuse_parameters
 @json_body(blueprint, ProcessRequestSchema(), PROCESS)
+@document_parameters(blueprint, PREFER)
 def process(body: dict[str, Any]) -> Any:
     """Create the account from its staged data
 

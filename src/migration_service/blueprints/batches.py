@@ -8,7 +8,8 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.batch_upload import BODY, KEY, read_order
-from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.body import document_parameters, query_arguments
+from migration_service.blueprints.description_headers import CSV, refer
 from migration_service.blueprints.examples import SUPPLIER
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
@@ -30,6 +31,7 @@ from migration_service.schemas.batches import (
     BatchArgumentsSchema,
     BatchListArgumentsSchema,
     BatchProgressAnswerSchema,
+    LineResultSchema,
     ResultArgumentsSchema,
     RetryAnswerSchema,
 )
@@ -73,10 +75,30 @@ _PROGRESS_EXAMPLE = {
 }
 
 
-@blueprint.post("/")
+_LINE = {
+    "line_number": 3,
+    "external_account_number": "10000003",
+    "status": "FAILED",
+    "service_account_number": None,
+    "errors": [
+        {
+            "detail": "This is not a telephone number that exists in its country.",
+            "code": "invalid_phone_number",
+            "attr": "customers.0.mobile",
+        }
+    ],
+    "warnings": [],
+}
+_LINE_CSV = (
+    "line_number,external_account_number,status,service_account_number,errors,warnings\r\n"
+    "4,10000004,IMPORTED,A-7KX2M9QD,,\r\n"
+)
+
+
+@blueprint.post("/", endpoint="start_batch")
 @blueprint.doc(requestBody=BODY)
+@document_parameters(blueprint, KEY)
 @query_arguments(blueprint, BatchArgumentsSchema())
-@blueprint.doc(parameters=[KEY])
 @blueprint.response(202, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
 @answers_errors(
     blueprint,
@@ -106,10 +128,13 @@ def start(arguments: dict[str, Any]) -> Any:
 
 @blueprint.get("/")
 @query_arguments(blueprint, BatchListArgumentsSchema())
-@blueprint.response(200, BatchAnswerSchema(many=True), example=[_EXAMPLE])
+@blueprint.response(200, BatchAnswerSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError)
 def list_batches(arguments: dict[str, Any]) -> Response:
-    """The batches of the organisation, newest first"""
+    """The batches of the organisation, newest first
+
+    One page of them; a Link header (rel="next") leads to the next one.
+    """
     limit = arguments["limit"]
     if not 1 <= limit <= _LARGEST_PAGE:
         detail = f"A page has 1 to {_LARGEST_PAGE} entries."
@@ -139,13 +164,17 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 @blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
 @answers_errors(blueprint, BatchNotFoundError)
 def get_batch(batch_id: str) -> Response:
-    """How far a batch is: counts by status and by error code, rate and time left"""
+    """How far a batch is
+
+    Counts of its lines by status and by error code, its rate, and the time that is left.
+    """
     return jsonify(_progress(batch_id))
 
 
-@blueprint.get("/<batch_id>/results/")
+@blueprint.get("/<batch_id>/results/", endpoint="get_batch_results")
 @query_arguments(blueprint, ResultArgumentsSchema())
-@blueprint.response(200, content_type="application/x-ndjson")
+@blueprint.response(200, LineResultSchema, content_type="application/x-ndjson", example=_LINE)
+@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_LINE_CSV)
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError)
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """What became of each line, streamed
@@ -164,22 +193,28 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     return Response(pieces, headers=headers)
 
 
-@blueprint.post("/<batch_id>/pause/")
+@blueprint.post("/<batch_id>/pause/", endpoint="pause_batch")
 @blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE | {"state": "PAUSED"})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def pause(batch_id: str) -> Response:
-    """Begin no further line until the batch is resumed; those that workers have are finished"""
+    """Pause a batch
+
+    No further line is begun until the batch is resumed. Lines that workers have are finished.
+    """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         batches.pause_batch(session, batch)
     return jsonify(_progress(batch_id))
 
 
-@blueprint.post("/<batch_id>/resume/")
+@blueprint.post("/<batch_id>/resume/", endpoint="resume_batch")
 @blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def resume(batch_id: str) -> Response:
-    """Go on with a batch that was paused, or stopped because its supplier was complete"""
+    """Resume a batch
+
+    It goes on if it was paused, or stopped because its supplier was complete.
+    """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         batches.resume_batch(session, batch)
@@ -187,22 +222,28 @@ def resume(batch_id: str) -> Response:
     return jsonify(_progress(batch_id))
 
 
-@blueprint.post("/<batch_id>/cancel/")
+@blueprint.post("/<batch_id>/cancel/", endpoint="cancel_batch")
 @blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE | {"state": "CANCELLED"})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def cancel(batch_id: str) -> Response:
-    """Begin no further line, ever; what was done stays"""
+    """Cancel a batch
+
+    No further line is begun, ever. What was done stays.
+    """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         batches.cancel_batch(session, batch)
     return jsonify(_progress(batch_id))
 
 
-@blueprint.post("/<batch_id>/retry-failed/")
+@blueprint.post("/<batch_id>/retry-failed/", endpoint="retry_failed_lines")
 @blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS_EXAMPLE, "retried": 1_000})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def retry_failed(batch_id: str) -> Response:
-    """Do the FAILED lines again, and no others"""
+    """Try the failed lines of a batch again
+
+    All lines that are FAILED become PENDING. No other line is touched.
+    """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         retried = batches.retry_failed(session, batch)

@@ -1,6 +1,7 @@
 """Figures for Prometheus. Not for the world: for who has the token, or for this machine alone."""
 
 import hmac
+import re
 from ipaddress import ip_address
 
 from flask import Blueprint, Response, current_app, request
@@ -19,6 +20,7 @@ _EXTENSION = "migration_service_figures"
 #: What a proxy adds: then the address says nothing about who asks, whether it is the peer's or, with
 #: MIGRATION_SERVICE_TRUSTED_PROXIES, what the proxy wrote down.
 _PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via")
+_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.ASCII)
 
 
 @blueprint.get("/metrics")
@@ -40,7 +42,9 @@ def _require_permission(token: str) -> None:
 def _asked_from_here() -> bool:
     forwarded = any(header in request.headers for header in _PROXY_HEADERS)
     peer = request.remote_addr
-    return not forwarded and peer is not None and ip_address(peer).is_loopback
+    # A page of another site can have its name point here: the browser then names that site as the host.
+    named_here = _LOOPBACK.fullmatch(request.host) is not None
+    return not forwarded and named_here and peer is not None and ip_address(peer).is_loopback
 
 
 def _figures() -> ServiceFigures:

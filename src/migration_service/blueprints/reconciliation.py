@@ -5,10 +5,10 @@ from typing import Any
 
 from flask import Response, stream_with_context
 from flask_smorest import Blueprint
-from marshmallow import fields
 
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.description_headers import CSV
 from migration_service.blueprints.examples import SUPPLIER
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
@@ -18,9 +18,8 @@ from migration_service.errors import (
     ImportSupplierNotFoundError,
     RequestFailedValidationError,
 )
-from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import Identifier
 from migration_service.schemas.json import encode_json
+from migration_service.schemas.reconciliation import ReconciliationArgumentsSchema, ReconciliationSchema
 from migration_service.services.batches.steering import get_batch_to_reconcile
 from migration_service.services.reporting.reconciliation import Totals, find_differences, stream_id_map
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -32,43 +31,6 @@ blueprint = Blueprint(
     description="Prove that what was staged is what was created.",
 )
 blueprint.before_request(require_token)
-
-
-class ReconciliationArguments(Fields):
-    """The query string of a reconciliation."""
-
-    batch = Identifier(metadata={"description": "Only the accounts that are on the lines of this batch."})
-
-
-class DifferenceAnswer(Fields):
-    """A measure in which an account, or everything together, was staged and created."""
-
-    measure = fields.String()
-    staged = fields.Float()
-    created = fields.Float()
-
-
-class AccountDifferenceAnswer(Fields):
-    """An account that is not as it was staged."""
-
-    external_account_number = fields.String()
-    service_account_number = fields.String(allow_none=True)
-    state = fields.String()
-    differences = fields.List(fields.Nested(DifferenceAnswer))
-
-
-class ReconciliationAnswer(Fields):
-    """What was staged against what was created."""
-
-    import_supplier = fields.String()
-    differences = fields.List(fields.Nested(AccountDifferenceAnswer))
-    totals = fields.List(fields.Nested(DifferenceAnswer))
-    skipped = fields.Integer(metadata={"description": "Accounts that operators took out: in no total."})
-    not_comparable = fields.Integer(
-        metadata={"description": "Created accounts whose staged payload is not kept any more."}
-    )
-    differing = fields.Integer(metadata={"description": "How many accounts differ."})
-    clean = fields.Boolean(metadata={"description": "No account differs."})
 
 
 _EXAMPLE = {
@@ -92,9 +54,15 @@ _EXAMPLE = {
 }
 
 
-@blueprint.get("/<import_supplier_code>/")
-@query_arguments(blueprint, ReconciliationArguments())
-@blueprint.response(200, ReconciliationAnswer, example=_EXAMPLE)
+_ID_MAP = (
+    "external_account_number,service_account_number,account_created_at\r\n"
+    "10000001,A-7KX2M9QD,2026-03-01T10:15:00Z\r\n"
+)
+
+
+@blueprint.get("/<import_supplier_code>/", endpoint="reconcile_import_supplier")
+@query_arguments(blueprint, ReconciliationArgumentsSchema())
+@blueprint.response(200, ReconciliationSchema, example=_EXAMPLE)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -126,10 +94,13 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
 
 
 @blueprint.get("/<import_supplier_code>/id-map/")
-@blueprint.response(200, content_type="text/csv")
+@blueprint.response(200, CSV, content_type="text/csv", example=_ID_MAP)
 @answers_errors(blueprint, ImportSupplierNotFoundError)
 def get_id_map(import_supplier_code: str) -> Response:
-    """The old and the new number of every account that was created, as CSV, streamed"""
+    """The old and the new number of every account that was created
+
+    CSV with a heading, streamed.
+    """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
     pieces = stream_id_map(resources().Session, supplier.id)

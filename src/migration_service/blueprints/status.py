@@ -8,6 +8,7 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.description_headers import refer
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import autocommit
@@ -33,14 +34,21 @@ blueprint = Blueprint(
 )
 blueprint.before_request(require_token)
 
-_EXAMPLE = [
-    {
-        "external_account_number": "10000001",
-        "service_account_number": "A-7KX2M9QD",
-        "account_created_at": "2026-03-01T10:15:00Z",
-    },
-    {"external_account_number": "10000002", "service_account_number": None, "account_created_at": None},
-]
+_CREATED = {
+    "external_account_number": "10000001",
+    "service_account_number": "A-7KX2M9QD",
+    "account_created_at": "2026-03-01T10:15:00Z",
+}
+_STAGED = {
+    "external_account_number": "10000002",
+    "service_account_number": None,
+    "account_created_at": None,
+}
+_EXAMPLES = {
+    ListKind.ALL: [_CREATED, _STAGED],
+    ListKind.PENDING: [_STAGED],
+    ListKind.IMPORTED: [_CREATED],
+}
 
 
 @blueprint.get("/account-transfer-status/<import_supplier_code>/<number:external_account_number>/")
@@ -79,9 +87,12 @@ def _add_list(kind: ListKind, summary: str) -> None:
     for decorate in (
         query_arguments(blueprint, ListArgumentsSchema()),
         answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError),
-        blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE),
+        blueprint.response(
+            200, ListedImportSchema(many=True), example=_EXAMPLES[kind], headers=refer("Link")
+        ),
         blueprint.get(
-            f"/{kind}-account-import-processes/<import_supplier_code>/", endpoint=f"list_{kind}_imports"
+            f"/{kind}-account-import-processes/<import_supplier_code>/",
+            endpoint=f"list_{kind}_account_imports",
         ),
     ):
         decorated = decorate(decorated)
@@ -115,7 +126,7 @@ def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> 
     response = Response(f"[{page.json}]", mimetype="application/json")
     if more:
         url = url_for(
-            f"status.list_{kind}_imports",
+            f"status.list_{kind}_account_imports",
             import_supplier_code=import_supplier_code,
             limit=limit,
             cursor=page.last,

@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, post_load, validates_schema
 
-from migration_service.schemas.base import Fields
+from migration_service.schemas.base import Answer, Fields
 from migration_service.schemas.fields import (
     Code,
     DocumentPath,
@@ -67,7 +67,7 @@ class NotesRequestSchema(AddedDataSchema):
     notes = Objects(NoteSchema, required=True, empty=False)
 
 
-class NoteResultSchema(Fields):
+class NoteResultSchema(Answer):
     """What became of one posted note."""
 
     created_at = fields.DateTime(metadata={"description": "Of the note on the account, in UTC."})
@@ -101,16 +101,25 @@ class TransactionArgumentsSchema(Fields):
     )
 
 
-class TransactionResultSchema(Fields):
-    """What became of one posted transaction."""
+class AddedTransactionSchema(TransactionSchema):
+    """A transaction as it is on the account."""
 
-    status = fields.String(metadata={"enum": ["TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"]})
-    transaction_data = fields.Nested(
-        TransactionSchema, metadata={"description": "The transaction as it is on the account."}
+    status = fields.String(
+        metadata={
+            "enum": ["TRANSACTION_IMPORT_SUCCESS"],
+            "description": "Only if the transaction was added already, by an earlier request.",
+        }
     )
 
 
-class TransactionResultsSchema(Fields):
+class TransactionResultSchema(Answer):
+    """What became of one posted transaction."""
+
+    status = fields.String(metadata={"enum": ["TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"]})
+    transaction_data = fields.Nested(AddedTransactionSchema)
+
+
+class TransactionResultsSchema(Answer):
     """The answer of the transactions endpoint."""
 
     results = fields.List(fields.Nested(TransactionResultSchema))
@@ -141,7 +150,7 @@ class PaymentInstructionRequestSchema(AddedDataSchema):
     type = Code(required=True, metadata={"example": "CARD"})
 
 
-class PaymentInstructionResultSchema(Fields):
+class PaymentInstructionResultSchema(Answer):
     """The answer of the payment instruction endpoint."""
 
     service_account_number = fields.String(metadata={"example": "A-7KX2M9QD"})

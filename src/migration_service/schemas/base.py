@@ -1,9 +1,9 @@
 """The base of every schema, and loading: what was sound, and every error with its path."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import EXCLUDE, Schema, ValidationError
-from marshmallow.fields import Nested
+from marshmallow.fields import Field, Nested
 
 from migration_service.errors import ErrorItem
 from migration_service.schemas.fields import Message
@@ -18,6 +18,17 @@ class Fields(Schema):
         """Options of marshmallow."""
 
         unknown = EXCLUDE
+
+
+class Answer(Fields):
+    """What an endpoint answers. Each of its fields is always there, except those in `optional`."""
+
+    #: Fields that an answer may lack.
+    optional: ClassVar[frozenset[str]] = frozenset()
+
+    def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
+        """Describe the field as required, which changes nothing for dumping."""
+        field_obj.required = field_name not in self.optional
 
 
 def load(schema: Schema, value: Any) -> tuple[Any, list[ErrorItem]]:

@@ -2,7 +2,7 @@
 
 from marshmallow import fields
 
-from migration_service.schemas.base import Fields
+from migration_service.schemas.base import Answer, Fields
 from migration_service.schemas.fields import Choice, Flag, Identifier, WholeNumber
 from migration_service.states import Profile
 
@@ -42,34 +42,34 @@ class ListArgumentsSchema(Fields):
     )
 
 
-class StagedAccountSchema(Fields):
+class StagedAccountSchema(Answer):
     """The answer of the stage endpoint (section 4.2)."""
 
     import_supplier = fields.String()
     external_account_number = fields.String()
 
 
-class CreatedAccountSchema(Fields):
+class CreatedAccountSchema(Answer):
     """The answer of the process endpoint (section 4.3)."""
 
     service_account_number = fields.String(metadata={"example": "A-7KX2M9QD"})
 
 
-class AcceptedAccountSchema(Fields):
+class AcceptedAccountSchema(Answer):
     """The answer where the creation goes on after it."""
 
-    status = fields.String(metadata={"example": "IN_PROGRESS"})
+    status = fields.String(metadata={"enum": ["IN_PROGRESS"]})
     external_account_number = fields.String()
 
 
-class AccountStatusSchema(Fields):
+class AccountStatusSchema(Answer):
     """The answer of the status endpoint (section 4.4)."""
 
     status = fields.String(metadata={"enum": ["UNKNOWN", "IN_PROGRESS", "COMPLETED"]})
     service_account_number = fields.String(metadata={"description": "Empty until there is an account."})
 
 
-class ListedImportSchema(Fields):
+class ListedImportSchema(Answer):
     """An entry of a list (section 4.5)."""
 
     external_account_number = fields.String()
@@ -77,7 +77,7 @@ class ListedImportSchema(Fields):
     account_created_at = fields.DateTime(allow_none=True, metadata={"description": "In UTC."})
 
 
-class ErrorObjectSchema(Fields):
+class ErrorObjectSchema(Answer):
     """One error of a list (section 7.2)."""
 
     detail = fields.String(metadata={"description": "For people; may change."})
@@ -85,9 +85,22 @@ class ErrorObjectSchema(Fields):
     attr = fields.String(allow_none=True, metadata={"description": "The path to the value at fault."})
 
 
-class ErrorBodySchema(Fields):
+class ErrorBodySchema(Answer):
     """The body of every error (section 7.2)."""
 
     detail = fields.String(metadata={"description": "For people; may change."})
     code = fields.String(metadata={"description": "Stable."})
     errors = fields.List(fields.Nested(ErrorObjectSchema))
+
+
+class AccountErrorBodySchema(ErrorBodySchema):
+    """The body of a 400 that an account which was imported already is answered with, too (section 4.3)."""
+
+    optional = frozenset({"external_account_number", "service_account_number"})
+
+    external_account_number = fields.String(
+        metadata={"description": "Only with the code `account_already_imported`."}
+    )
+    service_account_number = fields.String(
+        metadata={"description": "Only with the code `account_already_imported`.", "example": "A-7KX2M9QD"}
+    )
