@@ -1,4 +1,6 @@
-"""Workers on two hosts of their own: `python -m benchmarks.two_hosts`, as root. Results: docs/operators/scaling.md.
+"""Workers on two hosts of their own: `python -m benchmarks.two_hosts`, as root.
+
+The results are in docs/operators/scaling.md.
 
 The hosts are network namespaces on a bridge (Debian: iproute2). PostgreSQL, Redis and the web server are on
 the machine itself; on each host one worker process takes the queue `interactive`. Then one host is cut off

@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests/unit/rules"))
-
-from breaking_examples import BREAKING_EXAMPLES  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests"))
 
 from migration_service import errors  # noqa: E402
 from migration_service.blueprints.error_catalogue import (  # noqa: E402
@@ -19,6 +17,7 @@ from migration_service.blueprints.error_catalogue import (  # noqa: E402
     rule_errors,
 )
 from migration_service.blueprints.errors import error_body  # noqa: E402
+from unit.rules.breaking_examples import BREAKING_EXAMPLES  # noqa: E402
 
 FILE = ROOT / "docs/suppliers/errors.md"
 

@@ -1,6 +1,6 @@
 """Changes one thing at a time in a module and tells which changes no test notices.
 
-    python tools/mutate.py src/migration_service/slots.py tests/worker/test_slots.py [tests ...]
+    python tools/mutate.py src/migration_service/slots.py tests/unit/test_slots.py [tests ...]
 
 For those who work on the parts where a mistake loses accounts; minutes long, and not part of `make test`.
 Works on a copy of the project. Comparisons, conditions, numbers and returned values are changed, calls that

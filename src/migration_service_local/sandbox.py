@@ -1,7 +1,7 @@
 """A sandbox vendor for trials and tests: `python -m migration_service_local.sandbox --port 8090`.
 
-It offers the plain JSON interface of docs/operators/payment-vendors.md, on this machine only. What it does with a
-request is decided by the reference, `<kind>-<behaviour>-<anything>`: `card-ok-1`, `sepa-refuse-7`.
+It offers the plain JSON interface of docs/operators/payment-vendors.md on the loopback address. The reference
+decides what the answer is, `<kind>-<behaviour>-<anything>`: `card-ok-1`, `sepa-refuse-7`.
 """
 
 import json

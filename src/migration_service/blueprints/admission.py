@@ -6,17 +6,10 @@ from werkzeug.routing import MapAdapter, RequestRedirect
 from werkzeug.sansio.utils import get_host
 
 from migration_service.config import Settings
-from migration_service.errors import InvalidError, NotFoundError
+from migration_service.errors import HostNotAllowedError, NotFoundError
 
 #: Asked by load balancers and orchestrators, which name a process by its address.
 _ANY_HOST = "/health/"
-
-
-class HostNotAllowedError(InvalidError):
-    """The request names a host that this service is not."""
-
-    code = "host_not_allowed"
-    default_detail = "The Host header names a host that this service does not answer for."
 
 
 class Application(Flask):

@@ -1,6 +1,5 @@
 """The interface description: OpenAPI 3.1, its errors per operation, and a page that shows it."""
 
-import inspect
 from collections.abc import Callable
 from http import HTTPStatus
 from itertools import groupby
@@ -11,7 +10,7 @@ from flask_smorest import Api, Blueprint
 
 from migration_service.blueprints.description import complete_description
 from migration_service.blueprints.docs_page import docs_blueprint
-from migration_service.blueprints.error_catalogue import field_errors, rule_errors
+from migration_service.blueprints.error_catalogue import field_errors, meaning_of, rule_errors
 from migration_service.blueprints.errors import error_body, status_of
 from migration_service.errors import (
     AccountAlreadyImportedError,
@@ -59,7 +58,7 @@ def answers_errors(
         listed = sorted((*classes, *(_EVERYWHERE if everywhere else ())), key=status_of)
         for status, group in groupby(listed, key=status_of):
             members = list(group)
-            lines = [f"* `{error.code}`: {inspect.getdoc(error)}{_codes_within(error)}" for error in members]
+            lines = [f"* `{error.code}`: {meaning_of(error)}{_codes_within(error)}" for error in members]
             view = blueprint.alt_response(
                 status.value,
                 schema=body if status == HTTPStatus.BAD_REQUEST else ErrorBodySchema,

@@ -80,7 +80,8 @@ def make_engine(
     """An engine for `database_url`; `postgresql://` means psycopg 3. Connects on first use.
 
     `pooler`: there is a pgbouncer in transaction mode between, which hands each transaction another
-    connection. Nothing is prepared then, and the settings below are the database role's (docs/operators/scaling.md).
+    connection. Nothing is prepared then, and the settings below are the database role's
+    (docs/operators/scaling.md).
     """
     options = " ".join(f"-c {name}={value}" for name, value in _SERVER_SETTINGS.items())
     session: dict[str, Any] = {"prepare_threshold": None} if pooler else {"options": options}

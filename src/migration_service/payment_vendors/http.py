@@ -1,4 +1,4 @@
-"""The adapter for the plain JSON interface that any vendor's gateway can offer (docs/operators/payment-vendors.md)."""
+"""The adapter for the plain JSON interface of docs/operators/payment-vendors.md."""
 
 import re
 from collections.abc import Mapping

@@ -159,6 +159,8 @@ def _project_folder() -> Path:
     root = Path(migration_service.__file__).resolve().parents[2]
     if not (root / "wsgi.py").exists():
         raise StartError(
-            f"There is no wsgi.py in {root}: `up` runs from a copy of the project, as `make run` sets it up."
+            f"There is no wsgi.py in {root}, so there is nothing to run. `up` works in a checkout of the "
+            "project, where `make run` starts it. Elsewhere, start gunicorn and the Celery workers yourself, "
+            "as docker-compose.yml does."
         )
     return root

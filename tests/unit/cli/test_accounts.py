@@ -64,4 +64,4 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_say_why(
     assert supplier.stage(account).status_code == 400
     assert _run(environment, "unskip", supplier.code, number).exit_code == 0
     assert supplier.stage(account).status_code == 200
-    assert "no import supplier" in _run(environment, "show", "NOBODY", number).stderr
+    assert "'NOBODY' does not exist" in _run(environment, "show", "NOBODY", number).stderr

@@ -1,11 +1,14 @@
-"""For each rule, changes to the valid account that break it and no other; `docs/suppliers/errors.md` shows them too."""
+"""For each rule, changes to the valid account that break it and no other.
+
+`docs/suppliers/errors.md` shows them too.
+"""
 
 from copy import deepcopy
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from valid_account import ABSENT, ELECTRICITY_EAN, GAS_EAN
+from unit.rules.valid_account import ABSENT, ELECTRICITY_EAN, GAS_EAN
 
 
 class BreakingExample(NamedTuple):

@@ -6,13 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from breaking_examples import BREAKING_EXAMPLES, BreakingExample
-from valid_account import ABSENT, ELECTRICITY_EAN, TODAY, change, make_valid_account
 
 from migration_service.errors import ErrorItem
 from migration_service.rules.catalogue import RULES, check_account
 from migration_service.rules.rule import Finding, Severity
 from migration_service.states import Profile
+from unit.rules.breaking_examples import BREAKING_EXAMPLES, BreakingExample
+from unit.rules.valid_account import ABSENT, ELECTRICITY_EAN, TODAY, change, make_valid_account
 
 _POWER = "supply_addresses.0.meter_points.0"
 _GAS = "supply_addresses.0.meter_points.1"

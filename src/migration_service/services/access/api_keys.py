@@ -78,7 +78,7 @@ def revoke_api_key(session: Session, prefix: str) -> ApiKey:
     if _PREFIX.fullmatch(prefix):
         api_key = session.scalar(select(ApiKey).where(ApiKey.prefix == prefix))
     if api_key is None:
-        raise ApiKeyNotFoundError(f"There is no API key with the prefix {prefix!r}.")
+        raise ApiKeyNotFoundError(found=prefix)
     if api_key.revoked_at is None:
         api_key.revoked_at = datetime.now(UTC)
     return api_key

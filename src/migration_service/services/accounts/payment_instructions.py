@@ -47,7 +47,7 @@ def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> I
     reference, instruction_type = body.data["reference"], body.data["type"]
     vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == body.data["vendor"]))
     if vendor is None:
-        raise PaymentVendorNotFoundError
+        raise PaymentVendorNotFoundError(found=body.data["vendor"])
     same = select(PaymentInstruction.id).where(
         PaymentInstruction.account_pk == account.id,
         PaymentInstruction.payment_vendor_pk == vendor.id,

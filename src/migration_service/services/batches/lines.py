@@ -140,8 +140,9 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
     except ParseError as error:
         result.errors = error.errors
         return False
-    if account.data.get("import_supplier", job.supplier.code) != job.supplier.code:
-        account.errors += ImportSupplierMismatchError().errors
+    found = account.data.get("import_supplier", job.supplier.code)
+    if found != job.supplier.code:
+        account.errors += ImportSupplierMismatchError(found=found, expected=job.supplier.code).errors
     result.external_account_number = account.data.get("external_account_number")
     result.errors, result.warnings = account.errors, account.warnings
     candidate.account = account

@@ -124,8 +124,9 @@ def _check(line: Line, profile: Profile, supplier: str | None) -> _Checked:
         account = validate_account(parse_json(line.text), profile)
     except ParseError as error:
         return _Checked(line.number, None, error.errors, [])
-    if supplier is not None and account.data.get("import_supplier", supplier) != supplier:
-        account.errors += ImportSupplierMismatchError().errors
+    found = account.data.get("import_supplier", supplier)
+    if supplier is not None and found != supplier:
+        account.errors += ImportSupplierMismatchError(found=found, expected=supplier).errors
     return _Checked(
         line.number, account.data.get("external_account_number"), account.errors, account.warnings
     )

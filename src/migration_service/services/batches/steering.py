@@ -62,10 +62,10 @@ def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -
     try:
         wanted = UUID(batch_id)
     except ValueError:
-        raise BatchNotFoundError from None
+        raise BatchNotFoundError(found=batch_id) from None
     batch = session.get(Batch, wanted, populate_existing=True)
     if batch is None or organisation_id not in (None, batch.organisation_id):
-        raise BatchNotFoundError
+        raise BatchNotFoundError(found=batch_id)
     return batch
 
 
@@ -78,7 +78,7 @@ def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: Imp
         return None
     batch = get_batch(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
-        raise BatchNotFoundError
+        raise BatchNotFoundError(found=batch_id)
     if batch.lines_removed_at:
         raise BatchStateError("The lines of the batch are not kept any more.")
     return batch.id

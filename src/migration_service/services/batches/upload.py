@@ -114,7 +114,7 @@ def _insert_batch(session: Session, supplier: ImportSupplier, order: BatchOrder)
         team = OperationsTeam.name == order.operations_team_name
         team_id = session.scalar(select(OperationsTeam.id).where(team))
         if team_id is None:
-            raise OperationsTeamNotFoundError
+            raise OperationsTeamNotFoundError(found=order.operations_team_name)
     return session.scalar(
         insert(Batch)
         .values(

@@ -101,7 +101,7 @@ def get_status(
         }
         rows = direct.execute(_FIND_STATUS, names)
     if not rows:
-        raise ImportSupplierNotFoundError
+        raise ImportSupplierNotFoundError(found=import_supplier_code)
     (found,) = rows
     if found.state is None:
         raise AccountNotFoundError

@@ -77,7 +77,7 @@ def validate_payload(
     own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
     account = validate_account(payload, profile or own_profile)
     if supplier is None and "import_supplier" in account.data:
-        unknown = ImportSupplierNotFoundInBodyError()
+        unknown = ImportSupplierNotFoundInBodyError(found=code)
         if not account.errors:
             raise unknown
         account.errors += unknown.errors

@@ -70,7 +70,7 @@ def check_request(direct: Direct, caller: Caller, order: ProcessOrder) -> Attemp
     Raises the InvalidError that says why the account cannot be processed now.
     """
     if not is_name(order.import_supplier_code, MAX_CODE):
-        raise ImportSupplierNotFoundInBodyError
+        raise ImportSupplierNotFoundInBodyError(found=order.import_supplier_code)
     rows = direct.execute(
         _CHECK,
         {
@@ -81,16 +81,16 @@ def check_request(direct: Direct, caller: Caller, order: ProcessOrder) -> Attemp
         },
     )
     if not rows:
-        raise ImportSupplierNotFoundInBodyError
+        raise ImportSupplierNotFoundInBodyError(found=order.import_supplier_code)
     (found,) = rows
     require_ongoing_status(found.status)
     if found.id is None:
-        raise AccountNotStagedError
+        raise AccountNotStagedError(found=order.external_account_number)
     number = order.external_account_number
     if error := refusal(ImportState(found.state), number, found.service_account_number):
         raise error
     if found.team_id is None:
-        raise OperationsTeamNotFoundError
+        raise OperationsTeamNotFoundError(found=order.operations_team_name)
     return AttemptRequest(found.id, found.team_id, order.dry_run, found.concurrency_limit)
 
 

@@ -25,7 +25,7 @@ def get_organisation(session: Session, name: str) -> Organisation:
     if is_name(name):
         organisation = session.scalar(select(Organisation).where(Organisation.name == name))
     if organisation is None:
-        raise OrganisationNotFoundError(f"There is no organisation {name!r}.")
+        raise OrganisationNotFoundError(found=name)
     return organisation
 
 

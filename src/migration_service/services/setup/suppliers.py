@@ -14,6 +14,7 @@ from migration_service.errors import (
     ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
     NameInvalidError,
+    quoted,
 )
 from migration_service.models import ImportSupplier, Organisation
 from migration_service.services.setup.names import check_name, is_name, unique_name
@@ -92,7 +93,7 @@ def get_import_supplier(session: Session, organisation_id: int, code: str) -> Im
     """The import supplier that a path names. Raises ImportSupplierNotFoundError (404)."""
     supplier = find_import_supplier(session, organisation_id, code)
     if supplier is None:
-        raise ImportSupplierNotFoundError
+        raise ImportSupplierNotFoundError(found=code)
     return supplier
 
 
@@ -100,7 +101,7 @@ def require_import_supplier(session: Session, organisation_id: int, code: str) -
     """The import supplier that a body names. Raises ImportSupplierNotFoundInBodyError (400)."""
     supplier = find_import_supplier(session, organisation_id, code)
     if supplier is None:
-        raise ImportSupplierNotFoundInBodyError
+        raise ImportSupplierNotFoundInBodyError(found=code)
     return supplier
 
 
@@ -114,7 +115,7 @@ def get_any_import_supplier(session: Session, code: str) -> tuple[ImportSupplier
     if is_name(code, MAX_CODE):
         found = session.execute(owned.where(ImportSupplier.code == code)).one_or_none()
     if found is None:
-        raise ImportSupplierNotFoundError(f"There is no import supplier {code!r}.")
+        raise ImportSupplierNotFoundError(f"Import supplier {quoted(code)} does not exist.")
     supplier, organisation_name = found
     return supplier, organisation_name
 

@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from breaking_examples import BREAKING_EXAMPLES
-from valid_account import ABSENT, TODAY, change, make_valid_account
-
 from migration_service import rules
 from migration_service.rules.catalogue import RULES, RULES_VERSION, check_account, digest_sources
 from migration_service.rules.rule import Finding
 from migration_service.states import Profile
+from unit.rules.breaking_examples import BREAKING_EXAMPLES
+from unit.rules.valid_account import ABSENT, TODAY, change, make_valid_account
 
 _FAULTS: dict[str, Any] = {
     "statements.0.statement_path": ABSENT,

@@ -138,11 +138,11 @@ def test_the_limit_is_shown_while_redis_is_away(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("api-keys", "issue", "--organisation", "nobody"), "There is no organisation 'nobody'."),
-        (("api-keys", "revoke", "ami_x"), "There is no API key with the prefix 'ami_x'."),
-        (("suppliers", "create", "X", "--organisation", "nobody"), "There is no organisation 'nobody'."),
-        (("suppliers", "show", "nothing"), "There is no import supplier 'nothing'."),
-        (("suppliers", "set-status", "nothing", "paused"), "There is no import supplier 'nothing'."),
+        (("api-keys", "issue", "--organisation", "nobody"), "Organisation 'nobody' does not exist."),
+        (("api-keys", "revoke", "ami_x"), "No API key has the prefix 'ami_x'."),
+        (("suppliers", "create", "X", "--organisation", "nobody"), "Organisation 'nobody' does not exist."),
+        (("suppliers", "show", "nothing"), "Import supplier 'nothing' does not exist."),
+        (("suppliers", "set-status", "nothing", "paused"), "Import supplier 'nothing' does not exist."),
         (("organisations", "create", " "), "printable characters"),
     ],
 )

@@ -1,5 +1,7 @@
 """Import suppliers: whose they are, what their codes look like, and what operators change."""
 
+import re
+
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -45,7 +47,11 @@ def test_another_organisations_supplier_is_the_same_as_none(
             with pytest.raises(ImportSupplierNotFoundInBodyError) as in_body:
                 require_import_supplier(session, customer.organisation_id, code)
             assert in_path.value.code == in_body.value.code == "import_supplier_not_found"
-            assert in_path.value.detail == "There is no such import supplier."
+            assert in_path.value.detail == in_body.value.detail
+            assert re.fullmatch(
+                r"Import supplier '.{0,60}' does not exist, or belongs to another organisation\.",
+                in_path.value.detail,
+            )
 
 
 @pytest.mark.parametrize("code", ["Noord & Zuid", "Åbo 1", "a" * MAX_CODE, "50%", "..."])

@@ -13,7 +13,7 @@ from migration_service.blueprints import metrics_collector
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.counts import count_accounts_for_metrics
 
-FOLDER = Path(__file__).resolve().parents[2] / "monitoring"
+FOLDER = Path(__file__).resolve().parents[3] / "monitoring"
 NAME = re.compile(r"\bmigration_[a-z0-9_]+")
 #: What the parser leaves out of the name of a family.
 SUFFIXES = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",), "gauge": ("",)}

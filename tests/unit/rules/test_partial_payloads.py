@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from valid_account import ABSENT, TODAY, change, make_valid_account
 
 from migration_service.rules.catalogue import RULES, check_account
 from migration_service.states import Profile
+from unit.rules.valid_account import ABSENT, TODAY, change, make_valid_account
 
 _CODES = {rule.code for rule in RULES}
 

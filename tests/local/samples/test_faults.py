@@ -5,8 +5,8 @@ from datetime import date
 from random import Random
 
 import pytest
-from sample_checks import Account, check_account
 
+from local.samples.sample_checks import Account, check_account
 from migration_service_local.samples import FAULTS, break_account, generate_accounts
 
 TODAY = date(2026, 3, 15)

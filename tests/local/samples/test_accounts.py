@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sample_checks import CHECKS, Account, Check, check_account, meter_points, transactions
 
+from local.samples.sample_checks import CHECKS, Account, Check, check_account, meter_points, transactions
 from migration_service_local.samples import generate_accounts
 
 TODAY = date(2026, 3, 15)

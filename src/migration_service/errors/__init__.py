@@ -1,0 +1,164 @@
+"""What can go wrong, each with a stable code; `blueprints.errors` decides the HTTP status.
+
+ServiceError                              (base)
+├── InvalidError                          (base) the request cannot be carried out as it is: 400
+│   ├── RequestFailedValidationError      (base) a body or a parameter has the errors listed
+│   │   ├── ParseError                    (base) the body is not JSON
+│   │   └── AccountFailedValidationError  (imports) an account payload has the errors listed
+│   ├── HostNotAllowedError               (access)
+│   ├── AccountAlreadyImportedError       (imports) carries the account's two numbers
+│   ├── AccountMarkedToSkipError          (imports)
+│   ├── AccountImportInProgressError      (imports)
+│   ├── AccountNotStagedError             (imports)
+│   ├── AccountCreationFailedError        (imports)
+│   ├── DryRunSucceededError              (imports)
+│   ├── ImportSupplierNotFoundInBodyError (setup)
+│   ├── ImportSupplierPausedError         (setup)
+│   ├── ImportSupplierCompleteError       (setup)
+│   ├── OperationsTeamNotFoundError       (setup)
+│   ├── OrganisationNotFoundError         (setup)
+│   ├── ApiKeyNotFoundError               (setup)
+│   ├── NameTakenError                    (setup)
+│   ├── NameInvalidError                  (setup)
+│   ├── PaymentVendorInvalidError         (setup)
+│   ├── BatchFileError                    (batches)
+│   │   └── BatchFileTooLargeError        (batches) 413
+│   ├── BatchStateError                   (batches)
+│   ├── IdempotencyKeyReusedError         (batches)
+│   ├── LineError                         (batches) why a line failed, if no other error says it
+│   │   ├── LineTooLongError              (batches)
+│   │   ├── ImportSupplierMismatchError   (batches)
+│   │   └── DuplicateLineError            (batches)
+│   ├── AccountNotFoundInBodyError        (added_data)
+│   ├── TransactionOutsideOpenPeriodError (added_data)
+│   ├── TransactionIdAlreadyUsedError     (added_data)
+│   ├── TransactionImportError            (added_data) any of these, in the shape of section 4.9
+│   ├── HistoricalStatementAlreadyExistsError (added_data)
+│   ├── PaymentVendorNotFoundError        (added_data)
+│   ├── PaymentInstructionRejectedError   (added_data)
+│   └── PaymentVendorUnreachableError     (added_data)
+├── UnauthenticatedError                  (access) 401
+│   └── NotAuthenticatedError             (access) no token
+├── NotFoundError                         (base) a path names it: 404
+│   ├── ImportSupplierNotFoundError       (setup)
+│   ├── AccountNotFoundError              (added_data)
+│   └── BatchNotFoundError                (batches)
+├── ConcurrencyLimitReachedError          (imports) 429
+├── ThrottledError                        (access) 429
+├── PaymentVendorUnavailableError         (added_data) 500: retry unchanged
+└── ServiceUnavailableError               (base) 503
+"""
+
+from migration_service.errors.access import (
+    HostNotAllowedError,
+    NotAuthenticatedError,
+    ThrottledError,
+    UnauthenticatedError,
+)
+from migration_service.errors.added_data import (
+    AccountNotFoundError,
+    AccountNotFoundInBodyError,
+    HistoricalStatementAlreadyExistsError,
+    PaymentInstructionRejectedError,
+    PaymentVendorNotFoundError,
+    PaymentVendorUnavailableError,
+    PaymentVendorUnreachableError,
+    TransactionIdAlreadyUsedError,
+    TransactionImportError,
+    TransactionOutsideOpenPeriodError,
+)
+from migration_service.errors.base import (
+    ErrorItem,
+    InvalidError,
+    NotFoundError,
+    ParseError,
+    RequestFailedValidationError,
+    ServiceError,
+    ServiceUnavailableError,
+    quoted,
+)
+from migration_service.errors.batches import (
+    BatchFileError,
+    BatchFileTooLargeError,
+    BatchNotFoundError,
+    BatchStateError,
+    DuplicateLineError,
+    IdempotencyKeyReusedError,
+    ImportSupplierMismatchError,
+    LineError,
+    LineTooLongError,
+)
+from migration_service.errors.imports import (
+    AccountAlreadyImportedError,
+    AccountCreationFailedError,
+    AccountFailedValidationError,
+    AccountImportInProgressError,
+    AccountMarkedToSkipError,
+    AccountNotStagedError,
+    ConcurrencyLimitReachedError,
+    DryRunSucceededError,
+)
+from migration_service.errors.setup import (
+    ApiKeyNotFoundError,
+    ImportSupplierCompleteError,
+    ImportSupplierNotFoundError,
+    ImportSupplierNotFoundInBodyError,
+    ImportSupplierPausedError,
+    NameInvalidError,
+    NameTakenError,
+    OperationsTeamNotFoundError,
+    OrganisationNotFoundError,
+    PaymentVendorInvalidError,
+)
+
+__all__ = [
+    "AccountAlreadyImportedError",
+    "AccountCreationFailedError",
+    "AccountFailedValidationError",
+    "AccountImportInProgressError",
+    "AccountMarkedToSkipError",
+    "AccountNotFoundError",
+    "AccountNotFoundInBodyError",
+    "AccountNotStagedError",
+    "ApiKeyNotFoundError",
+    "BatchFileError",
+    "BatchFileTooLargeError",
+    "BatchNotFoundError",
+    "BatchStateError",
+    "ConcurrencyLimitReachedError",
+    "DryRunSucceededError",
+    "DuplicateLineError",
+    "ErrorItem",
+    "HistoricalStatementAlreadyExistsError",
+    "HostNotAllowedError",
+    "IdempotencyKeyReusedError",
+    "ImportSupplierCompleteError",
+    "ImportSupplierMismatchError",
+    "ImportSupplierNotFoundError",
+    "ImportSupplierNotFoundInBodyError",
+    "ImportSupplierPausedError",
+    "InvalidError",
+    "LineError",
+    "LineTooLongError",
+    "NameInvalidError",
+    "NameTakenError",
+    "NotAuthenticatedError",
+    "NotFoundError",
+    "OperationsTeamNotFoundError",
+    "OrganisationNotFoundError",
+    "ParseError",
+    "PaymentInstructionRejectedError",
+    "PaymentVendorInvalidError",
+    "PaymentVendorNotFoundError",
+    "PaymentVendorUnavailableError",
+    "PaymentVendorUnreachableError",
+    "RequestFailedValidationError",
+    "ServiceError",
+    "ServiceUnavailableError",
+    "ThrottledError",
+    "TransactionIdAlreadyUsedError",
+    "TransactionImportError",
+    "TransactionOutsideOpenPeriodError",
+    "UnauthenticatedError",
+    "quoted",
+]

@@ -1,0 +1,126 @@
+"""Errors about an account's status, and about what is added to a created account (sections 4.4 to 4.11)."""
+
+from typing import Any
+
+from migration_service.errors.base import (
+    InvalidError,
+    NotFoundError,
+    RequestFailedValidationError,
+    ServiceError,
+)
+
+_CHECK_ACCOUNT = "Check the supplier's code and the external account number; create the account first."
+
+
+class AccountNotFoundError(NotFoundError):
+    """No account exists for this import supplier and external account number."""
+
+    code = "account_not_found"
+    default_detail = "No account exists for this import supplier and external account number."
+    remedy = _CHECK_ACCOUNT
+
+
+class AccountNotFoundInBodyError(InvalidError):
+    """The account that a body names has not been imported."""
+
+    code = "account_not_found"
+    default_detail = "No imported account exists for this import supplier and external account number."
+    remedy = _CHECK_ACCOUNT
+
+
+class TransactionOutsideOpenPeriodError(InvalidError):
+    """A transaction is dated outside its ledger's open statement period, and may not be moved into it."""
+
+    code = "transaction_outside_open_period"
+    default_detail = "The transaction is not within the open statement period."
+    remedy = "Correct the date, or let the service move it: `force_add_to_current_statement=true`."
+
+
+class TransactionIdAlreadyUsedError(InvalidError):
+    """Another transaction of the account has this transaction_id.
+
+    It has another amount or type, or nothing was to be skipped.
+    """
+
+    code = "transaction_id_already_used"
+    default_detail = "Another transaction of the account has this transaction_id."
+    remedy = "Give the transaction an id of its own, or leave it out if it is a repeat."
+
+
+class TransactionImportError(InvalidError):
+    """No transaction of the request was added; the code is that of the error beneath.
+
+    `transaction_data` is the first failing transaction as it was sent, or None if none is at fault
+    (section 4.9).
+    """
+
+    def __init__(self, error: InvalidError, transaction_data: Any = None) -> None:
+        self.code = error.code
+        self.transaction_data = transaction_data
+        # The first reason says more than "the request has errors"; in a list its path is part of it.
+        first = error.errors[0]
+        in_a_list = isinstance(error, RequestFailedValidationError) and first.attr
+        self.error_detail = f"{first.attr}: {first.detail}" if in_a_list else first.detail
+        super().__init__(error.detail, errors=error.errors)
+
+    def extra_fields(self) -> dict[str, Any]:
+        """Return the body that section 4.9 gives to a failure."""
+        return {
+            "status": "TRANSACTION_IMPORT_ERROR",
+            "error_detail": self.error_detail,
+            "transaction_data": self.transaction_data,
+        }
+
+
+class HistoricalStatementAlreadyExistsError(InvalidError):
+    """The account has a statement with the same statement_id and other content."""
+
+    code = "historical_statement_already_exists"
+    default_detail = "The account has a statement with this statement_id and other content."
+    remedy = "Give the statement an id of its own. No statement of the request was added."
+
+
+class PaymentVendorNotFoundError(InvalidError):
+    """A body names a payment vendor that no operator has set up."""
+
+    code = "payment_vendor_not_found"
+    default_detail = "The payment vendor does not exist."
+    detail_with_found = "Payment vendor {found} does not exist."
+    remedy = "Ask the operator for the vendor's name."
+    default_attr = "vendor"
+
+
+class PaymentInstructionRejectedError(InvalidError):
+    """The payment vendor does not confirm the instruction."""
+
+    code = "payment_instruction_rejected"
+    default_detail = "The payment vendor does not confirm this payment instruction."
+    remedy = "Do not send the request again unchanged: the vendor does not accept it."
+    default_attr = "reference"
+
+
+class PaymentVendorUnreachableError(InvalidError):
+    """The payment vendor cannot be reached until an operator changes something.
+
+    An unknown host name, an invalid certificate, refused credentials, a redirect, or an answer that makes no
+    sense (section 4.11: persistent failure).
+    """
+
+    code = "payment_vendor_unreachable"
+    default_detail = (
+        "The payment vendor cannot be reached. A retry cannot succeed until an operator has corrected this."
+    )
+    remedy = "Do not send the request again unchanged: the operator must correct the vendor's set-up."
+    default_attr = "vendor"
+
+
+class PaymentVendorUnavailableError(ServiceError):
+    """The payment vendor cannot be asked right now.
+
+    A timeout, a 5xx or 429 answer, a connection that was refused or cut, or a vendor that is not called for
+    a moment because several calls failed (section 4.11: intermittent failure, retry unchanged).
+    """
+
+    code = "payment_vendor_unavailable"
+    default_detail = "The payment vendor does not answer right now. Send the same request again later."
+    remedy = "Send the same request again later."

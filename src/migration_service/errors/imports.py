@@ -1,0 +1,107 @@
+"""Errors about validating, staging and creating an account (sections 4.1 to 4.3, and 8)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from migration_service.errors.base import (
+    ErrorItem,
+    InvalidError,
+    RequestFailedValidationError,
+    ServiceError,
+)
+
+
+class AccountFailedValidationError(RequestFailedValidationError):
+    """An account payload does not satisfy its rules; `errors` has every error found."""
+
+    code = "account_failed_validation"
+    default_detail = "The account payload has errors."
+    remedy = "Correct what `errors` lists, and send the payload again."
+
+
+class AccountAlreadyImportedError(InvalidError):
+    """The account has been imported; the body has its two numbers.
+
+    Section 4.3 adds the numbers.
+    """
+
+    code = "account_already_imported"
+    default_detail = "The account has already been imported."
+    remedy = "Nothing: the body has the account's two numbers."
+
+    def __init__(self, external_account_number: str, service_account_number: str) -> None:
+        super().__init__()
+        self.external_account_number = external_account_number
+        self.service_account_number = service_account_number
+
+    def extra_fields(self) -> dict[str, Any]:
+        """Return the two numbers."""
+        return {
+            "external_account_number": self.external_account_number,
+            "service_account_number": self.service_account_number,
+        }
+
+
+class AccountMarkedToSkipError(InvalidError):
+    """An operator marked the account to be skipped."""
+
+    code = "account_marked_to_skip"
+    default_detail = "An operator marked the account to be skipped. It is neither staged nor created."
+    remedy = "Leave the account out, or ask the operator to unskip it."
+
+
+class AccountImportInProgressError(InvalidError):
+    """The account is being created at this moment."""
+
+    code = "account_import_in_progress"
+    default_detail = "The account is being created. Wait until its status is no longer IN_PROGRESS."
+    remedy = "Wait until the account's status is no longer `IN_PROGRESS`."
+
+
+class AccountNotStagedError(InvalidError):
+    """No payload is staged for the account."""
+
+    code = "account_not_staged"
+    default_detail = "The account is not staged. Stage it before you process it."
+    detail_with_found = "Account {found} is not staged. Stage it before you process it."
+    remedy = "Stage the account, then process it."
+
+
+class AccountCreationFailedError(InvalidError):
+    """The account could not be created; it is pending again.
+
+    `code` is what the worker recorded, if that was an error of its own.
+    """
+
+    code = "account_creation_failed"
+    default_detail = "The account could not be created. It is pending again."
+    remedy = "Read the detail. Stage corrected data, or process the account again."
+
+    def __init__(
+        self, detail: str | None = None, *, code: str | None = None, errors: Sequence[ErrorItem] = ()
+    ) -> None:
+        if code:
+            self.code = code
+        super().__init__(detail, errors=errors)
+
+
+class DryRunSucceededError(InvalidError):
+    """The dry run succeeded; everything was rolled back.
+
+    Section 4.3 gives the wording of the detail.
+    """
+
+    code = "dry_run_succeeded"
+    default_detail = "Account would successfully import. Rolled back due to Dry Run."
+    remedy = "Nothing: process the account without `dry_run` to create it."
+
+
+class ConcurrencyLimitReachedError(ServiceError):
+    """Too many accounts are being processed at once.
+
+    Section 8.
+    """
+
+    code = "concurrency_limit_reached"
+    default_detail = "Too many accounts are being processed at once. Retry after other accounts finish."
+    remedy = "Send the same request again after the number of seconds in `Retry-After`."

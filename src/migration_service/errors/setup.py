@@ -1,0 +1,106 @@
+"""Errors about what operators set up: organisations, API keys, import suppliers, teams and vendors."""
+
+from migration_service.errors.base import InvalidError, NotFoundError
+
+_NO_SUPPLIER = "The import supplier does not exist, or belongs to another organisation."
+_NO_SUPPLIER_FOUND = "Import supplier {found} does not exist, or belongs to another organisation."
+_CHECK_SUPPLIER = "Check the code, and that the token belongs to the organisation that owns the supplier."
+
+
+class ImportSupplierNotFoundError(NotFoundError):
+    """The import supplier does not exist, or belongs to another organisation.
+
+    A path names it.
+    """
+
+    code = "import_supplier_not_found"
+    default_detail = _NO_SUPPLIER
+    detail_with_found = _NO_SUPPLIER_FOUND
+    remedy = _CHECK_SUPPLIER
+
+
+class ImportSupplierNotFoundInBodyError(InvalidError):
+    """The import supplier does not exist, or belongs to another organisation.
+
+    A body names it.
+    """
+
+    code = "import_supplier_not_found"
+    default_detail = _NO_SUPPLIER
+    detail_with_found = _NO_SUPPLIER_FOUND
+    remedy = _CHECK_SUPPLIER
+    default_attr = "import_supplier"
+
+
+class ImportSupplierPausedError(InvalidError):
+    """The import supplier is paused; more accounts are expected later.
+
+    Section 3.1.
+    """
+
+    code = "import_supplier_paused"
+    default_detail = "The import supplier is paused. No account is migrated until it is resumed."
+    remedy = "Wait until the operator resumes the supplier, then send the same request again."
+
+
+class ImportSupplierCompleteError(InvalidError):
+    """The import supplier is complete; no more accounts are expected.
+
+    Section 3.1.
+    """
+
+    code = "import_supplier_complete"
+    default_detail = "The import supplier is complete. No more accounts are migrated."
+    remedy = "Stop sending accounts for this supplier, or ask the operator to reopen it."
+
+
+class OperationsTeamNotFoundError(InvalidError):
+    """The operations team does not exist."""
+
+    code = "operations_team_not_found"
+    default_detail = "The operations team does not exist."
+    detail_with_found = "Operations team {found} does not exist."
+    remedy = "Ask the operator for the name of the team."
+    default_attr = "operations_team_name"
+
+
+class OrganisationNotFoundError(InvalidError):
+    """A command names an organisation that does not exist."""
+
+    code = "organisation_not_found"
+    default_detail = "The organisation does not exist."
+    detail_with_found = "Organisation {found} does not exist."
+    remedy = "Check the name with `migration-service organisations list`."
+
+
+class ApiKeyNotFoundError(InvalidError):
+    """A command names an API key that does not exist."""
+
+    code = "api_key_not_found"
+    default_detail = "No API key has this prefix."
+    detail_with_found = "No API key has the prefix {found}."
+    remedy = "Check the prefix with `migration-service api-keys list`."
+
+
+class NameTakenError(InvalidError):
+    """Something of this kind has the name already."""
+
+    code = "name_taken"
+    default_detail = "The name is taken."
+    remedy = "Choose another name, or use what exists."
+
+
+class NameInvalidError(InvalidError):
+    """The name that an operator gave cannot be used: it is too long, or has unprintable characters."""
+
+    code = "name_invalid"
+    default_detail = "The name cannot be used."
+    remedy = "Choose another name."
+
+
+class PaymentVendorInvalidError(InvalidError):
+    """A payment vendor cannot be set up with this address, or with this name of a variable."""
+
+    code = "payment_vendor_invalid"
+    default_detail = "A payment vendor cannot be set up with these values."
+    remedy = "Correct the address, or the name of the variable, that the detail names."
