@@ -5,17 +5,21 @@ nothing would keep every thread. Here a request has some seconds, and more for w
 large bodies over slow lines get through, and who sends nothing does not.
 """
 
+import contextlib
 import socket
 import struct
 import time
+import uuid
 from typing import Any
 
+from gunicorn import util
 from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 from werkzeug.exceptions import BadRequest, RequestTimeout
 
 from migration_service.config import Settings
+from migration_service.refusals import describe_refusal, is_client_error
 
 #: Bytes for which a client gets another second.
 LEAST_RATE = 10_000
@@ -95,3 +99,13 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         """The request's head is there: call the application."""
         req.body.reader = _BodyReader(req.body.reader)
         return super().handle_request(req, conn)
+
+    def handle_error(self, _req: Any, client: Any, _addr: Any, exc: BaseException) -> None:
+        """Answer a request that cannot be read, in the form of all other errors."""
+        request_id = uuid.uuid4().hex
+        if is_client_error(exc):
+            self.log.warning("Request %s cannot be read: %s", request_id, type(exc).__name__)
+        else:
+            self.log.error("Request %s failed in the web server.", request_id, exc_info=exc)
+        with contextlib.suppress(OSError):
+            util.write_nonblock(client, describe_refusal(exc, self.cfg, request_id))

@@ -115,7 +115,7 @@ def token_operation() -> dict[str, Any]:
     responses: dict[str, Any] = {
         "200": {
             "description": "The token; or `errors` that say why there is none, as for a wrong API key.",
-            "content": {"application/json": {**answer, "example": _EXAMPLE_ANSWER}},
+            "content": _content({**answer, "example": _EXAMPLE_ANSWER}),
         }
     }
     for status, (kind, code, detail) in _FAILURES.items():
@@ -123,7 +123,7 @@ def token_operation() -> dict[str, Any]:
         example = {"errors": [{"message": detail, "extensions": extensions}]}
         responses[status] = {
             "description": detail,
-            "content": {"application/json": {**_or_error_body(status, answer), "example": example}},
+            "content": _content({**_or_error_body(status, answer), "example": example}),
         }
     responses["429"]["headers"] = refer("Retry-After")
     return {
@@ -144,6 +144,11 @@ def token_operation() -> dict[str, Any]:
         },
         "responses": responses,
     }
+
+
+def _content(media: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer in both media types of GraphQL over HTTP; the second one only if it is asked for."""
+    return {"application/json": media, "application/graphql-response+json": media}
 
 
 def _or_error_body(status: str, answer: dict[str, Any]) -> dict[str, Any]:
