@@ -67,7 +67,7 @@ def _bodies(answer: TestResponse) -> list[Any]:
     if "Content-Encoding" in answer.headers:
         return []
     match answer.mimetype:
-        case "application/json":
+        case "application/json" | "application/graphql-response+json":
             return [json.loads(answer.data)]
         case "application/x-ndjson":
             return [json.loads(line) for line in answer.data.splitlines()]

@@ -33,7 +33,7 @@ class Application(Flask):
 
 def check_requests(app: Flask, settings: Settings) -> None:
     """Refuse requests of `app` whose path or host cannot be right."""
-    allowed = frozenset(name.strip().lower() for name in settings.allowed_hosts.split(",") if name.strip())
+    allowed = {name.strip("[] ").lower() for name in settings.allowed_hosts.split(",")} - {""}
 
     @app.before_request
     def check() -> None:

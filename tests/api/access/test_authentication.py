@@ -89,8 +89,9 @@ def _open(client: FlaskClient, rule: Rule, method: str, customer: Customer, auth
     body = BODIES[rule.endpoint](customer) if rule.endpoint in BODIES else {}
     query = {"import_supplier": customer.import_supplier, "mode": "import", "source": "pending"}
     query |= {"operations_team_name": customer.operations_team}
+    in_query = query if rule.endpoint == "batches.start_batch" else None
     return client.open(
-        path, method=method, headers=headers, json=body if method != "GET" else None, query_string=query
+        path, method=method, headers=headers, json=body if method != "GET" else None, query_string=in_query
     )
 
 
