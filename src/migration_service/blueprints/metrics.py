@@ -26,8 +26,9 @@ _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.ASCII
 @blueprint.get("/metrics")
 def metrics() -> Response:
     """Everything counted, in Prometheus' text format. Raises NotFoundError or UnauthenticatedError."""
-    _require_permission(resources().settings.metrics_token)
-    return Response(exposition(_figures()), content_type=CONTENT_TYPE)
+    settings = resources().settings
+    _require_permission(settings.metrics_token)
+    return Response(exposition(_figures(), shared_folder=settings.metrics_folder), content_type=CONTENT_TYPE)
 
 
 def _require_permission(token: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import migration_service
+from migration_service.config import CONNECTION_VARIABLES
 from migration_service_local.errors import StartError
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 from migration_service_local.servers.home import Home
@@ -130,7 +131,8 @@ class Programs:
             arguments=arguments,
             environment={
                 "MIGRATION_SERVICE_LOG_FORMAT": "text",
-                **os.environ,
+                # Servers and key come from the home folder's settings, as a whole.
+                **{name: text for name, text in os.environ.items() if name not in CONNECTION_VARIABLES},
                 "MIGRATION_SERVICE_HOME": str(self._home.path),
                 "PYTHONPATH": paths,
                 "PYTHONUNBUFFERED": "1",

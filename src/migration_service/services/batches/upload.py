@@ -12,7 +12,7 @@ from sqlalchemy import select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import new_id
+from migration_service.db.base import new_id
 from migration_service.errors import (
     BatchFileError,
     DuplicateLineError,
@@ -20,11 +20,12 @@ from migration_service.errors import (
     LineTooLongError,
     OperationsTeamNotFoundError,
 )
-from migration_service.models import Batch, ImportSupplier, OperationsTeam
+from migration_service.models import Batch, OperationsTeam
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.staging import require_ongoing
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, BatchSource, LineStatus
 
 #: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
@@ -45,7 +46,7 @@ class BatchOrder:
     idempotency_key: str | None = None
 
 
-def start_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -> UUID:
+def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID:
     """Store a batch with all its lines; its id, which is an earlier one's where the key was used before.
 
     Reads `order.lines` to the end, or leaves nothing. Raises what they raise; BatchFileError where there is
@@ -56,7 +57,7 @@ def start_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -
     if earlier := _find_earlier(session, supplier, order):
         return _require_same(earlier, lines)
     if order.mode is not BatchMode.VALIDATE:
-        require_ongoing(supplier)
+        require_ongoing(supplier.status)
     batch_id = _insert_batch(session, supplier, order)
     if batch_id is None:  # the same key at the same time: the other one is there now
         return start_batch(session, supplier, order)
@@ -89,7 +90,7 @@ class _Hashed:
         return self._hash.digest() if self._wanted else None
 
 
-def _find_earlier(session: Session, supplier: ImportSupplier, order: BatchOrder) -> Batch | None:
+def _find_earlier(session: Session, supplier: KnownSupplier, order: BatchOrder) -> Batch | None:
     if order.idempotency_key is None:
         return None
     return session.execute(
@@ -108,7 +109,7 @@ def _require_same(earlier: Batch, lines: _Hashed) -> UUID:
     return earlier.id
 
 
-def _insert_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -> UUID | None:
+def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID | None:
     team_id = None
     if order.mode.creates:
         team = OperationsTeam.name == order.operations_team_name
