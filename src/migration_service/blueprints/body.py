@@ -11,9 +11,8 @@ from marshmallow import Schema
 from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, UnsupportedMediaType
 
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
-from migration_service.schemas.base import load
+from migration_service.schemas.base import load, suggest
 from migration_service.schemas.json import parse_json
-from migration_service.schemas.suggestions import suggest_name
 
 View = Callable[..., Any]
 
@@ -173,9 +172,9 @@ def _unknown_parameters(schema: Schema) -> list[ErrorItem]:
         if name in schema.fields:
             continue
         detail = "This operation has no such query parameter."
-        if meant := suggest_name(name, schema.fields):
+        if meant := suggest(name, schema.fields):
             detail += f" Did you mean {meant}?"
-        elif member := suggest_name(name, _BODY_MEMBERS):
+        elif member := suggest(name, _BODY_MEMBERS):
             detail += f" {member} belongs in the body."
         errors.append(ErrorItem("unknown_field", detail, name))
     return errors

@@ -24,7 +24,6 @@ from migration_service.errors import (
     UnauthenticatedError,
 )
 from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import LocalMoment, NumberText
 from migration_service.schemas.requests import ErrorBodySchema
 
 View = Callable[..., Any]
@@ -94,8 +93,6 @@ def configure_openapi(app: Flask) -> Api:
     api = Api()
     api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own errors
     api.init_app(app)
-    api.register_field(NumberText, "string", None)
-    api.register_field(LocalMoment, "string", None)  # `date-time` asks for a zone
     api.spec.components.security_scheme(
         "Token",
         {
