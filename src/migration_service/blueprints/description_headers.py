@@ -56,3 +56,5 @@ PREFER: dict[str, Any] = {
 
 #: The schema of an answer that is CSV.
 CSV = {"type": "string", "description": "With a heading; RFC 4180, in UTF-8."}
+#: The schema of lines that are whatever a client has sent.
+LINES = {"type": "string", "description": "The lines as they were sent."}
