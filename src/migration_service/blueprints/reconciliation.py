@@ -162,7 +162,10 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 @blueprint.response(200, AcknowledgementAnswer(many=True))
 @answers_errors(blueprint, ImportSupplierNotFoundError)
 def get_acknowledgements(import_supplier_code: str) -> Response:
-    """List what was acknowledged, by whom, when and why, the newest first"""
+    """List what was acknowledged
+
+    By whom, when and why, the newest first.
+    """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
             session, import_supplier_code, organisation_id=caller().organisation_id
