@@ -104,6 +104,7 @@ lock:
 # The pages that are written from the code.
 docs: environment-dev
 	$(BIN)/python tools/error_docs.py
+	$(BIN)/python tools/field_reference.py
 	$(BIN)/python tools/settings_docs.py
 	$(BIN)/python tools/dashboard.py
 

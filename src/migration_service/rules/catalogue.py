@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Collection
 from datetime import date
 from decimal import Context, localcontext
-from itertools import islice
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -114,9 +113,12 @@ def check_account(
     findings: list[Finding] = []
     with localcontext(_EXACT):
         for rule in RULES:
-            for path, detail in islice(rule.check(account), MAX_ERRORS + 1):
+            most = len(findings) + MAX_ERRORS
+            for path, detail in rule.check(account):
                 severity = Severity.ERROR if strict else rule.severity
                 findings.append(Finding(path, rule.code, detail, severity))
+                if len(findings) > most:
+                    break
     if faulty and findings:
         findings = [finding for finding in findings if not _is_reported(finding.path, account.faulty)]
     if len(findings) > 1:

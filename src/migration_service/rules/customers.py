@@ -145,11 +145,11 @@ def duplicate_customers_found(account: CheckedAccount) -> Iterator[Fault]:
         return
     first: dict[tuple[str, str, date | None], int] = {}
     for i, customer in enumerate(account.customers):
-        if account.is_touched("customers", i):
-            continue
         name = _full_name(customer)
         key = (name, customer.get("email", "").casefold(), customer.get("date_of_birth"))
-        if name and first.setdefault(key, i) != i:
+        if not name or first.setdefault(key, i) == i:
+            continue
+        if not account.is_touched("customers", i) and not account.is_touched("customers", first[key]):
             yield (
                 ("customers", i),
                 f"The name, e-mail address and date of birth are those of customers.{first[key]}: "

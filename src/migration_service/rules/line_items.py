@@ -37,10 +37,10 @@ def supply_charge_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
         if amount is None or not line_items:
             continue
         net = _sum(line_items, "net_amount")
-        if account.is_faulty(*path, "tax_items"):
-            continue
         tax = _sum(transaction.get("tax_items", []), "amount")
-        if net is not None and tax is not None and differ(net + tax, amount):
+        if net is None or tax is None or not differ(net + tax, amount):
+            continue
+        if not account.is_faulty(*path, "tax_items"):
             yield (
                 (*path, "amount"),
                 f"The line items, {net:f}, and the tax, {tax:f}, make {net + tax:f}, not {amount:f}.",

@@ -75,9 +75,9 @@ def _find_future(account: CheckedAccount, field: str, what: str) -> Iterator[Fau
 def missing_statement_document(account: CheckedAccount) -> Iterator[Fault]:
     """A statement has neither a document nor the context to make one from."""
     for i, statement in enumerate(account.statements):
-        if account.is_faulty("statements", i, "statement_pdf_context"):
+        if statement.get("statement_path") or statement.get("statement_pdf_context"):
             continue
-        if not statement.get("statement_path") and not statement.get("statement_pdf_context"):
+        if not account.is_faulty("statements", i, "statement_pdf_context"):
             yield (
                 ("statements", i, "statement_path"),
                 "The statement has no document: send statement_path, or a statement_pdf_context.",

@@ -5,7 +5,7 @@ Each bound has an error code of its own that names it. They are far above what a
 
 #: Levels of objects and lists inside each other (`too_deep`). An account payload has ten.
 MAX_DEPTH = 32
-#: Digits of a number (`number_too_long`).
+#: Digits of a number (`number_too_long`). A whole number that no field reads may have 4,300.
 MAX_NUMBER_DIGITS = 60
 #: The largest exponent of a number, and the smallest below zero (`number_too_long`).
 MAX_EXPONENT = 100

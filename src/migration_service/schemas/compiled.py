@@ -13,7 +13,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, Required, TypedDict
 
 import msgspec
-from marshmallow import Schema, ValidationError
+from marshmallow import Schema, ValidationError, missing
 
 from migration_service.schemas import fields
 from migration_service.schemas.bounds import MAX_ITEMS
@@ -93,6 +93,13 @@ def _read(kind: Any, value: Any) -> Any:
     return kind.read(value)
 
 
+def _read_present(read: Callable[[Any], Any], value: Any) -> Any:
+    result = read(value)
+    if result is missing:  # an empty text that counts as absent
+        raise ValidationError("absent")
+    return result
+
+
 def _type_of(field: Any) -> Any:
     """The msgspec type of a field."""
     limit: Any = field.validators[0] if field.validators else None
@@ -120,6 +127,8 @@ def _type_of(field: Any) -> Any:
             # `deserialize` also runs validators and looks for null; without them half of it is enough.
             plain = not field.validators and not field.allow_none
             read = partial(field._deserialize, attr=None, data=None) if plain else field.deserialize
+            if isinstance(field, fields.Text) and not field.blank and not field.required:
+                read = partial(_read_present, read)
             result = _Anything(type(field).__name__, (), {"read": staticmethod(read)})
     return result
 

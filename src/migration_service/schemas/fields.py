@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields, missing
 
-from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS
+from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS, MAX_NUMBER_DIGITS
 from migration_service.schemas.coded import Coded, Messages, about
 from migration_service.schemas.messages import Message, kind_of
 from migration_service.schemas.numbers import Number, NumberText, WholeNumber
@@ -149,17 +149,27 @@ class FreeObject(Coded, fields.Dict):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self.make_error("invalid", input=value)
-        if _has_nul(value):
-            raise ValidationError(Text.default_error_messages["nul"])
+        if fault := _fault_within(value):
+            raise ValidationError(fault)
         return value
 
 
-def _has_nul(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, dict):
-        return any("\0" in key or _has_nul(item) for key, item in value.items())
-    return isinstance(value, list) and any(map(_has_nul, value))
+_TOO_LONG = Message(f"This has a number of more than {MAX_NUMBER_DIGITS} digits.", "number_too_long")
+_TOO_LARGE = 10**MAX_NUMBER_DIGITS
+
+
+def _fault_within(value: Any) -> Message | None:
+    """Return what keeps the parts of a value from being stored, or None. `parse_json` bounds the depth."""
+    match value:
+        case str():
+            return Text.default_error_messages["nul"] if "\0" in value else None
+        case int():
+            return None if -_TOO_LARGE < value < _TOO_LARGE else _TOO_LONG
+        case dict():
+            return next(filter(None, map(_fault_within, (*value, *value.values()))), None)
+        case list():
+            return next(filter(None, map(_fault_within, value)), None)
+    return None
 
 
 _TOO_MANY_ITEMS = Message(

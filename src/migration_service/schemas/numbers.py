@@ -35,12 +35,7 @@ class Number(Coded, fields.Decimal):
     described: ClassVar[dict[str, Any]] = {"type": ["number", "string"]}
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        number = value
-        numeric_text = isinstance(value, str) and self._FORM.fullmatch(value)
-        if numeric_text or (isinstance(value, int) and not isinstance(value, bool)):
-            number = Decimal(value)
-        if not isinstance(number, Decimal):
-            raise self.make_error("invalid", input=value)
+        number = value if isinstance(value, Decimal) else self._as_decimal(value)
         if not -_TOO_LARGE < number < _TOO_LARGE:
             raise self.make_error("range", input=value)
         try:
@@ -50,6 +45,12 @@ class Number(Coded, fields.Decimal):
         except Rounded:
             number = number.quantize(_SMALLEST, context=_EXACT)
         return number or _zero(number)
+
+    def _as_decimal(self, value: Any) -> Decimal:
+        numeric_text = isinstance(value, str) and self._FORM.fullmatch(value)
+        if numeric_text or (isinstance(value, int) and not isinstance(value, bool)):
+            return Decimal(value)
+        raise self.make_error("invalid", input=value)
 
 
 def _zero(number: Decimal) -> Decimal:
