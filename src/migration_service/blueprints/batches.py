@@ -6,11 +6,11 @@ from uuid import UUID
 from flask import Response, jsonify, request, url_for
 from flask_smorest import Blueprint
 
+from migration_service.blueprints import batch_examples as examples
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.batch_upload import BODY, KEY, read_order
 from migration_service.blueprints.body import document_parameters, query_arguments
 from migration_service.blueprints.description_headers import CSV, LINES, refer
-from migration_service.blueprints.examples import SUPPLIER
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import Transaction
@@ -59,59 +59,12 @@ blueprint = Blueprint(
 )
 blueprint.before_request(require_token)
 
-_EXAMPLE: dict[str, Any] = {
-    "batch_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
-    "import_supplier": SUPPLIER,
-    "operations_team_name": "Migration Team",
-    "name": "First night",
-    "file_name": "book.ndjson.gz",
-    "mode": "import",
-    "profile": None,
-    "source": "upload",
-    "state": "RUNNING",
-    "reason": None,
-    "created_at": "2026-03-01T22:00:00Z",
-    "started_at": "2026-03-01T22:00:01Z",
-    "finished_at": None,
-    "lines_removed_at": None,
-    "lines": 100_000,
-    "counts": {**dict.fromkeys(LineStatus, 0), "PENDING": 59_000, "IMPORTED": 40_000, "FAILED": 1_000},
-}
-_PROGRESS_EXAMPLE = {
-    **_EXAMPLE,
-    "error_counts": {"invalid_phone_number": 640, "required": 360},
-    "warning_counts": {},
-    "rate": 1300.0,
-    "time_left": 45.4,
-    "condition": None,
-}
-
-
-_LINE = {
-    "line_number": 3,
-    "external_account_number": "10000003",
-    "status": "FAILED",
-    "service_account_number": None,
-    "errors": [
-        {
-            "detail": "This is not a telephone number that exists in its country.",
-            "code": "invalid_phone_number",
-            "attr": "customers.0.mobile",
-        }
-    ],
-    "warnings": [],
-}
-_LINE_CSV = (
-    "line_number,external_account_number,status,service_account_number,severity,code,path,detail,value\r\n"
-    "4,10000004,IMPORTED,A-7KX2M9QD,,,,,\r\n"
-)
-
 
 @blueprint.post("/", endpoint="start_batch")
 @blueprint.doc(requestBody=BODY)
 @document_parameters(blueprint, KEY)
 @query_arguments(blueprint, BatchArgumentsSchema())
-@blueprint.response(202, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
+@blueprint.response(202, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -145,7 +98,7 @@ def start(arguments: dict[str, Any]) -> Any:
 
 @blueprint.get("/")
 @query_arguments(blueprint, BatchListArgumentsSchema())
-@blueprint.response(200, BatchAnswerSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
+@blueprint.response(200, BatchAnswerSchema(many=True), example=[examples.BATCH], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError)
 def list_batches(arguments: dict[str, Any]) -> Response:
     """The batches of the organisation, newest first
@@ -178,7 +131,7 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/<batch_id>/")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
+@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, BatchNotFoundError)
 def get_batch(batch_id: str) -> Response:
     """How far a batch is
@@ -190,8 +143,8 @@ def get_batch(batch_id: str) -> Response:
 
 @blueprint.get("/<batch_id>/results/", endpoint="get_batch_results")
 @query_arguments(blueprint, ResultArgumentsSchema())
-@blueprint.response(200, LineResultSchema, content_type="application/x-ndjson", example=_LINE)
-@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_LINE_CSV)
+@blueprint.response(200, LineResultSchema, content_type="application/x-ndjson", example=examples.LINE)
+@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=examples.LINE_CSV)
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError)
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """What became of each line, streamed
@@ -230,7 +183,7 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/pause/", endpoint="pause_batch")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE | {"state": "PAUSED"})
+@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS | {"state": "PAUSED"})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def pause(batch_id: str) -> Response:
     """Pause a batch
@@ -244,7 +197,7 @@ def pause(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/resume/", endpoint="resume_batch")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
+@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def resume(batch_id: str) -> Response:
     """Resume a batch
@@ -259,7 +212,7 @@ def resume(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/cancel/", endpoint="cancel_batch")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE | {"state": "CANCELLED"})
+@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS | {"state": "CANCELLED"})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def cancel(batch_id: str) -> Response:
     """Cancel a batch
@@ -274,7 +227,7 @@ def cancel(batch_id: str) -> Response:
 
 @blueprint.post("/<batch_id>/retry-failed/", endpoint="retry_failed_lines")
 @query_arguments(blueprint, RetryArgumentsSchema())
-@blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS_EXAMPLE, "retried": 12, "left": 988})
+@blueprint.response(200, RetryAnswerSchema, example={**examples.PROGRESS, "retried": 12, "left": 988})
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
 def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     """Do those FAILED lines again that may pass now

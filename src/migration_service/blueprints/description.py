@@ -76,8 +76,12 @@ def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, A
         for parameter in item.get("parameters", []):
             parameter.update(_PATH_PARAMETERS.get(parameter["name"], {}))
     _name_operations(app, description["paths"])
-    token = description_token.token_operation() | {"tags": [_ACCESS["name"]]}
-    description["paths"] = {description_token.PATH: {"post": token}} | description["paths"]
+    access = {"tags": [_ACCESS["name"]]}
+    token = {
+        "post": description_token.token_operation() | access,
+        "get": description_token.hint_operation() | access,
+    }
+    description["paths"] = {description_token.PATH: token} | description["paths"]
     for item in description["paths"].values():
         for operation in _operations(item):
             _complete_operation(operation)

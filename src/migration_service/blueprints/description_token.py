@@ -146,6 +146,34 @@ def token_operation() -> dict[str, Any]:
     }
 
 
+def hint_operation() -> dict[str, Any]:
+    """Return the operation of a GET, which carries nothing out."""
+    hint = {"type": "object", "required": ["detail"], "properties": {"detail": {"type": "string"}}}
+    return {
+        "operationId": "show_token_hint",
+        "summary": "Show how a token is obtained",
+        "description": "Nothing is carried out on GET: an API key does not belong in an address.",
+        "security": [],
+        "parameters": [
+            {
+                "in": "query",
+                "name": "query",
+                "required": False,
+                "description": "A GraphQL document, which is answered with 405.",
+                "schema": {"type": "string"},
+            }
+        ],
+        "responses": {
+            "200": {"description": "How to send the mutation.", "content": _content({"schema": hint})},
+            "405": {
+                "description": "The request has a document. Send it with POST.",
+                "headers": {"Allow": {"description": "POST", "schema": {"type": "string"}}},
+                "content": _content({"schema": {"$ref": "#/components/schemas/TokenAnswer"}}),
+            },
+        },
+    }
+
+
 def _content(media: dict[str, Any]) -> dict[str, Any]:
     """Return an answer in both media types of GraphQL over HTTP; the second one only if it is asked for."""
     return {"application/json": media, "application/graphql-response+json": media}
