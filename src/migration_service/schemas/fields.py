@@ -31,6 +31,7 @@ from migration_service.schemas.texts import (
 __all__ = [
     "Choice",
     "Code",
+    "Coded",
     "Day",
     "DocumentPath",
     "Ean",
