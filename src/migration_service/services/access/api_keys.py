@@ -42,15 +42,15 @@ def issue_api_key(session: Session, *, organisation_name: str) -> str:
 
 
 def find_prefix(api_key: str) -> str | None:
-    """The prefix of what looks like an API key, or None where it cannot be one."""
+    """Return the prefix of what has the form of an API key, or None if it does not."""
     key = _KEY.fullmatch(api_key)
     return key.group(1) if key else None
 
 
 def authenticate_api_key(session: Session, api_key: str) -> ApiKey:
-    """The API key that this text is. Notes that it was used.
+    """Return the API key with this text, and record its use.
 
-    Raises UnauthenticatedError, in the same words whether it is unknown, wrong or revoked.
+    Raise UnauthenticatedError with the same message whether it is unknown, wrong or revoked.
     """
     found = None
     if prefix := find_prefix(api_key):
@@ -62,30 +62,32 @@ def authenticate_api_key(session: Session, api_key: str) -> ApiKey:
 
 
 def note_use(api_key: ApiKey) -> None:
-    """Remember that a token was obtained with the key just now."""
+    """Record that a token was obtained with the key."""
     now = datetime.now(UTC)
     if api_key.last_used_at is None or now - api_key.last_used_at > _USE_NOTED_EVERY:
         api_key.last_used_at = now
 
 
 def revoke_api_key(session: Session, prefix: str) -> ApiKey:
-    """End the key with this prefix, and at once every token that was obtained with it.
+    """Revoke the key with this prefix, and with it every token that was obtained with it.
 
-    The whole key is taken for its prefix. Revoking twice changes nothing. Raises ApiKeyNotFoundError.
+    The whole key may be given instead of its prefix. Revoking twice changes nothing.
+    Raise ApiKeyNotFoundError if there is none.
     """
     prefix = find_prefix(prefix) or prefix
     api_key = None
     if _PREFIX.fullmatch(prefix):
         api_key = session.scalar(select(ApiKey).where(ApiKey.prefix == prefix))
     if api_key is None:
-        raise ApiKeyNotFoundError(found=prefix)
+        # What has not the form of a prefix may be a mistyped key, which is not repeated.
+        raise ApiKeyNotFoundError(found=prefix if _PREFIX.fullmatch(prefix) else None)
     if api_key.revoked_at is None:
         api_key.revoked_at = datetime.now(UTC)
     return api_key
 
 
 def list_api_keys(session: Session) -> Sequence[tuple[ApiKey, str]]:
-    """Every API key with its organisation's name, the oldest first."""
+    """Return every API key with its organisation's name, oldest first."""
     rows = session.execute(select(ApiKey, Organisation.name).join(Organisation).order_by(ApiKey.id)).all()
     return [(api_key, organisation_name) for api_key, organisation_name in rows]
 

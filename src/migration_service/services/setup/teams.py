@@ -13,7 +13,7 @@ def create_operations_team(session: Session, name: str) -> OperationsTeam:
     """Make an operations team. Raises NameInvalidError and NameTakenError."""
     check_name(name, "name of an operations team")
     team = OperationsTeam(name=name)
-    with unique_name(session, "uq_operations_team_name", f"There is an operations team {name!r} already."):
+    with unique_name(session, "uq_operations_team_name", f"Operations team {name!r} already exists."):
         session.add(team)
     return team
 

@@ -18,7 +18,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 def create_payment_vendor(
     session: Session, name: str, *, kind: VendorKind, url: str, secret_env: str | None = None
 ) -> PaymentVendor:
-    """Make a payment vendor that payment instructions can name.
+    """Create a payment vendor that payment instructions can name.
 
     `secret_env` names the environment variable of the web processes that holds its secret. Raises
     NameInvalidError, NameTakenError, and PaymentVendorInvalidError for the address or the variable.
@@ -26,13 +26,13 @@ def create_payment_vendor(
     check_name(name, "name of a payment vendor")
     check_vendor(url, secret_env)
     vendor = PaymentVendor(name=name, kind=kind, url=url, secret_env=secret_env)
-    with unique_name(session, "uq_payment_vendor_name", f"There is a payment vendor {name!r} already."):
+    with unique_name(session, "uq_payment_vendor_name", f"A payment vendor {name!r} already exists."):
         session.add(vendor)
     return vendor
 
 
 def check_vendor(url: str, secret_env: str | None) -> None:
-    """Raise PaymentVendorInvalidError where a vendor can have no such address or variable."""
+    """Raise PaymentVendorInvalidError if a vendor cannot have this address or variable."""
     try:
         check_vendor_url(url, with_secret=secret_env is not None)
     except ValueError as error:
@@ -44,5 +44,5 @@ def check_vendor(url: str, secret_env: str | None) -> None:
 
 
 def list_payment_vendors(session: Session) -> Sequence[PaymentVendor]:
-    """Every payment vendor, by name."""
+    """Return every payment vendor, sorted by name."""
     return session.scalars(select(PaymentVendor).order_by(PaymentVendor.name)).all()
