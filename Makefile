@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test bench bench-lock drill compose-check prometheus-check check format lock docs clean environment environment-dev
+.PHONY: run test bench bench-lock drill compose-check prometheus-check describe-check clients fuzz check format lock docs clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -61,6 +61,25 @@ compose-check: environment
 # The dashboard and the alerts against a real Prometheus: needs Debian's package prometheus.
 prometheus-check: environment
 	$(BIN)/python tools/prometheus_check.py
+
+# The interface description, by two linters with their recommended rules: needs node.
+describe-check: environment
+	mkdir -p .make/description
+	cp tools/description/package.json .make/description/
+	npm install --prefix .make/description --no-audit --no-fund --silent
+	$(BIN)/python tools/description/write.py .make/description/openapi.json
+	.make/description/node_modules/.bin/spectral lint --fail-severity warn \
+	    --ruleset tools/description/spectral.yaml .make/description/openapi.json
+	.make/description/node_modules/.bin/redocly lint --max-problems 1000 \
+	    --config tools/description/redocly.yaml .make/description/openapi.json
+
+# Clients that are generated from the description, and drive the whole migration: needs node and Java.
+clients: environment
+	PYTHONPATH=tools $(BIN)/python tools/clients
+
+# The running service against its own description, for minutes: make fuzz ARGS="--max-time 600"
+fuzz: environment-dev
+	PYTHONPATH=tools:tests/e2e $(BIN)/python tools/description/fuzz.py $(ARGS)
 
 format: environment-dev
 	$(BIN)/ruff check --fix .

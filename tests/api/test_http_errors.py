@@ -3,6 +3,8 @@
 import pytest
 from flask.testing import FlaskClient
 
+from supplier_client import API, SupplierClient
+
 
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
@@ -20,3 +22,27 @@ def test_an_unknown_path_and_a_wrong_method_have_their_codes(
     assert (answer.status_code, answer.json["code"]) == (status, code)
     assert answer.json["errors"] == [{"detail": detail, "code": code, "attr": None}]
     assert ("Allow" in answer.headers) == (status == 405)
+
+
+def test_u_0000_in_a_path_is_404(supplier: SupplierClient) -> None:
+    answer = supplier.get(f"/account-transfer-status/{supplier.code}/%00/")
+    assert (answer.status_code, answer.json and answer.json["code"]) == (404, "not_found")
+
+
+def test_options_needs_no_token_and_lists_the_methods(client: FlaskClient) -> None:
+    answer = client.options(f"{API}/notes/create/")
+    assert answer.status_code == 200
+    assert set(answer.headers["Allow"].split(", ")) == {"OPTIONS", "POST"}
+
+
+def test_a_body_without_a_length_is_411(supplier: SupplierClient) -> None:
+    answer = supplier.post("/notes/create/", headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json and answer.json["code"]) == (411, "length_required")
+
+
+def test_413_names_the_limit(supplier: SupplierClient) -> None:
+    limit = supplier.app.config["MAX_CONTENT_LENGTH"]
+    answer = supplier.post("/notes/create/", "x" * limit)
+    assert answer.status_code == 413
+    assert answer.json is not None
+    assert f"{limit:,} bytes" in answer.json["detail"]

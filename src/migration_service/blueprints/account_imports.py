@@ -7,7 +7,15 @@ from flask import Response, jsonify, request, url_for
 from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import document_body, json_body, query_arguments, read_json
+from migration_service.blueprints.body import (
+    document_body,
+    document_parameters,
+    json_body,
+    query_arguments,
+    read_json,
+    refuse_parameters,
+)
+from migration_service.blueprints.description_headers import PREFER, refer
 from migration_service.blueprints.examples import ACCOUNT, PROCESS, STAGED
 from migration_service.blueprints.idempotency import claim_id, idempotent
 from migration_service.blueprints.openapi import answers_errors
@@ -35,6 +43,7 @@ from migration_service.errors import (
 from migration_service.schemas.account import ACCOUNT_IMPORT
 from migration_service.schemas.requests import (
     AcceptedAccountSchema,
+    AccountErrorBodySchema,
     CreatedAccountSchema,
     ProcessRequestSchema,
     StagedAccountSchema,
@@ -93,6 +102,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     AccountMarkedToSkipError,
     AccountImportInProgressError,
     ParseError,
+    body=AccountErrorBodySchema,
 )
 @query_arguments(blueprint, StageArgumentsSchema())
 def stage_account(arguments: dict[str, Any]) -> Response:
@@ -119,10 +129,15 @@ def _replay(attempt_id: UUID) -> Any:
     return _accepted(attempt.external_account_number, attempt_id), 202
 
 
-@blueprint.post("/account-import-process/process/")
+@blueprint.post("/account-import-process/process/", endpoint="process_account")
 @idempotent(replay_attempt=_replay)
 @blueprint.response(201, CreatedAccountSchema)
-@blueprint.alt_response(202, schema=AcceptedAccountSchema, description="Accepted, and still under way.")
+@blueprint.alt_response(
+    202,
+    schema=AcceptedAccountSchema,
+    description="Accepted, and still under way.",
+    headers=refer("Preference-Applied"),
+)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -140,8 +155,11 @@ def _replay(attempt_id: UUID) -> Any:
     ParseError,
     ConcurrencyLimitReachedError,
     NoWorkerAvailableError,
+    body=AccountErrorBodySchema,
 )
+@refuse_parameters
 @json_body(blueprint, ProcessRequestSchema(), PROCESS)
+@document_parameters(blueprint, PREFER)
 def process(body: dict[str, Any]) -> Any:
     """Create the account from its staged data
 

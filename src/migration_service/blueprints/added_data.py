@@ -10,7 +10,13 @@ from sqlalchemy.orm import Session
 
 from migration_service.blueprints import added_data_examples as examples
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import View, document_body, query_arguments, read_json
+from migration_service.blueprints.body import (
+    View,
+    document_body,
+    query_arguments,
+    read_json,
+    refuse_parameters,
+)
 from migration_service.blueprints.idempotency import idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
@@ -114,6 +120,7 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
     ParseError,
     AccountNotFoundError,
 )
+@refuse_parameters
 @_posted_body(NotesRequestSchema(), examples.NOTES)
 def create_notes(body: PostedBody) -> Response:
     """Add notes to an account
@@ -165,10 +172,11 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
     TransactionOutsideOpenPeriodError,
     TransactionIdAlreadyUsedError,
     ParseError,
-    own_body=(TransactionErrorBodySchema, _transaction_example),
+    body=TransactionErrorBodySchema,
+    as_answered=_transaction_example,
 )
 @_told_as_transaction_error
-@query_arguments(blueprint, TransactionArgumentsSchema())
+@query_arguments(blueprint, TransactionArgumentsSchema(), closed=True)
 def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """Add financial transactions to an account: all of them, or none
 
@@ -194,6 +202,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     HistoricalStatementAlreadyExistsError,
     ParseError,
 )
+@refuse_parameters
 @_posted_body(StatementsRequestSchema(), examples.STATEMENTS)
 def create_historical_statements(body: PostedBody) -> Response:
     """Add statements of the time before the migration to an account
@@ -218,6 +227,7 @@ def create_historical_statements(body: PostedBody) -> Response:
     ParseError,
     PaymentVendorUnavailableError,
 )
+@refuse_parameters
 @_posted_body(PaymentInstructionRequestSchema(), examples.PAYMENT_INSTRUCTION)
 def create_payment_instruction(body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it

@@ -16,13 +16,9 @@ from migration_service.services.batches.ndjson import FileLimits, Line, read_blo
 from migration_service.services.batches.upload import BatchOrder
 from migration_service.states import BatchMode, BatchSource, Profile
 
-_MEDIA_TYPES = (
-    "application/x-ndjson",
-    "application/ndjson",
-    "application/jsonl",
-    "application/gzip",
-    "application/octet-stream",
-)
+#: Described in this order: generated clients take the first, and send bytes for it.
+_DESCRIBED_TYPES = ("application/octet-stream", "application/x-ndjson", "application/gzip")
+_MEDIA_TYPES = (*_DESCRIBED_TYPES, "application/ndjson", "application/jsonl")
 
 _EXAMPLE = encode_json(ACCOUNT).decode() + "\n"
 
@@ -32,7 +28,8 @@ BODY = {
     "description": "NDJSON: one account payload a line. Plain or gzip, with `Content-Encoding: gzip` or "
     "without; blank lines are left out.",
     "content": {
-        kind: {"schema": {"type": "string", "format": "binary"}, "example": _EXAMPLE} for kind in _MEDIA_TYPES
+        kind: {"schema": {"type": "string", "format": "binary"}, "example": _EXAMPLE}
+        for kind in _DESCRIBED_TYPES
     },
 }
 KEY = {
@@ -41,7 +38,7 @@ KEY = {
     "required": False,
     "description": "Any text up to 128 characters, new for each file. Sending the same again with the same "
     "key answers with the batch that there is.",
-    "schema": {"type": "string", "maxLength": 128},
+    "schema": {"type": "string", "minLength": 1, "maxLength": 128},
 }
 
 
@@ -75,7 +72,20 @@ def _read_body() -> Iterator[Line]:
     settings = resources().settings
     request.max_content_length = settings.max_batch_bytes  # not the limit of the other endpoints
     limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
-    return read_lines(_whole_body(), limits)
+    return _refuse_json_string(read_lines(_whole_body(), limits))
+
+
+def _refuse_json_string(lines: Iterator[Line]) -> Iterator[Line]:
+    """Yield the lines. Raise BatchFileError if the first one is a JSON string.
+
+    A client that turns every body into JSON sends the whole file as one string.
+    """
+    for place, line in enumerate(lines):
+        if place == 0 and line.text is not None and line.text.startswith(b'"'):
+            raise BatchFileError(
+                "The file is one JSON string. Send its bytes as they are: one JSON object on each line."
+            )
+        yield line
 
 
 def _whole_body() -> Iterator[bytes]:

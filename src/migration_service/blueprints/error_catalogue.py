@@ -23,11 +23,27 @@ class CatalogueEntry:
     remedy: str
 
 
-#: The codes that only Flask itself answers with: meaning and remedy.
+#: The codes that only Flask and the web server answer with: meaning and remedy.
 _HTTP_ERRORS = {
     "method_not_allowed": (
         "The path does not support this method.",
         "Use a method that the `Allow` header lists.",
+    ),
+    "length_required": (
+        "The request does not say how long its body is.",
+        "Send `Content-Length`, or `Transfer-Encoding: chunked`.",
+    ),
+    "uri_too_long": (
+        "The address of the request is longer than the service reads.",
+        "Shorten it. A cursor is at most as long as the one that a Link header gave.",
+    ),
+    "expectation_failed": (
+        "The `Expect` header asks for something other than `100-continue`.",
+        "Leave the header out.",
+    ),
+    "headers_too_large": (
+        "The headers are larger, or more, than the service reads.",
+        "Leave out headers that the interface does not describe.",
     ),
     "request_timeout": (
         "The body did not arrive in time.",
@@ -35,7 +51,7 @@ _HTTP_ERRORS = {
     ),
     "unsupported_media_type": (
         "This operation does not read bodies of this kind.",
-        "Send `Content-Type: application/json`, without `Content-Encoding`.",
+        "Send `Content-Type: application/json`. `Content-Encoding` may be `gzip`, and nothing else.",
     ),
 }
 

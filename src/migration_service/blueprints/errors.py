@@ -33,8 +33,12 @@ HTTP_CODES = {
     404: "not_found",
     405: "method_not_allowed",
     408: "request_timeout",
+    411: "length_required",
     413: "request_too_large",
+    414: "uri_too_long",
     415: "unsupported_media_type",
+    417: "expectation_failed",
+    431: "headers_too_large",
 }
 
 #: The codes of 400s that end by themselves.

@@ -8,6 +8,7 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.description_headers import refer
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import autocommit
@@ -34,14 +35,16 @@ blueprint = Blueprint(
 )
 blueprint.before_request(require_token)
 
-_EXAMPLE = [
-    {
-        "external_account_number": "10000001",
-        "service_account_number": "A-7KX2M9QD",
-        "account_created_at": "2026-03-01T10:15:00Z",
-    },
-    {"external_account_number": "10000002", "service_account_number": None, "account_created_at": None},
-]
+_CREATED = {
+    "external_account_number": "10000001",
+    "service_account_number": "A-7KX2M9QD",
+    "account_created_at": "2026-03-01T10:15:00Z",
+}
+_STAGED = {
+    "external_account_number": "10000002",
+    "service_account_number": None,
+    "account_created_at": None,
+}
 
 _FAILED_EXAMPLE = [
     {
@@ -74,10 +77,10 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
 
 
 @blueprint.get("/all-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED, _STAGED], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
-def list_all_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """Every account import of a supplier
 
     The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
@@ -86,10 +89,10 @@ def list_all_imports(arguments: dict[str, Any], import_supplier_code: str) -> Re
 
 
 @blueprint.get("/pending-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@blueprint.response(200, ListedImportSchema(many=True), example=[_STAGED], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
-def list_pending_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """The account imports that are staged and not created
 
     The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
@@ -98,10 +101,10 @@ def list_pending_imports(arguments: dict[str, Any], import_supplier_code: str) -
 
 
 @blueprint.get("/imported-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
-def list_imported_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+def list_imported_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """The account imports whose account has been created
 
     The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
@@ -164,7 +167,7 @@ def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> 
     response = Response(f"[{page.json}]", mimetype="application/json")
     if more:
         url = url_for(
-            f"status.list_{kind}_imports",
+            f"status.list_{kind}_account_imports",
             import_supplier_code=import_supplier_code,
             limit=limit,
             cursor=page.last,

@@ -5,6 +5,7 @@ ServiceError                              (base)
 │   ├── RequestFailedValidationError      (base) a body or a parameter has the errors listed
 │   │   ├── ParseError                    (base) the body is not JSON
 │   │   └── AccountFailedValidationError  (imports) an account payload has the errors listed
+│   ├── HostNotAllowedError               (access)
 │   ├── AccountAlreadyImportedError       (imports) carries the account's two numbers
 │   ├── AccountMarkedToSkipError          (imports)
 │   ├── AccountImportInProgressError      (imports)
@@ -52,6 +53,7 @@ ServiceError                              (base)
 """
 
 from migration_service.errors.access import (
+    HostNotAllowedError,
     NotAuthenticatedError,
     ThrottledError,
     UnauthenticatedError,
@@ -137,6 +139,7 @@ __all__ = [
     "DuplicateLineError",
     "ErrorItem",
     "HistoricalStatementAlreadyExistsError",
+    "HostNotAllowedError",
     "IdempotencyKeyReusedError",
     "IdempotencyRequestInProgressError",
     "ImportSupplierCompleteError",

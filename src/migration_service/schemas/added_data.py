@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, post_load, validates_schema
 
-from migration_service.schemas.base import CommandFields, Fields
+from migration_service.schemas.base import Answer, CommandFields, Fields
 from migration_service.schemas.fields import (
     AnsweredMoment,
     Code,
@@ -97,7 +97,7 @@ class NotesRequestSchema(AddedDataSchema):
     )
 
 
-class NoteResultSchema(Fields):
+class NoteResultSchema(Answer):
     """What became of one posted note."""
 
     created_at = AnsweredMoment(
@@ -158,7 +158,19 @@ class TransactionArgumentsSchema(Fields):
     )
 
 
-class TransactionResultSchema(Fields):
+class AddedTransactionSchema(TransactionSchema):
+    """A transaction as it is on the account."""
+
+    status = fields.String(
+        metadata=about(
+            "Only if the transaction was added already, by an earlier request.",
+            "TRANSACTION_IMPORT_SUCCESS",
+            enum=["TRANSACTION_IMPORT_SUCCESS"],
+        )
+    )
+
+
+class TransactionResultSchema(Answer):
     """What became of one posted transaction."""
 
     status = fields.String(
@@ -169,11 +181,11 @@ class TransactionResultSchema(Fields):
         )
     )
     transaction_data = fields.Nested(
-        TransactionSchema, metadata=about("The transaction as it is on the account.", _TRANSACTION)
+        AddedTransactionSchema, metadata=about("The transaction as it is on the account.", _TRANSACTION)
     )
 
 
-class TransactionResultsSchema(Fields):
+class TransactionResultsSchema(Answer):
     """The answer of the transactions endpoint."""
 
     results = fields.List(
@@ -237,7 +249,7 @@ class PaymentInstructionRequestSchema(AddedDataSchema):
     type = Code(required=True, metadata=about("The kind of payment instruction.", "CARD"))
 
 
-class PaymentInstructionResultSchema(Fields):
+class PaymentInstructionResultSchema(Answer):
     """The answer of the payment instruction endpoint."""
 
     service_account_number = fields.String(metadata=about("The account's number here.", "A-7KX2M9QD"))

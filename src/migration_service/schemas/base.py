@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError
-from marshmallow.fields import Nested
+from marshmallow.fields import Field, Nested
 
 from migration_service.errors import ErrorItem
 from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS, MAX_SHOWN
@@ -39,6 +39,17 @@ class CommandFields(Fields):
         """Options of marshmallow."""
 
         unknown: ClassVar[Any] = RAISE
+
+
+class Answer(Fields):
+    """What an endpoint answers. Each of its fields is always there, except those in `optional`."""
+
+    #: Fields that an answer may lack.
+    optional: ClassVar[frozenset[str]] = frozenset()
+
+    def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
+        """Describe the field as required, which changes nothing for dumping."""
+        field_obj.required = field_name not in self.optional
 
 
 def load(schema: Schema, value: Any) -> tuple[Any, list[ErrorItem]]:

@@ -2,11 +2,12 @@
 
 from marshmallow import fields
 
-from migration_service.schemas.base import Fields
+from migration_service.schemas.base import Answer, Fields
 from migration_service.schemas.fields import AnsweredMoment, Choice, Flag, Identifier, Text, WholeNumber
+from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import BatchCondition, BatchMode, BatchSource, BatchState, LineStatus, Profile
 
-_COUNTS = {"type": "object", "additionalProperties": {"type": "integer"}}
+_COUNTS = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 
 
 class BatchArgumentsSchema(Fields):
@@ -107,7 +108,7 @@ class RetryArgumentsSchema(Fields):
     )
 
 
-class BatchAnswerSchema(Fields):
+class BatchAnswerSchema(Answer):
     """A batch and how far it is."""
 
     batch_id = fields.UUID()
@@ -165,3 +166,16 @@ class RetryAnswerSchema(BatchProgressAnswerSchema):
     left = fields.Integer(
         metadata={"description": "Lines that stay FAILED: they would fail for their content again."}
     )
+
+
+class LineResultSchema(Answer):
+    """What became of one line of a batch: one line of the results."""
+
+    line_number = fields.Integer(metadata={"description": "Its place in the file, from 1."})
+    external_account_number = fields.String(
+        allow_none=True, metadata={"description": "null if the line does not say it."}
+    )
+    status = fields.String(metadata={"enum": [status.value for status in LineStatus]})
+    service_account_number = fields.String(allow_none=True)
+    errors = fields.List(fields.Nested(ErrorObjectSchema))
+    warnings = fields.List(fields.Nested(ErrorObjectSchema))

@@ -5,7 +5,7 @@ from typing import Any
 from marshmallow import fields, post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
-from migration_service.schemas.base import Fields
+from migration_service.schemas.base import Answer, Fields
 from migration_service.schemas.fields import AnsweredMoment, Identifier, Message, Values, WholeNumber
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason
@@ -17,10 +17,15 @@ MAX_ACKNOWLEDGED = 10_000
 class ReconciliationArguments(Fields):
     """The query string of a reconciliation."""
 
-    batch = Identifier(metadata={"description": "Only the accounts that are on the lines of this batch."})
+    batch = Identifier(
+        metadata={
+            "description": "Only the accounts that are on the lines of this batch.",
+            "schema": {"type": "string", "format": "uuid"},
+        }
+    )
 
 
-class SentAnswer(Fields):
+class SentAnswer(Answer):
     """What was sent, by what became of it; each account number once."""
 
     sent = fields.Integer(metadata={"description": "The sum of the next five numbers."})
@@ -38,7 +43,7 @@ class SentAnswer(Fields):
     )
 
 
-class OpenItemAnswer(Fields):
+class OpenItemAnswer(Answer):
     """An account, or a line without an account number, that was sent and is open."""
 
     external_account_number = fields.String(allow_none=True)
@@ -48,7 +53,7 @@ class OpenItemAnswer(Fields):
     errors = fields.List(fields.Nested(ErrorObjectSchema), allow_none=True)
 
 
-class DifferenceAnswer(Fields):
+class DifferenceAnswer(Answer):
     """A measure of what was staged and of what was created, for one account or for all of them."""
 
     measure = fields.String()
@@ -56,7 +61,7 @@ class DifferenceAnswer(Fields):
     created = fields.Float()
 
 
-class AccountDifferenceAnswer(Fields):
+class AccountDifferenceAnswer(Answer):
     """A created account that is not as it was staged."""
 
     external_account_number = fields.String()
@@ -64,7 +69,7 @@ class AccountDifferenceAnswer(Fields):
     differences = fields.List(fields.Nested(DifferenceAnswer))
 
 
-class ReconciliationAnswer(Fields):
+class ReconciliationAnswer(Answer):
     """What was sent, what of it is open, and what differs between staged and created."""
 
     import_supplier = fields.String()
@@ -106,13 +111,13 @@ class AcknowledgementBody(Fields):
         return {name: value for name, value in data.items() if value not in (None, [])}
 
 
-class AcknowledgedAnswer(Fields):
+class AcknowledgedAnswer(Answer):
     """How many accounts or lines were acknowledged."""
 
     acknowledged = fields.Integer()
 
 
-class AcknowledgementAnswer(Fields):
+class AcknowledgementAnswer(Answer):
     """Something that was acknowledged."""
 
     external_account_number = fields.String(allow_none=True)

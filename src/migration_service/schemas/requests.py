@@ -2,7 +2,7 @@
 
 from marshmallow import fields
 
-from migration_service.schemas.base import CommandFields, Fields
+from migration_service.schemas.base import Answer, CommandFields, Fields
 from migration_service.schemas.fields import (
     AnsweredMoment,
     Choice,
@@ -62,30 +62,32 @@ class ListArgumentsSchema(Fields):
     )
 
 
-class StagedAccountSchema(Fields):
+class StagedAccountSchema(Answer):
     """The answer of the stage endpoint (section 4.2)."""
 
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     external_account_number = fields.String(metadata=about("The number of the staged account.", "100000038"))
 
 
-class CreatedAccountSchema(Fields):
+class CreatedAccountSchema(Answer):
     """The answer of the process endpoint (section 4.3)."""
 
     service_account_number = fields.String(metadata=about("The created account's number.", "A-7KX2M9QD"))
 
 
-class AcceptedAccountSchema(Fields):
+class AcceptedAccountSchema(Answer):
     """The answer where the creation goes on after it."""
 
-    status = fields.String(metadata=about("The account is being created.", "IN_PROGRESS"))
+    status = fields.String(
+        metadata=about("The account is being created.", "IN_PROGRESS", enum=["IN_PROGRESS"])
+    )
     external_account_number = fields.String(metadata=about("The number of the account.", "100000038"))
     attempt_id = fields.UUID(
         metadata=about("The attempt, which `Location` leads to.", "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11")
     )
 
 
-class AccountStatusSchema(Fields):
+class AccountStatusSchema(Answer):
     """The answer of the status endpoint (section 4.4)."""
 
     status = fields.String(
@@ -100,7 +102,7 @@ class AccountStatusSchema(Fields):
     )
 
 
-class ListedImportSchema(Fields):
+class ListedImportSchema(Answer):
     """An entry of a list (section 4.5)."""
 
     external_account_number = fields.String(
@@ -115,7 +117,7 @@ class ListedImportSchema(Fields):
     )
 
 
-class ErrorObjectSchema(Fields):
+class ErrorObjectSchema(Answer):
     """One error of a list (section 7.2)."""
 
     detail = fields.String(
@@ -128,7 +130,7 @@ class ErrorObjectSchema(Fields):
     )
 
 
-class ErrorBodySchema(Fields):
+class ErrorBodySchema(Answer):
     """The body of every error (section 7.2)."""
 
     detail = fields.String(
@@ -143,4 +145,17 @@ class ErrorBodySchema(Fields):
             "Everything that was found, each with its path.",
             [{"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}],
         ),
+    )
+
+
+class AccountErrorBodySchema(ErrorBodySchema):
+    """The body of a 400 that an account which was imported already is answered with, too (section 4.3)."""
+
+    optional = frozenset({"external_account_number", "service_account_number"})
+
+    external_account_number = fields.String(
+        metadata=about("Only with the code account_already_imported.", "100000038")
+    )
+    service_account_number = fields.String(
+        metadata=about("Only with the code account_already_imported.", "A-7KX2M9QD")
     )

@@ -13,7 +13,7 @@ from migration_service.blueprints.error_catalogue import (
     rule_errors,
 )
 from migration_service.errors import ImportSupplierMismatchError, ServiceError, quoted
-from migration_service.schemas.fields import Coded
+from migration_service.schemas.coded import Coded
 
 
 def test_the_page_of_errors_is_what_the_code_says() -> None:
