@@ -128,8 +128,14 @@ class Slots:
         granted = self._acquire(
             keys=_KEYS,
             args=[
-                *(_number(limit), _number(batch_cap), LEASE_MS, SETTLE_MS, STALE_MS),
-                *(REQUEST_TURN_MS, BATCH_TURN_MS, *attempts),
+                _number(limit),
+                _number(batch_cap),
+                LEASE_MS,
+                SETTLE_MS,
+                STALE_MS,
+                REQUEST_TURN_MS,
+                BATCH_TURN_MS,
+                *attempts,
             ],
         )
         if granted == -1:
