@@ -21,8 +21,8 @@ def require_token() -> None:
     """
     shared = resources()
     token = read_token(request.headers.get("Authorization", ""))
-    with autocommit(shared.Session) as direct:
-        g.caller = authenticate_token(direct, shared.settings, token)
+    with autocommit(shared.Session) as statements:
+        g.caller = authenticate_token(statements, shared.settings, token)
 
 
 def caller() -> Caller:

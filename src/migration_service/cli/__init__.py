@@ -24,16 +24,17 @@ COMMANDS = {
     "vendors": (f"{_HERE}.vendors:vendors", "Payment vendors, which payment instructions are verified with."),
     "accounts": (
         f"{_HERE}.accounts:accounts",
-        "Single accounts on their way: look at one, take it out, put it back.",
+        "Single accounts: show one, skip it, or put it back.",
     ),
     "check": (
         f"{_HERE}.check:check",
-        "Validate the accounts in FILE, with no server at all.",
+        "Validate the accounts in FILE without any server.",
     ),
     "batches": (f"{_HERE}.batches:batches", "Batches: whole books of accounts, driven by workers."),
-    "reconcile": (
-        f"{_HERE}.reconcile:reconcile",
-        "Compare what was staged for SUPPLIER with what was created.",
+    "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
+    "acknowledgements": (
+        f"{_HERE}.acknowledgements:acknowledgements",
+        "Acknowledge, with a reason, what was refused and stays out of the platform.",
     ),
     "limit": (f"{_HERE}.limit:limit", "How many accounts are processed at once."),
     "revisions": (

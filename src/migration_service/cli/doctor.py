@@ -3,9 +3,8 @@
 import click
 
 from migration_service.cli.examination import Patient, Verdict, examine
-from migration_service.cli.output import json_option
+from migration_service.cli.output import escape_controls, json_option, show_json
 from migration_service.cli.session import read_settings
-from migration_service.schemas.json import encode_json
 
 _COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red", Verdict.UNKNOWN: "yellow"}
 
@@ -24,10 +23,10 @@ def doctor(as_json: bool) -> None:
         verdicts.add(finding.verdict)
         if as_json:
             record = {"part": finding.part, "verdict": finding.verdict, "seen": finding.seen}
-            click.echo(encode_json(record | {"advice": finding.advice or None}))
+            show_json(record | {"advice": finding.advice or None})
             continue
         verdict = click.style(f"{finding.verdict:<7}", fg=_COLOURS[finding.verdict], bold=True)
-        click.echo(f"{verdict}  {finding.part:<18}  {finding.seen}")
+        click.echo(f"{verdict}  {finding.part:<18}  {escape_controls(finding.seen)}")
         if finding.advice:
             click.echo(f"{'':<29}-> {finding.advice}")
     if Verdict.WRONG in verdicts:

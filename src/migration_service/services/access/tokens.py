@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Statements
 from migration_service.errors import UnauthenticatedError
 from migration_service.models import ApiKey
 from migration_service.services.access.api_keys import authenticate_api_key, note_use
@@ -78,10 +78,10 @@ def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> 
     return _tokens(settings, key.prefix, refresh_token, claims["exp"])
 
 
-def authenticate_token(direct: Direct, settings: Settings, token: str) -> Caller:
+def authenticate_token(statements: Statements, settings: Settings, token: str) -> Caller:
     """Who sends a request with this access token. Raises UnauthenticatedError, which says why."""
     claims = _verify(settings, token, TokenKind.ACCESS)
-    rows = direct.execute(_FIND_CALLER, {"prefix": claims["sub"]})
+    rows = statements.execute(_FIND_CALLER, {"prefix": claims["sub"]})
     if not rows:
         raise UnauthenticatedError(_REVOKED)
     return Caller(organisation_id=rows[0].organisation_id, api_key_id=rows[0].id)

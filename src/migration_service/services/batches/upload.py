@@ -12,7 +12,7 @@ from sqlalchemy import select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import new_id
+from migration_service.db.base import new_id
 from migration_service.errors import (
     BatchFileError,
     DuplicateLineError,
@@ -20,12 +20,14 @@ from migration_service.errors import (
     LineTooLongError,
     OperationsTeamNotFoundError,
 )
-from migration_service.models import Batch, ImportSupplier, OperationsTeam
+from migration_service.models import Batch, OperationsTeam
+from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.staging import require_ongoing
-from migration_service.states import BatchMode, BatchSource, LineStatus
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import BatchMode, BatchSource, LineStatus, Profile
 
 #: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
 CHUNK_LINES = 100
@@ -43,9 +45,14 @@ class BatchOrder:
     lines: Iterable[Line] | None = None
     api_key_id: int | None = None
     idempotency_key: str | None = None
+    #: What people call the batch, and the name of the file that the lines come in.
+    name: str | None = None
+    file_name: str | None = None
+    #: The profile that the lines are validated under; None: the supplier's own.
+    profile: Profile | None = None
 
 
-def start_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -> UUID:
+def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID:
     """Store a batch with all its lines; its id, which is an earlier one's where the key was used before.
 
     Reads `order.lines` to the end, or leaves nothing. Raises what they raise; BatchFileError where there is
@@ -56,7 +63,7 @@ def start_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -
     if earlier := _find_earlier(session, supplier, order):
         return _require_same(earlier, lines)
     if order.mode is not BatchMode.VALIDATE:
-        require_ongoing(supplier)
+        require_ongoing(supplier.status)
     batch_id = _insert_batch(session, supplier, order)
     if batch_id is None:  # the same key at the same time: the other one is there now
         return start_batch(session, supplier, order)
@@ -70,12 +77,18 @@ def start_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -
     return batch_id
 
 
+def validated_under(profile: str | None, supplier_profile: str) -> str:
+    """Return what names the rules and the profile that lines of a batch are validated under now."""
+    return f"{RULES_VERSION} {profile or supplier_profile}"
+
+
 class _Hashed:
     """The lines of an order, which are hashed together with it as they pass."""
 
     def __init__(self, order: BatchOrder, supplier_code: str) -> None:
         self._lines = order.lines or ()
-        asked = [supplier_code, order.mode, order.operations_team_name, order.lines is None]
+        asked: list[Any] = [supplier_code, order.mode, order.operations_team_name, order.lines is None]
+        asked += [order.profile] if order.profile else []
         self._hash = sha256(encode_json(asked))
         self._wanted = order.idempotency_key is not None
 
@@ -89,7 +102,7 @@ class _Hashed:
         return self._hash.digest() if self._wanted else None
 
 
-def _find_earlier(session: Session, supplier: ImportSupplier, order: BatchOrder) -> Batch | None:
+def _find_earlier(session: Session, supplier: KnownSupplier, order: BatchOrder) -> Batch | None:
     if order.idempotency_key is None:
         return None
     return session.execute(
@@ -108,7 +121,7 @@ def _require_same(earlier: Batch, lines: _Hashed) -> UUID:
     return earlier.id
 
 
-def _insert_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -> UUID | None:
+def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID | None:
     team_id = None
     if order.mode.creates:
         team = OperationsTeam.name == order.operations_team_name
@@ -126,6 +139,10 @@ def _insert_batch(session: Session, supplier: ImportSupplier, order: BatchOrder)
             operations_team_id=team_id,
             api_key_id=order.api_key_id,
             idempotency_key=order.idempotency_key,
+            name=order.name,
+            file_name=order.file_name,
+            profile=order.profile,
+            validated_under=validated_under(order.profile, supplier.profile),
         )
         .on_conflict_do_nothing(constraint="uq_batch_idempotency_key")
         .returning(Batch.id)
