@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from documentation.pages import ROOT, shell_blocks
 
+from documentation.pages import ROOT, shell_blocks
 from migration_service.config import load_saved_settings
 from migration_service_local.servers.ports import random_free_port
 from servers import RunningService, temporary_folder

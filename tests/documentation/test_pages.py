@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from docs.pages import PAGES, ROOT, anchors, commands, links
+from documentation.pages import PAGES, ROOT, anchors, commands, links
 from migration_service.cli import main
 
 _IDS = [str(page.relative_to(ROOT)) for page in PAGES]
