@@ -73,7 +73,7 @@ def _id_of(session: Session, supplier: str) -> int:
 
 def _show_state(supplier: str, number: str, state: str, as_json: bool) -> None:
     record = {"import_supplier": supplier, "external_account_number": number, "state": state}
-    show_done(record, as_json, f"Account {number!r} of {supplier!r} is {state}.")
+    show_done(record, as_json, f"Account {number!r} of import supplier {supplier!r} is now {state}.")
 
 
 def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The live progress of a batch on a terminal: bar, rate, time left, and failures by code."""
+"""The live progress of a batch on a terminal: a bar, the rate, the time left, and failures by code."""
 
 import time
 

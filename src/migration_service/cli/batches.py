@@ -44,7 +44,7 @@ _STANDARD_INPUT = Path("-")
 
 @click.group()
 def batches() -> None:
-    """Batches: whole books of accounts, driven by workers."""
+    """Start and control batches, which migrate many accounts."""
 
 
 batches.add_command(results)
@@ -54,14 +54,14 @@ batches.add_command(failed_lines)
 @batches.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--supplier", required=True, metavar="CODE", help="The import supplier of every line.")
-@click.option("--team", metavar="NAME", help="The operations team; needed for import and dry-run.")
+@click.option("--team", metavar="NAME", help="The operations team; required for import and dry-run.")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in BatchMode]),
     required=True,
-    help="How far each account goes.",
+    help="What is done with each account; see above.",
 )
-@click.option("--pending", is_flag=True, help="No file: everything that the supplier has pending.")
+@click.option("--pending", is_flag=True, help="Instead of FILE: all pending accounts of the supplier.")
 @click.option("--name", metavar="TEXT", help="A name to know the batch by.")
 @click.option(
     "--profile",
@@ -152,7 +152,9 @@ def list_all(supplier: str | None, limit: int, as_json: bool) -> None:
     with open_session(read_settings()) as session:
         found = list_batches(session, organisation_id=None, import_supplier=supplier, limit=limit)
     show_list(
-        [_row(report) for report in found], as_json, nothing="There are no batches: batches start FILE."
+        [_row(report) for report in found],
+        as_json,
+        nothing="There are no batches yet. Start one: migration-service batches start FILE",
     )
 
 
@@ -205,7 +207,7 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
 @click.argument("batch_id")
 @json_option
 def watch(batch_id: str, as_json: bool) -> None:
-    """Show the progress of the batch BATCH_ID until it is over.
+    """Show the progress of the batch BATCH_ID until it ends.
 
     The exit status is 0 if the batch completes without a failed line, and 1 otherwise.
     """
@@ -224,7 +226,7 @@ def _watch(sessions: sessionmaker[Session], batch_id: str, as_json: bool) -> Non
 @click.argument("batch_id")
 @json_option
 def pause(batch_id: str, as_json: bool) -> None:
-    """Begin no further line of the batch BATCH_ID until it is resumed."""
+    """Pause the batch BATCH_ID: no further line is started until it is resumed."""
     _change(batch_id, pause_batch, as_json)
 
 
@@ -252,7 +254,7 @@ def _change(batch_id: str, action: Callable[[Session, Batch], None], as_json: bo
             action(session, batch)
             state = str(batch.state)
         _feed(settings, sessions)
-    show_done({"batch_id": batch_id, "state": state}, as_json, f"Batch {batch_id} is {state}.")
+    show_done({"batch_id": batch_id, "state": state}, as_json, f"Batch {batch_id} is now {state}.")
 
 
 @batches.command("retry-failed")

@@ -22,7 +22,7 @@ from migration_service.schemas.json import encode_json
 #: A row to print, by the names that `--json` gives its values.
 Record = Mapping[str, Any]
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 # C0 and C1 controls, and what changes the direction or the visibility of the text around it.
 _CONTROLS = re.compile(
@@ -74,7 +74,7 @@ def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None
 
 
 def show_record(record: Record, as_json: bool) -> None:
-    """Print one record: for people a line for each value."""
+    """Print one record, with a line for each value."""
     if as_json:
         show_json(record)
     else:
@@ -82,7 +82,7 @@ def show_record(record: Record, as_json: bool) -> None:
 
 
 def show_done(record: Record, as_json: bool, sentence: str) -> None:
-    """Print what a command has done: `sentence` for people, `record` for programs."""
+    """Print what a command has done: `sentence`, or `record` as JSON."""
     if as_json:
         show_json(record)
     else:

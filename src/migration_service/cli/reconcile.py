@@ -32,7 +32,7 @@ _SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowle
 
 @click.command()
 @click.argument("supplier")
-@click.option("--batch", "batch_id", metavar="ID", help="Only the accounts on the lines of this batch.")
+@click.option("--batch", "batch_id", metavar="ID", help="Compare only the accounts of this batch.")
 @click.option(
     "--created-only",
     is_flag=True,
