@@ -16,6 +16,7 @@ from migration_service.db.base import literals
 from migration_service.db.statements import Statements, Transaction
 from migration_service.errors import DryRunSucceededError, ServiceError
 from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.schemas.json import encode_json
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState, Outcome
@@ -200,13 +201,10 @@ def begin(statements: Statements, attempt: RunningAttempt) -> bool:
 # are small it would then read all of account_import_process, and keep that plan while they grow.
 _COMPLETE = f"""
     WITH ended AS MATERIALIZED (
-        SELECT * FROM unnest(
-            %(id)s::uuid[], %(account_import_process_id)s::bigint[], %(operations_team_id)s::bigint[],
-            %(api_key_id)s::bigint[], %(dry_run)s::boolean[], %(request_id)s::text[], %(outcome)s::text[],
-            %(service_account_number)s::text[], %(account_created_at)s::timestamptz[],
-            %(error_code)s::text[], %(error_detail)s::text[], %(errors)b::jsonb[])
-        AS ended (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id, outcome,
-            service_account_number, account_created_at, error_code, error_detail, errors)
+        SELECT * FROM jsonb_to_recordset(%(ended)s::jsonb) AS ended (
+            id uuid, account_import_process_id bigint, operations_team_id bigint, api_key_id bigint,
+            dry_run boolean, request_id text, outcome text, service_account_number text,
+            account_created_at timestamptz, error_code text, error_detail text, errors jsonb)
         LIMIT %(count)s
     ), settled AS (
         UPDATE account_import_process AS process
@@ -224,7 +222,7 @@ _COMPLETE = f"""
             request_id, finished_at, outcome, service_account_number, error_code, error_detail, errors)
         SELECT id, account_import_process_id, operations_team_id, api_key_id, dry_run,
             request_id, now(), outcome, service_account_number, error_code, error_detail,
-            nullif(errors, 'null')
+            errors
         FROM ended
         ON CONFLICT (id) DO UPDATE
         SET finished_at = excluded.finished_at, outcome = excluded.outcome,
@@ -247,9 +245,8 @@ def complete(transaction: Transaction, ended: Sequence[EndedAttempt], *, begun: 
     """
     if not ended:
         return
-    rows = [_columns(one.attempt) | _outcome(one) for one in ended]
-    values = {name: [row[name] for row in rows] for name in rows[0]}
-    (done,) = transaction.execute(_COMPLETE, {**values, "count": len(rows)})
+    rows = encode_json([_columns(one.attempt) | _outcome(one) for one in ended]).decode()
+    (done,) = transaction.execute(_COMPLETE, {"ended": rows, "count": len(ended)})
     to_settle = sum(begun or one.outcome is Outcome.SUCCEEDED for one in ended)
     if (done.settled, done.recorded) != (to_settle, len(ended)):
         raise StateChangeError(
@@ -284,5 +281,5 @@ def _outcome(ended: EndedAttempt) -> dict[str, object]:
         "account_created_at": ended.account_created_at,
         "error_code": error and error.code,
         "error_detail": error and error.detail,
-        "errors": Jsonb(error and [item.to_dict() for item in error.errors]),
+        "errors": error and [item.to_dict() for item in error.errors],
     }
