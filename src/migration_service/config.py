@@ -46,6 +46,12 @@ class Settings:
         "MIGRATION_SERVICE_SECRET_KEY",
         "Signs the tokens; at least 32 characters, the same for all web processes.",
     )
+    accepted_secret_keys: str = _setting(
+        "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS",
+        "Further keys whose tokens are accepted, with commas between: the next MIGRATION_SERVICE_SECRET_KEY "
+        "before it is used, and the last one until its refresh tokens have expired.",
+        "",
+    )
     process_wait_seconds: float = _setting(
         "MIGRATION_SERVICE_PROCESS_WAIT_SECONDS",
         "How long the process endpoint waits for the outcome before it answers 202 or 429.",
@@ -80,6 +86,11 @@ class Settings:
         "MIGRATION_SERVICE_BATCH_RETENTION_DAYS",
         "Days after its end that the lines and results of a batch are kept; at least 30.",
         30,
+    )
+    audit_retention_days: int = _setting(
+        "MIGRATION_SERVICE_AUDIT_RETENTION_DAYS",
+        "Days that audit entries are kept; at least 90. The hashes of the days are kept for ever.",
+        730,
     )
     payload_retention_days: int = _setting(
         "MIGRATION_SERVICE_PAYLOAD_RETENTION_DAYS",
@@ -153,6 +164,12 @@ class Settings:
         "",
     )
 
+    @property
+    def token_keys(self) -> tuple[str, ...]:
+        """The keys whose tokens are accepted; the first one signs."""
+        others = (key.strip() for key in self.accepted_secret_keys.split(","))
+        return (self.secret_key, *(key for key in others if key))
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Settings":
         """Read every setting. Raises SettingsError naming the variable that is missing or wrong."""
@@ -178,6 +195,12 @@ class Settings:
             )
         if len(settings.secret_key) < 32:
             raise SettingsError("MIGRATION_SERVICE_SECRET_KEY is too short: at least 32 characters.")
+        if any(len(key) < 32 for key in settings.token_keys):
+            raise SettingsError(
+                "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS has a key that is too short: at least 32 characters."
+            )
+        if settings.audit_retention_days < 90:
+            raise SettingsError("MIGRATION_SERVICE_AUDIT_RETENTION_DAYS must be 90 or more.")
         if settings.batch_retention_days < 30:
             raise SettingsError("MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more.")
         if settings.trusted_proxies < 0:

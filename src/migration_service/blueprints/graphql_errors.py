@@ -13,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 
 from migration_service.blueprints.errors import HTTP_CODES, status_of
 from migration_service.errors import (
+    PermissionDeniedError,
     ServiceError,
     ServiceUnavailableError,
     ThrottledError,
@@ -88,6 +89,8 @@ def describe_service_error(error: ServiceError, place: dict[str, Any] | None = N
             return Problem(ErrorType.THROTTLING, error.code, error.detail, status, error.retry_after, place)
         case ServiceUnavailableError():
             return Problem(ErrorType.APPLICATION, error.code, error.detail, status, 1, place)
+        case PermissionDeniedError():
+            return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, status, place=place)
         case UnauthenticatedError():
             # GraphQL's answer to the document is complete: HTTP has nothing to complain of.
             return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, HTTPStatus.OK, place=place)

@@ -18,7 +18,7 @@ from graphql import (
 )
 
 from migration_service.blueprints.resources import Resources
-from migration_service.errors import InvalidError, UnauthenticatedError
+from migration_service.errors import InvalidError, PermissionDeniedError, UnauthenticatedError
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.throttle import address_subject, key_subject
 from migration_service.services.access.tokens import Tokens, obtain_tokens, refresh_tokens
@@ -33,7 +33,7 @@ class TokenAttempt:
 
 
 def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any) -> Tokens:
-    """Resolve the mutation. Raises InvalidError, UnauthenticatedError and ThrottledError."""
+    """Resolve the mutation. Raise InvalidError, UnauthenticatedError, PermissionDeniedError and ThrottledError."""
     attempt = info.context
     api_key, refresh_token = (arguments["input"].get(name) for name in ("APIKey", "refreshToken"))
     if (api_key is None) == (refresh_token is None):
@@ -48,7 +48,11 @@ def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any)
             if api_key is not None:
                 return obtain_tokens(session, settings, api_key)
             return refresh_tokens(session, settings, refresh_token)
-    except UnauthenticatedError:
+    except PermissionDeniedError as error:
+        attempt.shared.refusals.note_refused_login(error, prefix)
+        raise
+    except UnauthenticatedError as error:
+        attempt.shared.refusals.note_refused_login(error, prefix)
         throttle.count_failure(subjects)
         raise
 

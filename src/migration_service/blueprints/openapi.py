@@ -19,6 +19,7 @@ from migration_service.errors import (
     InvalidError,
     NotAuthenticatedError,
     ParseError,
+    PermissionDeniedError,
     RequestFailedValidationError,
     ServiceError,
     ServiceUnavailableError,
@@ -33,6 +34,7 @@ View = Callable[..., Any]
 _EVERYWHERE: tuple[type[ServiceError], ...] = (
     NotAuthenticatedError,
     UnauthenticatedError,
+    PermissionDeniedError,
     ServiceUnavailableError,
 )
 

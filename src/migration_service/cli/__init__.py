@@ -19,6 +19,10 @@ COMMANDS = {
         "Organisations, which own API keys and import suppliers.",
     ),
     "api-keys": (f"{_HERE}.api_keys:api_keys", "API keys, which organisations obtain their tokens with."),
+    "operators": (
+        f"{_HERE}.operators:operators",
+        "Operators: the people who operate the service, each with a role.",
+    ),
     "suppliers": (f"{_HERE}.suppliers:suppliers", "Import suppliers, which accounts are migrated from."),
     "teams": (f"{_HERE}.teams:teams", "Operations teams, which created accounts are linked to."),
     "vendors": (f"{_HERE}.vendors:vendors", "Payment vendors, which payment instructions are verified with."),
@@ -36,6 +40,10 @@ COMMANDS = {
         "Compare what was staged for SUPPLIER with what was created.",
     ),
     "limit": (f"{_HERE}.limit:limit", "How many accounts are processed at once."),
+    "audit": (
+        f"{_HERE}.audit:audit",
+        "The audit: who did what, on what, from where, and with which outcome.",
+    ),
     "revisions": (
         f"{_HERE}.revisions:revisions",
         "Revisions, which bring the database's tables up to date.",

@@ -12,6 +12,7 @@ from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import open_session, read_settings
 from migration_service.errors import AccountNotStagedError
 from migration_service.models import AccountImportProcess, Attempt
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.imports.staging import find_process, skip_account, unskip_account
 from migration_service.services.processing.attempts import list_attempts
@@ -78,6 +79,7 @@ def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]
     if process is None:
         raise AccountNotStagedError
     account = find_account(session, supplier.id, number)
+    record(session, AuditAction.ACCOUNT_READ, "account", process.id, organisation_id=supplier.organisation_id)
     return {
         "import": {"organisation": organisation, **_import(process)},
         "attempts": [_attempt(attempt) for attempt in list_attempts(session, process.id)],

@@ -16,6 +16,7 @@ from migration_service.cli.session import CannotRunError, open_session, open_ses
 from migration_service.config import Settings
 from migration_service.errors import BatchStateError
 from migration_service.models import Batch
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
 from migration_service.services.batches.results import ResultFormat, stream_results
 from migration_service.services.batches.steering import (
@@ -244,6 +245,8 @@ def results(batch_id: str, status: str | None, result_format: str) -> None:
     with open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
             batch = get_batch(session, batch_id, organisation_id=None)
+            owner = batch.organisation_id
+            record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch.id, organisation_id=owner)
             if batch.lines_removed_at:
                 raise BatchStateError("The lines of the batch are not kept any more.")
         wanted = LineStatus(status) if status else None

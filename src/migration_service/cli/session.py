@@ -1,7 +1,11 @@
 """How commands reach the database, and how they end: 0 done, 1 refused, 2 could not run."""
 
+import getpass
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from uuid import uuid4
 
 import click
 from redis import Redis
@@ -13,6 +17,7 @@ from migration_service.config import Settings, SettingsError
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.errors import ServiceError
+from migration_service.origin import ActorKind, Origin, acting_as
 
 
 class RefusedError(click.ClickException):
@@ -62,7 +67,8 @@ def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
             "DATABASE_URL is not an address: postgresql://user:password@host:port/name."
         ) from error
     try:
-        yield make_sessionmaker(engine)
+        with acting_as(_origin()):
+            yield make_sessionmaker(engine)
     except ServiceError as error:
         raise RefusedError(error.detail) from error
     except OperationalError as error:
@@ -89,6 +95,21 @@ def open_redis(settings: Settings) -> Iterator[Redis]:
         yield redis
     finally:
         redis.connection_pool.disconnect()
+
+
+def _origin() -> Origin:
+    """Return who runs this command: the account on this machine, and on whose behalf, if sudo says so."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a container may run under a number that has no name
+        name = str(os.getuid())
+    behalf = os.environ.get("SUDO_USER")
+    return Origin(
+        kind=ActorKind.SYSTEM_USER,
+        actor=f"{name} (sudo: {behalf})" if behalf else name,
+        address=socket.gethostname(),
+        request_id=f"command {uuid4().hex}",
+    )
 
 
 def _place(settings: Settings) -> str:

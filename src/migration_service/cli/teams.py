@@ -15,11 +15,15 @@ def teams() -> None:
 
 @teams.command()
 @click.argument("name")
+@click.option(
+    "--organisation", metavar="NAME", help="Whose team it is; without it, all organisations share it."
+)
 @json_option
-def create(name: str, as_json: bool) -> None:
+def create(name: str, organisation: str | None, as_json: bool) -> None:
     """Make an operations team."""
     with open_session(read_settings()) as session:
-        record = _record(create_operations_team(session, name))
+        team = create_operations_team(session, name, organisation_name=organisation)
+        record = _record(team, organisation)
     show_done(record, as_json, f"Operations team {name!r} is there.")
 
 
@@ -28,9 +32,9 @@ def create(name: str, as_json: bool) -> None:
 def list_all(as_json: bool) -> None:
     """Every operations team."""
     with open_session(read_settings()) as session:
-        records = [_record(team) for team in list_operations_teams(session)]
+        records = [_record(team, owner) for team, owner in list_operations_teams(session)]
     show_list(records, as_json, nothing="There are no operations teams yet: teams create NAME.")
 
 
-def _record(team: OperationsTeam) -> Record:
-    return {"name": team.name, "created_at": team.created_at}
+def _record(team: OperationsTeam, organisation: str | None) -> Record:
+    return {"name": team.name, "organisation": organisation, "created_at": team.created_at}

@@ -17,6 +17,12 @@ ServiceError                              (base)
 │   ├── OperationsTeamNotFoundError       (setup)
 │   ├── OrganisationNotFoundError         (setup)
 │   ├── ApiKeyNotFoundError               (setup)
+│   ├── ApiKeyEndedError                  (setup)
+│   ├── TokenSessionNotFoundError         (access)
+│   ├── NetworkInvalidError               (access)
+│   ├── OperatorNotFoundError             (access)
+│   ├── AuditCursorError                  (access)
+│   ├── PasswordInvalidError              (access)
 │   ├── NameTakenError                    (setup)
 │   ├── NameInvalidError                  (setup)
 │   ├── PaymentVendorInvalidError         (setup)
@@ -37,7 +43,10 @@ ServiceError                              (base)
 │   ├── PaymentInstructionRejectedError   (added_data)
 │   └── PaymentVendorUnreachableError     (added_data)
 ├── UnauthenticatedError                  (access) 401
-│   └── NotAuthenticatedError             (access) no token
+│   ├── NotAuthenticatedError             (access) no token
+│   ├── ApiKeyRevokedError                (access)
+│   └── RefreshTokenReusedError           (access) its session ends
+├── PermissionDeniedError                 (access) 403
 ├── NotFoundError                         (base) a path names it: 404
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
@@ -49,8 +58,16 @@ ServiceError                              (base)
 """
 
 from migration_service.errors.access import (
+    ApiKeyRevokedError,
+    AuditCursorError,
+    NetworkInvalidError,
     NotAuthenticatedError,
+    OperatorNotFoundError,
+    PasswordInvalidError,
+    PermissionDeniedError,
+    RefreshTokenReusedError,
     ThrottledError,
+    TokenSessionNotFoundError,
     UnauthenticatedError,
 )
 from migration_service.errors.added_data import (
@@ -97,6 +114,7 @@ from migration_service.errors.imports import (
     DryRunSucceededError,
 )
 from migration_service.errors.setup import (
+    ApiKeyEndedError,
     ApiKeyNotFoundError,
     ImportSupplierCompleteError,
     ImportSupplierNotFoundError,
@@ -118,7 +136,10 @@ __all__ = [
     "AccountNotFoundError",
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
+    "ApiKeyEndedError",
     "ApiKeyNotFoundError",
+    "ApiKeyRevokedError",
+    "AuditCursorError",
     "BatchFileError",
     "BatchFileTooLargeError",
     "BatchNotFoundError",
@@ -139,20 +160,26 @@ __all__ = [
     "LineTooLongError",
     "NameInvalidError",
     "NameTakenError",
+    "NetworkInvalidError",
     "NotAuthenticatedError",
     "NotFoundError",
     "OperationsTeamNotFoundError",
+    "OperatorNotFoundError",
     "OrganisationNotFoundError",
     "ParseError",
+    "PasswordInvalidError",
     "PaymentInstructionRejectedError",
     "PaymentVendorInvalidError",
     "PaymentVendorNotFoundError",
     "PaymentVendorUnavailableError",
     "PaymentVendorUnreachableError",
+    "PermissionDeniedError",
+    "RefreshTokenReusedError",
     "RequestFailedValidationError",
     "ServiceError",
     "ServiceUnavailableError",
     "ThrottledError",
+    "TokenSessionNotFoundError",
     "TransactionIdAlreadyUsedError",
     "TransactionImportError",
     "TransactionOutsideOpenPeriodError",

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.engine import one_of
 from migration_service.errors import AccountNotFoundError
 from migration_service.models import ImportSupplier, Note
+from migration_service.origin import current_origin
 from migration_service.rules.notes import check_note
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.tokens import Caller
@@ -139,6 +140,7 @@ def _row(account: OpenAccount, note: dict[str, Any], created_at: datetime) -> di
         "is_pinned": note.get("is_pinned", False),
         "unpin_at": note.get("unpin_at"),
         "sameness_sha256": _sameness(note),
+        **current_origin().trace(),
     }
 
 

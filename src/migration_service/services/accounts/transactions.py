@@ -22,6 +22,7 @@ from migration_service.errors import (
 )
 from migration_service.models import LineItem, TaxItem, Transaction
 from migration_service.models.part import Part, parent_column
+from migration_service.origin import current_origin
 from migration_service.rules.account import OPEN_TRANSACTIONS
 from migration_service.services.access.tokens import Caller
 from migration_service.services.accounts.added_data import (
@@ -216,6 +217,7 @@ class _Addition:
                 "period": TransactionPeriod.ADDED,
                 "position": self._ledgers.add(ledger_pk, transaction),
                 **part_values(Transaction, transaction, self._account.supplier),
+                **current_origin().trace(),
             }
         )
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.statements import Direct
 from migration_service.errors import DryRunSucceededError, ServiceError
 from migration_service.models import ImportSupplier
+from migration_service.origin import current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.imports.staging import StagedProcess
 from migration_service.services.processing.creation import CreatedAccount
@@ -58,6 +59,7 @@ def record_attempts(session: Session, job: ChunkJob, ended: Sequence[EndedAttemp
         "api_key_id": job.api_key_id,
         "dry_run": dry_run,
         "request_id": f"batch {job.batch_id}",
+        "address": current_origin().address,
     }
     session.execute(_RECORD, values)
     created = [row["process_id"] for row in rows if row["outcome"] == Outcome.SUCCEEDED]
@@ -91,8 +93,8 @@ _RECORD = text("""
         FROM ended WHERE process.id = ended.process_id AND ended.outcome = 'SUCCEEDED'
     )
     INSERT INTO attempt (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id,
-        finished_at, outcome, service_account_number, error_code, error_detail, errors)
+        address, finished_at, outcome, service_account_number, error_code, error_detail, errors)
     SELECT id, process_id, :operations_team_id, :api_key_id, :dry_run, :request_id,
-        now(), outcome, number, error_code, error_detail, errors
+        :address, now(), outcome, number, error_code, error_detail, errors
     FROM ended
 """)

@@ -16,6 +16,7 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
     then the next of each. Also lets batches wait for their suppliers, go on, stop, and be complete.
     """
     session.execute(_COMPLETE)
+    session.execute(_FOLLOW_KEY)
     session.execute(_FOLLOW_SUPPLIER)
     rows = session.execute(_DISPATCH, {"in_flight": in_flight}).all()
     return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: row.place)]
@@ -33,6 +34,14 @@ _COMPLETE = text("""
     UPDATE batch SET state = 'COMPLETED', reason = NULL, finished_at = now()
     WHERE state IN ('RUNNING', 'WAITING') AND NOT EXISTS (
         SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> 'DONE')
+""")
+
+# What a revoked key started must not go on by itself. Whoever resumes the batch takes it over.
+_FOLLOW_KEY = text("""
+    UPDATE batch SET state = 'PAUSED', reason = 'api_key_revoked'
+    FROM api_key
+    WHERE api_key.id = batch.api_key_id AND api_key.revoked_at IS NOT NULL
+      AND batch.state IN ('RUNNING', 'WAITING')
 """)
 
 # A batch that only validates needs no supplier that takes accounts.

@@ -2,13 +2,14 @@
 
     (none)            -- start_batch -->  RUNNING
     RUNNING, WAITING  -- the supplier is Paused / Ongoing / Complete -->  WAITING / RUNNING / STOPPED
+    RUNNING, WAITING  -- the key that it runs under was revoked -->  PAUSED
     RUNNING, WAITING  -- every line has an outcome -->  COMPLETED
     RUNNING, WAITING  -- pause_batch  -->  PAUSED
     PAUSED, STOPPED   -- resume_batch -->  RUNNING
     all but the last  -- cancel_batch -->  CANCELLED
     COMPLETED, and while it is not over  -- retry_failed -->  RUNNING (a PAUSED one stays PAUSED)
 
-The second and third line are in `services.batch_feed`, the start in `services.batch_upload`. A worker
+The second to fourth line are in `services.batch_feed`, the start in `services.batch_upload`. A worker
 finishes the lines that it has at the moment of the change.
 """
 
@@ -21,8 +22,12 @@ from uuid import UUID
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.engine import one_of
 from migration_service.errors import BatchNotFoundError, BatchStateError
-from migration_service.models import Batch, ImportSupplier, OperationsTeam
+from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTeam
+from migration_service.origin import current_origin
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.counts import count_lines, get_progress, recount
 from migration_service.states import BatchState, LineStatus
 
@@ -66,6 +71,9 @@ def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -
     batch = session.get(Batch, wanted, populate_existing=True)
     if batch is None or organisation_id not in (None, batch.organisation_id):
         raise BatchNotFoundError(found=batch_id)
+    if organisation_id is not None:
+        supplier = session.get_one(ImportSupplier, batch.import_supplier_id)
+        require_supplier_allowed(supplier.id, supplier.code)
     return batch
 
 
@@ -122,6 +130,9 @@ def list_batches(
     )
     if organisation_id is not None:
         statement = statement.where(Batch.organisation_id == organisation_id)
+    allowed = current_origin().import_supplier_ids
+    if allowed is not None:
+        statement = statement.where(one_of(Batch.import_supplier_id.expression, allowed))
     if import_supplier is not None:
         statement = statement.where(ImportSupplier.code == import_supplier)
     if before is not None:
@@ -134,18 +145,22 @@ def list_batches(
 def pause_batch(session: Session, batch: Batch) -> None:
     """No line is begun until the batch is resumed. Raises BatchStateError."""
     _change(session, batch, _OPEN, BatchState.PAUSED)
+    _record(session, AuditAction.BATCH_PAUSED, batch)
 
 
 def resume_batch(session: Session, batch: Batch) -> None:
     """Go on with a batch that is PAUSED or STOPPED. Raises BatchStateError."""
     _change(session, batch, (BatchState.PAUSED, BatchState.STOPPED), BatchState.RUNNING)
     batch.finished_at = None
+    _take_over(session, batch)
+    _record(session, AuditAction.BATCH_RESUMED, batch)
 
 
 def cancel_batch(session: Session, batch: Batch) -> None:
     """Begin no line any more, ever. What was done stays. Raises BatchStateError where it is over."""
     _change(session, batch, (*_OPEN, BatchState.PAUSED, BatchState.STOPPED), BatchState.CANCELLED)
     batch.finished_at = func.now()
+    _record(session, AuditAction.BATCH_CANCELLED, batch)
 
 
 def retry_failed(session: Session, batch: Batch) -> int:
@@ -163,7 +178,21 @@ def retry_failed(session: Session, batch: Batch) -> int:
     recount(session, batch.id, sorted(set(lines)))
     if lines and batch.state == BatchState.COMPLETED:
         batch.state, batch.finished_at, batch.started_at = BatchState.RUNNING, None, None
+    _take_over(session, batch)
+    _record(session, AuditAction.BATCH_RETRIED, batch, {"lines": len(lines)})
     return len(lines)
+
+
+def _take_over(session: Session, batch: Batch) -> None:
+    """If the key that the batch runs under was revoked, let it run under that of whoever steers it now."""
+    if batch.api_key_id is not None and session.get_one(ApiKey, batch.api_key_id).revoked_at:
+        batch.api_key_id = current_origin().api_key_id
+
+
+def _record(
+    session: Session, action: AuditAction, batch: Batch, details: dict[str, int] | None = None
+) -> None:
+    record(session, action, "batch", batch.id, organisation_id=batch.organisation_id, details=details)
 
 
 def _change(session: Session, batch: Batch, allowed: Collection[BatchState], state: BatchState) -> None:

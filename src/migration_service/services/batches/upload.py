@@ -18,13 +18,14 @@ from migration_service.errors import (
     DuplicateLineError,
     IdempotencyKeyReusedError,
     LineTooLongError,
-    OperationsTeamNotFoundError,
 )
-from migration_service.models import Batch, ImportSupplier, OperationsTeam
+from migration_service.models import Batch, ImportSupplier
+from migration_service.origin import current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.staging import require_ongoing
+from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, BatchSource, LineStatus
 
 #: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
@@ -111,10 +112,7 @@ def _require_same(earlier: Batch, lines: _Hashed) -> UUID:
 def _insert_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -> UUID | None:
     team_id = None
     if order.mode.creates:
-        team = OperationsTeam.name == order.operations_team_name
-        team_id = session.scalar(select(OperationsTeam.id).where(team))
-        if team_id is None:
-            raise OperationsTeamNotFoundError(found=order.operations_team_name)
+        team_id = get_operations_team_id(session, supplier.organisation_id, order.operations_team_name)
     return session.scalar(
         insert(Batch)
         .values(
@@ -125,6 +123,8 @@ def _insert_batch(session: Session, supplier: ImportSupplier, order: BatchOrder)
             source=BatchSource.PENDING if order.lines is None else BatchSource.UPLOAD,
             operations_team_id=team_id,
             api_key_id=order.api_key_id,
+            request_id=current_origin().request_id,
+            address=current_origin().address,
             idempotency_key=order.idempotency_key,
         )
         .on_conflict_do_nothing(constraint="uq_batch_idempotency_key")

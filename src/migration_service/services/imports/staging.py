@@ -30,7 +30,9 @@ from migration_service.errors import (
     InvalidError,
 )
 from migration_service.models import AccountImportProcess, ImportSupplier
+from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState, SupplierStatus
@@ -67,16 +69,18 @@ class StagedProcess:
 _STAGE = """
     INSERT INTO account_import_process AS process
         (import_supplier_id, external_account_number, payload, payload_sha256, rules_version, profile,
-         warnings)
+         warnings, staged_by_api_key_id, staged_request_id, staged_address)
     SELECT %(import_supplier_id)s::bigint, number, payload, sha256, %(rules_version)s, %(profile)s,
-           nullif(warnings, '[]')
+           nullif(warnings, '[]'), %(api_key_id)s::bigint, %(request_id)s, %(address)s
     FROM unnest(%(numbers)s::text[], %(payloads)b::jsonb[], %(hashes)b::bytea[], %(warnings)b::jsonb[])
          AS sent (number, payload, sha256, warnings)
     ORDER BY number
     ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
     SET payload = excluded.payload, payload_sha256 = excluded.payload_sha256,
         rules_version = excluded.rules_version, profile = excluded.profile,
-        warnings = excluded.warnings, staged_at = now()
+        warnings = excluded.warnings, staged_at = now(),
+        staged_by_api_key_id = excluded.staged_by_api_key_id,
+        staged_request_id = excluded.staged_request_id, staged_address = excluded.staged_address
     WHERE process.state = 'PENDING'
       AND (process.payload_sha256 <> excluded.payload_sha256
            OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile)
@@ -108,6 +112,7 @@ def stage_accounts(
             "numbers": numbers,
             "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
             "hashes": [account.sha256 for account in accounts],
+            **current_origin().trace(),
             "warnings": [Jsonb([item.to_dict() for item in account.warnings]) for account in accounts],
         },
     )
@@ -203,7 +208,16 @@ def _change(
         .values(state=new)
         .returning(AccountImportProcess.id)
     ).first()
-    if changed is None:
+    if changed is not None:
+        skipped = new is ImportState.SKIPPED
+        record(
+            session,
+            AuditAction.ACCOUNT_SKIPPED if skipped else AuditAction.ACCOUNT_UNSKIPPED,
+            "account",
+            changed.id,
+            organisation_id=supplier.organisation_id,
+        )
+    else:
         process = find_process(session, supplier.id, number)
         if process is None or process.state != new:
             require_pending(process)

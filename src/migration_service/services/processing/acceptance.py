@@ -12,6 +12,8 @@ from migration_service.errors import (
     ImportSupplierNotFoundInBodyError,
     OperationsTeamNotFoundError,
 )
+from migration_service.origin import current_origin
+from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.access.tokens import Caller
 from migration_service.services.imports.staging import refusal, require_ongoing_status
 from migration_service.services.setup.names import is_name
@@ -41,12 +43,17 @@ class AttemptRequest:
 
 
 _CHECK = """
-    SELECT supplier.status, process.id, process.state, process.service_account_number, team.id AS team_id,
+    SELECT supplier.id AS supplier_id, supplier.status, process.id, process.state,
+           process.service_account_number, team.id AS team_id,
            (SELECT concurrency_limit FROM service_limit) AS concurrency_limit
     FROM import_supplier supplier
     LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
          AND process.external_account_number = %(external_account_number)s
-    LEFT JOIN operations_team team ON team.name = %(operations_team_name)s
+    LEFT JOIN LATERAL (
+        SELECT id FROM operations_team
+        WHERE name = %(operations_team_name)s
+          AND (organisation_id = supplier.organisation_id OR organisation_id IS NULL)
+        ORDER BY organisation_id NULLS LAST LIMIT 1) AS team ON true
     WHERE supplier.organisation_id = %(organisation_id)s AND supplier.code = %(import_supplier_code)s
 """
 
@@ -58,8 +65,9 @@ _BEGIN = """
         RETURNING id
     )
     INSERT INTO attempt
-        (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id)
-    SELECT %(attempt_id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s FROM begun
+        (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id, address)
+    SELECT %(attempt_id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s, %(address)s
+    FROM begun
     RETURNING id
 """
 
@@ -83,6 +91,7 @@ def check_request(direct: Direct, caller: Caller, order: ProcessOrder) -> Attemp
     if not rows:
         raise ImportSupplierNotFoundInBodyError(found=order.import_supplier_code)
     (found,) = rows
+    require_supplier_allowed(found.supplier_id, order.import_supplier_code)
     require_ongoing_status(found.status)
     if found.id is None:
         raise AccountNotStagedError(found=order.external_account_number)
@@ -112,6 +121,7 @@ def begin_attempt(
             "api_key_id": api_key_id,
             "dry_run": request.dry_run,
             "request_id": request_id,
+            "address": current_origin().address,
         },
     )
     return bool(begun)

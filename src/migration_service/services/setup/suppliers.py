@@ -3,7 +3,7 @@
 A caller sees its own organisation's suppliers; another organisation's is the same as none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
@@ -17,6 +17,8 @@ from migration_service.errors import (
     quoted,
 )
 from migration_service.models import ImportSupplier, Organisation
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import SupplierStatus
@@ -71,14 +73,28 @@ def create_import_supplier(
     )
     with unique_name(session, "uq_import_supplier_code", f"There is an import supplier {code!r} already."):
         session.add(supplier)
+    record(
+        session,
+        AuditAction.SUPPLIER_CREATED,
+        "import_supplier",
+        code,
+        organisation_id=supplier.organisation_id,
+        details={"profile": profile},
+    )
     return supplier
 
 
 def find_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier | None:
-    """The organisation's import supplier of this code, if there is one; `code` may be any text."""
+    """Return the organisation's import supplier of this code, if it exists; `code` may be any text.
+
+    Raise PermissionDeniedError if the caller's key is limited to other suppliers.
+    """
     if not is_name(code, MAX_CODE):
         return None
-    return session.scalar(_FIND, {"organisation_id": organisation_id, "code": code})
+    supplier = session.scalar(_FIND, {"organisation_id": organisation_id, "code": code})
+    if supplier is not None:
+        require_supplier_allowed(supplier.id, code)
+    return supplier
 
 
 def know_import_supplier(direct: Direct, organisation_id: int, code: str) -> KnownSupplier | None:
@@ -86,7 +102,10 @@ def know_import_supplier(direct: Direct, organisation_id: int, code: str) -> Kno
     if not is_name(code, MAX_CODE):
         return None
     rows = direct.execute(_KNOW, {"organisation_id": organisation_id, "code": code})
-    return KnownSupplier(*rows[0]) if rows else None
+    if not rows:
+        return None
+    require_supplier_allowed(rows[0].id, code)
+    return KnownSupplier(*rows[0])
 
 
 def get_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier:
@@ -133,7 +152,9 @@ def set_status(session: Session, code: str, status: SupplierStatus) -> None:
     Raises ImportSupplierNotFoundError.
     """
     supplier, _organisation_name = get_any_import_supplier(session, code)
+    details = {"status": status.value, "before": supplier.status}
     supplier.status = status
+    _record_change(session, AuditAction.SUPPLIER_STATUS_SET, supplier, details)
 
 
 def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
@@ -143,3 +164,17 @@ def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
     """
     supplier, _organisation_name = get_any_import_supplier(session, code)
     supplier.sends_customer_emails = on
+    _record_change(session, AuditAction.SUPPLIER_EMAILS_SET, supplier, {"on": on})
+
+
+def _record_change(
+    session: Session, action: AuditAction, supplier: ImportSupplier, details: Mapping[str, object]
+) -> None:
+    record(
+        session,
+        action,
+        "import_supplier",
+        supplier.code,
+        organisation_id=supplier.organisation_id,
+        details=details,
+    )
