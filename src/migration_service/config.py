@@ -189,23 +189,26 @@ class Settings:
                     "Start one with `migration-service up`, or set the variable."
                 )
         settings = cls(**values)
-        if settings.log_format not in ("json", "text", "auto"):
+        settings._check()
+        return settings
+
+    def _check(self) -> None:
+        if self.log_format not in ("json", "text", "auto"):
             raise SettingsError(
-                f"MIGRATION_SERVICE_LOG_FORMAT must be json, text or auto, not {settings.log_format!r}."
+                f"MIGRATION_SERVICE_LOG_FORMAT must be json, text or auto, not {self.log_format!r}."
             )
-        if len(settings.secret_key) < 32:
+        if len(self.secret_key) < 32:
             raise SettingsError("MIGRATION_SERVICE_SECRET_KEY is too short: at least 32 characters.")
-        if any(len(key) < 32 for key in settings.token_keys):
+        if any(len(key) < 32 for key in self.token_keys):
             raise SettingsError(
                 "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS has a key that is too short: at least 32 characters."
             )
-        if settings.audit_retention_days < 90:
+        if self.audit_retention_days < 90:
             raise SettingsError("MIGRATION_SERVICE_AUDIT_RETENTION_DAYS must be 90 or more.")
-        if settings.batch_retention_days < 30:
+        if self.batch_retention_days < 30:
             raise SettingsError("MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more.")
-        if settings.trusted_proxies < 0:
+        if self.trusted_proxies < 0:
             raise SettingsError("MIGRATION_SERVICE_TRUSTED_PROXIES must be 0 or more.")
-        return settings
 
 
 def read_secret(variable: str, environ: Mapping[str, str] = os.environ) -> str:

@@ -1,4 +1,4 @@
-"""Who sends a request, by the token in its Authorization header (section 5), and what its key may be used for."""
+"""Who sends a request, by the token in its Authorization header (section 5), and what its key may do."""
 
 import re
 from typing import cast

@@ -33,7 +33,10 @@ class TokenAttempt:
 
 
 def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any) -> Tokens:
-    """Resolve the mutation. Raise InvalidError, UnauthenticatedError, PermissionDeniedError and ThrottledError."""
+    """Resolve the mutation.
+
+    Raise InvalidError, UnauthenticatedError, PermissionDeniedError and ThrottledError.
+    """
     attempt = info.context
     api_key, refresh_token = (arguments["input"].get(name) for name in ("APIKey", "refreshToken"))
     if (api_key is None) == (refresh_token is None):

@@ -30,7 +30,7 @@ class PaymentInstructionDetails:
     details: dict[str, str | int | bool] = field(default_factory=dict)
     #: What the vendor calls its customer, if it says so.
     customer_reference: str | None = None
-    #: The account that the vendor has the instruction for, by one of the account's two numbers, if it says so.
+    #: The account that the vendor has it for, by one of the account's two numbers, if it says so.
     account_reference: str | None = None
 
 

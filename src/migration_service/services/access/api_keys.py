@@ -58,8 +58,8 @@ def issue_api_key(
 ) -> str:
     """Make an API key and return it: the only time that anybody sees it.
 
-    Raise OrganisationNotFoundError, NameInvalidError, NetworkInvalidError, and ImportSupplierNotFoundError for
-    a supplier that is not the organisation's.
+    Raise OrganisationNotFoundError, NameInvalidError, NetworkInvalidError, and ImportSupplierNotFoundError
+    for a supplier that is not the organisation's.
     """
     organisation = get_organisation(session, organisation_name)
     limits = limits or KeyLimits()

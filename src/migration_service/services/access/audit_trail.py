@@ -196,7 +196,7 @@ _STORY = " UNION ALL ".join([_ENTRIES, *_ROWS])
 def _page(story: str) -> TextClause:
     return text(f"""
         SELECT told.*, organisation.name AS organisation
-        FROM ({story.replace("::", "\\:\\:")}) AS told
+        FROM ({story}) AS told
         LEFT JOIN organisation ON organisation.id = told.organisation_id
         WHERE (CAST(:since AS timestamptz) IS NULL OR told.at >= :since)
           AND (CAST(:until AS timestamptz) IS NULL OR told.at < :until)

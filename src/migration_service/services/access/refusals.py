@@ -52,9 +52,11 @@ for _event_name in SecurityEvent:
     SECURITY_EVENTS.labels(_event_name.value)
 
 _RECORD = """
-    INSERT INTO audit_entry (actor_kind, actor, organisation_id, address, request_id, action, outcome, code, once)
-    SELECT %(kind)s, %(actor)s, %(organisation_id)s::bigint, %(address)s, %(request_id)s, %(action)s, 'REFUSED',
-           %(event)s, %(once)s || ' ' || to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')
+    INSERT INTO audit_entry
+        (actor_kind, actor, organisation_id, address, request_id, action, outcome, code, once)
+    SELECT %(kind)s, %(actor)s, %(organisation_id)s::bigint, %(address)s, %(request_id)s, %(action)s,
+           'REFUSED', %(event)s,
+           %(once)s || ' ' || to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')
     WHERE (SELECT count(*) FROM audit_entry
            WHERE at >= date_trunc('minute', clock_timestamp()) AND outcome = 'REFUSED') < %(most)s
     ON CONFLICT (once) WHERE once IS NOT NULL DO NOTHING

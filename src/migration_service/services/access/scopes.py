@@ -1,4 +1,4 @@
-"""What an API key may be used for: its scopes, its import suppliers, and the addresses that it is used from."""
+"""What an API key may be used for: its scopes, its import suppliers, and the addresses it is used from."""
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum

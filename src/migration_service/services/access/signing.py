@@ -1,7 +1,7 @@
 """Signing tokens, and reading what was signed. A key is named by its `kid`, so that it can be exchanged.
 
-The first key signs. The others are accepted, too: the next one before every process signs with it, and the last
-one until its tokens have expired.
+The first key signs. The others are accepted, too: the next one before every process signs with it, and the
+last one until its tokens have expired.
 """
 
 from functools import lru_cache

@@ -66,7 +66,8 @@ _BEGIN = """
     )
     INSERT INTO attempt
         (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id, address)
-    SELECT %(attempt_id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s, %(address)s
+    SELECT %(attempt_id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s,
+           %(address)s
     FROM begun
     RETURNING id
 """
