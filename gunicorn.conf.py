@@ -41,22 +41,21 @@ logconfig_dict = {
 # No second way in beside the signals.
 control_socket_disable = True
 
-# Every worker process keeps its metrics in a file of this folder; whichever is asked adds them all up, also
-# those of a process that has died. It is set before anything imports prometheus_client, which looks once.
-_OWN_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR" not in os.environ
-if _OWN_METRICS_FOLDER:
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="migration-service-metrics-")
+# Every worker process keeps its metrics in a file of this folder. The process that is asked adds up all of
+# them, those of a dead process included. The variable must be set before anything imports prometheus_client,
+# which reads it once.
+_METRICS_FOLDER = Path(_SETTINGS.metrics_folder or tempfile.mkdtemp(prefix="migration-service-metrics-"))
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(_METRICS_FOLDER)
 
 
 def on_starting(_server: Arbiter) -> None:
-    """Begin at zero: files of an earlier start, whose process ids may come again, are thrown away."""
-    folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in folder.glob("*.db"):
+    """Begin at zero: remove the files of an earlier start, because process ids are used again."""
+    _METRICS_FOLDER.mkdir(parents=True, exist_ok=True)
+    for file in _METRICS_FOLDER.glob("*.db"):
         file.unlink()
 
 
 def on_exit(_server: Arbiter) -> None:
-    """Leave nothing behind."""
-    if _OWN_METRICS_FOLDER:
-        shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"], ignore_errors=True)
+    """Remove the folder if this server made it."""
+    if not _SETTINGS.metrics_folder:
+        shutil.rmtree(_METRICS_FOLDER, ignore_errors=True)

@@ -12,7 +12,7 @@ import psycopg
 from benchmarks.seed import account_tables
 from benchmarks.stack import PROCESSES, Stack
 from migration_service.db import revisions
-from migration_service.db.engine import Base
+from migration_service.db.base import Base
 from migration_service.models.part import Part, parent_column, table_of
 
 _DATABASE = "copy_limit"

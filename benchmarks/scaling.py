@@ -57,7 +57,7 @@ def _measure(kind: str, scale: Scale, texts: list[str]) -> None:
         loads = [_load(bench, kind) for _ in range(_ROUNDS)]
         after = _processor_seconds(stack)
         with psycopg.connect(stack.settings.database_url) as connection:
-            connections = dict(connection.execute(_CONNECTIONS).fetchall())
+            connections: dict[str, int] = dict(connection.execute(_CONNECTIONS).fetchall())
     processes = scale.web_workers if kind == "web" else scale.interactive_workers
     rate, p50, p99 = (median(getattr(load, name) for load in loads) for name in ("rate", "p50_ms", "p99_ms"))
     sys.stdout.write(

@@ -9,9 +9,10 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
 from migration_service.config import Settings
-from migration_service.db.engine import Base, make_engine, make_sessionmaker
-from migration_service.db.statements import Direct
-from migration_service.models import Account, ImportSupplier
+from migration_service.db.base import Base
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.statements import Transaction
+from migration_service.models import Account
 from migration_service.models.part import Part, parent_column, parts_of, table_of
 from migration_service.schemas.json import parse_json
 from migration_service.services.access.api_keys import issue_api_key
@@ -19,7 +20,11 @@ from migration_service.services.access.tokens import obtain_tokens
 from migration_service.services.imports.staging import stage_account
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.organisations import create_organisation
-from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.services.setup.suppliers import (
+    KnownSupplier,
+    create_import_supplier,
+    get_import_supplier,
+)
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.states import Profile
 
@@ -66,15 +71,15 @@ def stage_templates(settings: Settings, texts: Sequence[str]) -> int:
     """Stage these payloads, as number 0 and so on; returns how many."""
     assert len(texts) <= TEMPLATES
     with sessions(settings).begin() as session:
-        supplier = session.query(ImportSupplier).filter_by(code=SUPPLIER).one()
+        supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
         for number, text in enumerate(texts):
             _stage(session, supplier, text.replace(NUMBER, f"{number:08d}"))
     return len(texts)
 
 
-def _stage(session: Session, supplier: ImportSupplier, text: str) -> None:
+def _stage(session: Session, supplier: KnownSupplier, text: str) -> None:
     stage_account(
-        Direct.within(session), supplier, validate_account(parse_json(text.encode()), Profile.LENIENT)
+        Transaction.of(session), supplier, validate_account(parse_json(text.encode()), Profile.LENIENT)
     )
 
 

@@ -39,7 +39,7 @@ class BatchClient:
         body: bytes | None,
         mode: str = "import",
         headers: dict[str, str] | None = None,
-        **arguments: str,
+        **arguments: Any,
     ) -> TestResponse:
         """POST /batches/, with what a test does not say filled in."""
         query = {"import_supplier": self.supplier.code, "mode": mode} | arguments
@@ -52,7 +52,7 @@ class BatchClient:
             headers={"Content-Type": NDJSON} | (headers or {}),
         )
 
-    def start(self, accounts: Iterable[Any], mode: str = "import", **arguments: str) -> str:
+    def start(self, accounts: Iterable[Any], mode: str = "import", **arguments: Any) -> str:
         """The id of a new batch with these lines."""
         answer = self.post(ndjson(accounts), mode, **arguments)
         assert answer.status_code == 202, answer.text

@@ -8,6 +8,7 @@ from typing import Any
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.test import TestResponse
 
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
@@ -63,6 +64,12 @@ def make_customer(sessions: sessionmaker[Session], **supplier: str) -> Customer:
     return Customer(organisation.name, organisation.id, api_key, code, f"Team {name}")
 
 
+def json_of(response: TestResponse) -> Any:
+    """Return the JSON of a response, which has to have some."""
+    assert response.is_json, response.text
+    return response.json
+
+
 OBTAIN = """
 mutation($input: ObtainServiceTokenInput!) {
   obtainServiceToken(input: $input) { token refreshToken refreshExpiresIn payload }
@@ -72,9 +79,9 @@ mutation($input: ObtainServiceTokenInput!) {
 
 def obtain(client: FlaskClient, **given: str | None) -> dict[str, Any]:
     """The answer to the mutation with this input: what is under data, or the extensions of its error."""
-    response = client.post("/v1/graphql/", json={"query": OBTAIN, "variables": {"input": given}})
-    if errors := response.json.get("errors"):
+    answer = json_of(client.post("/v1/graphql/", json={"query": OBTAIN, "variables": {"input": given}}))
+    if errors := answer.get("errors"):
         extensions: dict[str, Any] = errors[0]["extensions"]
         return extensions
-    tokens: dict[str, Any] = response.json["data"]["obtainServiceToken"]
+    tokens: dict[str, Any] = answer["data"]["obtainServiceToken"]
     return tokens

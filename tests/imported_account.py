@@ -10,7 +10,7 @@ from uuid import uuid4
 from werkzeug.test import TestResponse
 
 from migration_service.services.accounts.reading import find_account, read_account
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -78,7 +78,7 @@ class ImportedAccount:
     def read(self) -> dict[str, Any]:
         """The account from its tables."""
         with self.supplier.Session() as session:
-            supplier, _ = get_any_import_supplier(session, self.supplier.code)
+            supplier = get_import_supplier(session, self.supplier.code, organisation_id=None)
             found = find_account(session, supplier.id, self.number)
             assert found is not None
             return read_account(session, found)

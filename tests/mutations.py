@@ -10,7 +10,7 @@ from migration_service_local.samples import generate_accounts
 
 TODAY = date(2026, 3, 1)
 
-_NASTY = [
+_NASTY: list[Any] = [
     None,
     True,
     False,

@@ -112,7 +112,7 @@ class RunningService:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd="/",
-                env=inherited | environment,
+                env=inherited | dict(environment),
             )
 
     @property

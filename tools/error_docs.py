@@ -1,4 +1,4 @@
-"""Writes docs/suppliers/errors.md from the code: `python tools/error_docs.py`. A test compares the two."""
+"""Write docs/suppliers/errors.md from the code: `python tools/error_docs.py`. A test compares the two."""
 
 import json
 import sys
@@ -41,7 +41,7 @@ fails has `status`, `error_detail` and `transaction_data` beside these.
 
 
 def render() -> str:
-    """The text of docs/suppliers/errors.md."""
+    """Return the text of docs/suppliers/errors.md."""
     item = errors.ErrorItem(
         "invalid_phone_number",
         "This is not a telephone number that exists in its country.",

@@ -28,7 +28,7 @@ from scratch_service import COMMAND, running_service, wait_until
 
 from migration_service_local.demo.added_data import VENDOR, add_to_account
 from migration_service_local.demo.client import RequestOutcome, SupplierClient
-from migration_service_local.demo.sample import SUPPLIER, TEAM
+from migration_service_local.demo.sample import KEY_FILE, SUPPLIER, TEAM
 from migration_service_local.samples import generate_accounts, generate_lines
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
 
@@ -130,7 +130,7 @@ def is_migrated(home: Path) -> bool:
 
 
 def read_demo(home: Path) -> dict[str, str]:
-    """What the sample migration keeps: its key, and how far it is."""
+    """Return the progress of the sample migration."""
     try:
         return dict(json.loads((home / "demo.json").read_text()))
     except FileNotFoundError:
@@ -166,7 +166,7 @@ def traffic(home: Path, settings: dict[str, str]) -> Iterator[None]:
 
     def send() -> None:
         with SupplierClient(settings["MIGRATION_SERVICE_WEB_URL"], outcome, over, add_to_account) as client:
-            client.log_in(read_demo(home)["api_key"])
+            client.log_in((home / KEY_FILE).read_text().strip())
             for account in generate_accounts(10_000, supplier=SUPPLIER, seed=3):
                 if over.is_set():
                     return

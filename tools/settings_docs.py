@@ -1,4 +1,4 @@
-"""Writes docs/operators/settings.md from `config.Settings`; a test compares the two."""
+"""Write docs/operators/settings.md from `config.Settings`; a test compares the two."""
 
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -11,14 +11,16 @@ _HEAD = """# Settings
 
 Written by `make docs` from `config.py`; do not edit it by hand.
 
-A setting comes from its environment variable; else from `settings.json` in the home folder, which
-`migration-service up` writes so that other commands find its servers; else from its default.
+A setting comes from its environment variable, or else from its default. `migration-service up` saves the
+settings of its servers in `settings.json` in the home folder, so that other commands find them. That file is
+used as a whole, and only if none of `DATABASE_URL`, `REDIS_URL` and `MIGRATION_SERVICE_SECRET_KEY` is in the
+environment: set all three of them, or none.
 
 """
 
 
 def render() -> str:
-    """The text of docs/operators/settings.md."""
+    """Return the text of docs/operators/settings.md."""
     rows = ["| variable | default | what it is for |\n", "| --- | --- | --- |\n"]
     for setting in fields(Settings):
         default = "none: must be set" if setting.default is MISSING else f"`{setting.default}`"

@@ -15,7 +15,7 @@ from migration_service.schemas.json import parse_json
 from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
 from migration_service.services.batches.upload import BatchOrder, start_batch
 from migration_service.services.imports.validation import validate_account
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, LineStatus, Profile
 from migration_service.tasks.batches import feed_batches
 
@@ -94,7 +94,7 @@ def _import(bench: Bench, first: int, count: int) -> float:
             operations_team_name=TEAM,
             lines=read_lines(read_blocks(stream), limits),
         )
-        batch_id = start_batch(session, get_any_import_supplier(session, SUPPLIER)[0], order)
+        batch_id = start_batch(session, get_import_supplier(session, SUPPLIER, organisation_id=None), order)
     feed_batches(bench.celery, bench.sessions)
     while not _is_over(bench, batch_id):
         time.sleep(0.02)

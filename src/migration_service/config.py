@@ -1,26 +1,32 @@
-"""Every setting, and the only place that reads the environment.
+"""Every setting, and the only module that reads the environment.
 
-A setting comes from its environment variable; else from `settings.json` in the home folder, which
-`migration-service up` writes so that other commands find its servers; else from its default.
+A setting comes from its environment variable, or else from its default. `migration-service up` saves the
+settings of its servers in `settings.json` in the home folder, so that other commands find them. That file is
+used as a whole, and only if the environment names no server and no secret key: one command never connects to
+servers of two services.
 """
 
 import json
 import os
+import pwd
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+#: If the environment has any of these, nothing is read from `settings.json`.
+CONNECTION_VARIABLES = ("DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SECRET_KEY")
+
 
 class SettingsError(Exception):
-    """A setting is missing or cannot be read; the message names the variable."""
+    """A setting is missing or invalid. The message names the variable."""
 
 
 def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the embedded servers keep their data (`MIGRATION_SERVICE_HOME`).
+    """Return the folder in which the embedded servers keep their data (`MIGRATION_SERVICE_HOME`).
 
-    By default the system's place for a root service and the user's data folder otherwise.
+    The default is the system's folder for such data for root, and the user's data folder for others.
     """
     if chosen := environ.get("MIGRATION_SERVICE_HOME"):
         return Path(chosen).absolute()
@@ -37,14 +43,14 @@ def _setting(env: str, help_text: str, default: Any = MISSING) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of one process; made once by the composition roots and the commands."""
+    """The settings of one process. The composition roots and the commands read them once."""
 
-    home: Path = _setting("MIGRATION_SERVICE_HOME", "Folder of the embedded servers' data.")
+    home: Path = _setting("MIGRATION_SERVICE_HOME", "The folder of the embedded servers' data.")
     database_url: str = _setting("DATABASE_URL", "PostgreSQL, as postgresql://user:password@host:port/name.")
     redis_url: str = _setting("REDIS_URL", "Redis or Valkey, as redis://:password@host:port/0.")
     secret_key: str = _setting(
         "MIGRATION_SERVICE_SECRET_KEY",
-        "Signs the tokens; at least 32 characters, the same for all web processes.",
+        "The key that signs the tokens: at least 32 characters, the same for all web processes.",
     )
     accepted_secret_keys: str = _setting(
         "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS",
@@ -54,37 +60,37 @@ class Settings:
     )
     process_wait_seconds: float = _setting(
         "MIGRATION_SERVICE_PROCESS_WAIT_SECONDS",
-        "How long the process endpoint waits for the outcome before it answers 202 or 429.",
+        "Seconds that the process endpoint waits for the outcome before it answers 202 or 429.",
         25.0,
     )
     max_body_bytes: int = _setting(
         "MIGRATION_SERVICE_MAX_BODY_BYTES",
-        "The largest request body that is read; a larger one gets 413.",
+        "The largest request body in bytes. A larger one is answered with 413.",
         8_000_000,
     )
     request_seconds: float = _setting(
         "MIGRATION_SERVICE_REQUEST_SECONDS",
-        "Seconds that a client has for sending a request; another one for each 10 kB that it has sent.",
+        "Seconds that a client has to send a request, plus one second for each 10 kB that it has sent.",
         20.0,
     )
     max_batch_bytes: int = _setting(
         "MIGRATION_SERVICE_MAX_BATCH_BYTES",
-        "The largest file of a batch, in bytes after decompression; a larger one gets 413.",
+        "The largest file of a batch, in bytes after decompression. A larger one is answered with 413.",
         64_000_000_000,
     )
     batch_slot_reserve: int = _setting(
         "MIGRATION_SERVICE_BATCH_SLOT_RESERVE",
-        "How many of the places under the concurrency limit batches leave to requests.",
+        "How many slots of the concurrency limit batches leave free for requests.",
         50,
     )
     batch_chunks_in_flight: int = _setting(
         "MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT",
-        "Messages that each running batch has in the queue; at least twice the batch worker processes.",
+        "Messages that each running batch has in the queue: at least twice the batch worker processes.",
         8,
     )
     batch_retention_days: int = _setting(
         "MIGRATION_SERVICE_BATCH_RETENTION_DAYS",
-        "Days after its end that the lines and results of a batch are kept; at least 30.",
+        "Days that the lines and results of a batch are kept after its end: at least 30.",
         30,
     )
     audit_retention_days: int = _setting(
@@ -94,73 +100,82 @@ class Settings:
     )
     payload_retention_days: int = _setting(
         "MIGRATION_SERVICE_PAYLOAD_RETENTION_DAYS",
-        "Days that the staged payload of an imported account is kept; 0: for ever.",
+        "Days that the staged payload of an imported account is kept. 0: without limit.",
         0,
     )
     token_lifetime_seconds: int = _setting(
-        "MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS", "How long an access token holds.", 3600
+        "MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS", "Seconds that an access token is valid.", 3600
     )
     refresh_token_lifetime_seconds: int = _setting(
-        "MIGRATION_SERVICE_REFRESH_TOKEN_LIFETIME_SECONDS", "How long a refresh token holds.", 7 * 24 * 3600
+        "MIGRATION_SERVICE_REFRESH_TOKEN_LIFETIME_SECONDS",
+        "Seconds that a refresh token is valid.",
+        7 * 24 * 3600,
     )
     database_pool_size: int = _setting(
         "MIGRATION_SERVICE_DATABASE_POOL_SIZE", "Connections that one web process keeps to PostgreSQL.", 10
     )
     database_pooler: bool = _setting(
         "MIGRATION_SERVICE_DATABASE_POOLER",
-        "on: DATABASE_URL is a pgbouncer in transaction mode, so nothing may stay with a connection.",
+        "on, if DATABASE_URL is a pgbouncer in transaction mode. No connection then keeps any state.",
         False,
     )
     broker_url: str = _setting(
         "MIGRATION_SERVICE_BROKER_URL",
-        "The broker of the queues, where it is not REDIS_URL: any that Celery knows, "
-        "as amqp://user:password@host:5672// or sentinel://host:26379/0.",
+        "The broker of the queues, if it is not REDIS_URL: any that Celery supports, "
+        "for example amqp://user:password@host:5672// or sentinel://host:26379/0.",
         "",
     )
     broker_options: str = _setting(
         "MIGRATION_SERVICE_BROKER_OPTIONS",
-        'Further options of the broker\'s transport, as a JSON object: {"master_name": "main"} for Sentinel.',
+        'More options of the broker\'s transport, as a JSON object, for example {"master_name": "main"}.',
         "{}",
     )
     broker_visibility_timeout: int = _setting(
         "MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT",
-        "Seconds after which a message that no worker acknowledged is delivered again.",
+        "Seconds after which an unacknowledged message is redelivered.",
         180,
     )
     smtp_url: str = _setting(
         "MIGRATION_SERVICE_SMTP_URL",
-        "The mail server, as smtp://user:password@host:587?starttls=1 or smtps://host:465; "
-        "empty: no e-mail is sent.",
+        "The mail server, as smtp://user:password@host:587?starttls=1 or smtps://host:465. "
+        "Empty: no e-mail is sent.",
         "",
     )
     email_from: str = _setting(
-        "MIGRATION_SERVICE_EMAIL_FROM", "Sender of the customer e-mails, as Name <address>.", ""
+        "MIGRATION_SERVICE_EMAIL_FROM", "The sender of the customer e-mails, as Name <address>.", ""
     )
     log_level: str = _setting("MIGRATION_SERVICE_LOG_LEVEL", "DEBUG, INFO, WARNING or ERROR.", "INFO")
     log_format: str = _setting(
         "MIGRATION_SERVICE_LOG_FORMAT",
-        "json, or text for people; auto: text on a terminal, json elsewhere.",
+        "json, text, or auto: text on a terminal and json elsewhere.",
         "auto",
     )
     metrics_token: str = _setting(
         "MIGRATION_SERVICE_METRICS_TOKEN",
-        "The bearer token that /metrics asks for; empty: it answers to this machine only.",
+        "The bearer token that /metrics requires. Empty: only requests from this machine are answered.",
         "",
     )
     trusted_proxies: int = _setting(
         "MIGRATION_SERVICE_TRUSTED_PROXIES",
-        "How many proxies of yours, one behind the other, each add the address they were asked from to "
-        "X-Forwarded-For; 0: none, and the header is not believed.",
+        "The number of your own proxies in front of the service that add the client's address to "
+        "X-Forwarded-For. 0: none, and the header is ignored.",
         0,
     )
     heartbeat_file: str = _setting(
         "MIGRATION_SERVICE_HEARTBEAT_FILE",
-        "A file that workers and beat touch while they work, for health checks; empty: none.",
+        "A file that workers and beat touch while they are alive, for health checks. Empty: none.",
         "",
     )
     traces_endpoint: str = _setting(
         "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "Where OpenTelemetry traces are sent, as http://host:4318; empty: nowhere.",
+        "The address that OpenTelemetry traces are sent to, as http://host:4318. Empty: no traces.",
+        "",
+    )
+
+    metrics_folder: str = _setting(
+        "PROMETHEUS_MULTIPROC_DIR",
+        "The folder in which the processes of a web server share their metrics. Empty: "
+        "gunicorn.conf.py makes one.",
         "",
     )
 
@@ -172,10 +187,11 @@ class Settings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Settings":
-        """Read every setting. Raises SettingsError naming the variable that is missing or wrong."""
+        """Read every setting. Raise SettingsError naming the variable that is missing or invalid."""
         home = home_folder(environ)
+        given = [variable for variable in CONNECTION_VARIABLES if environ.get(variable)]
+        saved = {} if given else load_saved_settings(home)
         values: dict[str, Any] = {"home": home}
-        saved = load_saved_settings(home)
         for setting in fields(cls):
             if setting.name == "home":
                 continue
@@ -184,10 +200,7 @@ class Settings:
             if text is not None:
                 values[setting.name] = _convert(env, text, setting.type)
             elif setting.default is MISSING:
-                raise SettingsError(
-                    f"{env} is not set, and no running service was found in {home}. "
-                    "Start one with `migration-service up`, or set the variable."
-                )
+                raise SettingsError(_missing(env, home, given, saved))
         settings = cls(**values)
         settings._check()
         return settings
@@ -198,24 +211,61 @@ class Settings:
                 f"MIGRATION_SERVICE_LOG_FORMAT must be json, text or auto, not {self.log_format!r}."
             )
         if len(self.secret_key) < 32:
-            raise SettingsError("MIGRATION_SERVICE_SECRET_KEY is too short: at least 32 characters.")
+            raise SettingsError(
+                f"MIGRATION_SERVICE_SECRET_KEY has {len(self.secret_key)} characters. "
+                "It must have at least 32."
+            )
         if any(len(key) < 32 for key in self.token_keys):
             raise SettingsError(
-                "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS has a key that is too short: at least 32 characters."
+                "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS has a key with fewer than 32 characters."
             )
         if self.audit_retention_days < 90:
-            raise SettingsError("MIGRATION_SERVICE_AUDIT_RETENTION_DAYS must be 90 or more.")
+            raise SettingsError(
+                f"MIGRATION_SERVICE_AUDIT_RETENTION_DAYS must be 90 or more, not {self.audit_retention_days}."
+            )
         if self.batch_retention_days < 30:
-            raise SettingsError("MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more.")
+            raise SettingsError(
+                f"MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more, not {self.batch_retention_days}."
+            )
         if self.trusted_proxies < 0:
-            raise SettingsError("MIGRATION_SERVICE_TRUSTED_PROXIES must be 0 or more.")
+            raise SettingsError(
+                f"MIGRATION_SERVICE_TRUSTED_PROXIES must be 0 or more, not {self.trusted_proxies}."
+            )
+
+
+def _missing(variable: str, home: Path, given: Sequence[str], saved: Mapping[str, str]) -> str:
+    """Return a message that says which source was used, and what to do."""
+    if given:
+        verb = "comes" if len(given) == 1 else "come"
+        return (
+            f"{variable} is not set. {' and '.join(given)} {verb} from the environment, "
+            f"so nothing is read from {home / 'settings.json'}. "
+            f"Set {', '.join(CONNECTION_VARIABLES)}, or none of them."
+        )
+    if saved:
+        return f"{variable} is neither set nor in {home / 'settings.json'}. Restart `migration-service up`."
+    return (
+        f"{variable} is not set, and no running service was found in {home}. "
+        "Start one with `migration-service up`, or set the variable."
+    )
+
+
+def system_user(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the account on this machine that runs a command, and on whose behalf, if sudo says so."""
+    try:
+        name = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container may run under a number that has no name
+        name = str(os.geteuid())
+    behalf = environ.get("SUDO_USER")
+    return f"{name} (sudo: {behalf})" if behalf else name
 
 
 def read_secret(variable: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The secret in an environment variable that an operator has named (`vendors create --secret-env`).
+    """Return the secret in an environment variable that an operator named (`vendors create --secret-env`).
 
-    Raises SettingsError naming the variable, never its value, if it is missing or holds what cannot be sent
-    in an HTTP header (anything but visible ASCII characters; a line break at the end is a common one).
+    Raise SettingsError if the variable is missing, or if its value cannot be sent in an HTTP header because
+    it has anything but visible ASCII characters. A line break at the end is a common cause. The message names
+    the variable, never its value.
     """
     secret = environ.get(variable, "")
     if not secret:
@@ -228,16 +278,22 @@ def read_secret(variable: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def load_saved_settings(home: Path) -> dict[str, str]:
-    """What `up` wrote into the home folder, by variable name; empty where it never ran."""
+    """Return what `up` saved in the home folder, by variable name; empty if it has never run there."""
+    file = home / "settings.json"
     try:
-        saved: dict[str, str] = json.loads((home / "settings.json").read_text())
+        saved: dict[str, str] = json.loads(file.read_text())
     except FileNotFoundError:
         return {}
     except PermissionError as error:
-        raise SettingsError(f"{home / 'settings.json'} may not be read by this user.") from error
+        raise SettingsError(
+            f"This user may not read {file}. Run the command as the user who started the service."
+        ) from error
+    except ValueError as error:
+        raise SettingsError(f"{file} is damaged. Restart `migration-service up`.") from error
     return saved
 
 
+_KIND_NAMES = {int: "a whole number", float: "a number"}
 _SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 
 
@@ -249,4 +305,4 @@ def _convert(env: str, text: str, kind: Any) -> Any:
     try:
         return kind(text)
     except ValueError as error:
-        raise SettingsError(f"{env} must be {kind.__name__}, not {text!r}.") from error
+        raise SettingsError(f"{env} must be {_KIND_NAMES[kind]}, not {text!r}.") from error

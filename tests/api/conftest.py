@@ -1,6 +1,6 @@
 """A client and a customer for the tests of the interface."""
 
-import random
+import secrets
 from collections.abc import Iterator
 
 import pytest
@@ -21,7 +21,7 @@ from supplier_client import SupplierClient
 def client(app: Flask) -> FlaskClient:
     """A client with an address of its own, so that no other test's failed attempts count against it."""
     client = app.test_client()
-    client.environ_base["REMOTE_ADDR"] = f"10.{random.randrange(256)}.{random.randrange(256)}.7"
+    client.environ_base["REMOTE_ADDR"] = f"10.{secrets.randbelow(256)}.{secrets.randbelow(256)}.7"
     return client
 
 

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse, create_environ, run_wsgi_app
+from werkzeug.wrappers import Request
 
 from factories import disconnect
 from migration_service.app import create_app
@@ -141,7 +142,7 @@ def _send(app: Flask, method: str, path: str, query: str, **request: Any) -> Tes
     environ["PATH_INFO"] = unquote_to_bytes(path).decode("latin-1")
     environ["QUERY_STRING"] = query
     body, status, headers = run_wsgi_app(app, environ, buffered=True)
-    return app.response_class(b"".join(body), status, headers)
+    return TestResponse(iter(body), status, headers, Request(environ))
 
 
 def _tells_nothing(answer: TestResponse) -> None:

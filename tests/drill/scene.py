@@ -164,7 +164,7 @@ class Scene:
             "WHERE external_account_number LIKE %s GROUP BY state",
             f"{beginning}%",
         )
-        return dict(rows)  # type: ignore[arg-type]
+        return dict(rows)
 
     def is_serving(self) -> bool:
         """Whether the web server answers."""

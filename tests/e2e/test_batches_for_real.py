@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from urllib.parse import urlsplit
 
@@ -58,6 +59,10 @@ def _state(scene: Scene, batch_id: str) -> str:
     return str(scene.query("SELECT state FROM batch WHERE id = %s", batch_id)[0][0])
 
 
+def _has_done(scene: Scene, batch_id: str, lines: int) -> bool:
+    return _done(scene, batch_id) >= lines
+
+
 def _done(scene: Scene, batch_id: str) -> int:
     statement = "SELECT count(*) FROM batch_line WHERE batch_id = %s AND status <> 'PENDING'"
     return int(scene.query(statement, batch_id)[0][0])
@@ -87,13 +92,13 @@ def test_whatever_is_killed_or_wiped_a_batch_does_every_line_once(scene: Scene) 
     batch_id = _start(scene, ndjson([*_accounts(count, "BATCH-"), b"{"]))
     for number, fault in enumerate(faults, 1):
         at_least = count * number // (len(faults) + 1)
-        wait_until(lambda at_least=at_least: _done(scene, batch_id) >= at_least, f"{at_least} lines", 90)
+        wait_until(partial(_has_done, scene, batch_id, at_least), f"{at_least} lines", 90)
         fault(scene, rng)
     wait_until(lambda: _state(scene, batch_id) in _OVER, "the end", 90)
 
     assert _state(scene, batch_id) == "COMPLETED"
     statement = "SELECT status, count(*) FROM batch_line WHERE batch_id = %s GROUP BY status"
-    assert dict(scene.query(statement, batch_id)) == {"IMPORTED": count, "FAILED": 1}  # type: ignore[arg-type]
+    assert dict(scene.query(statement, batch_id)) == {"IMPORTED": count, "FAILED": 1}
     report = scene.send("GET", f"batches/{batch_id}/").json()
     assert (report["counts"]["IMPORTED"], report["counts"]["PENDING"]) == (count, 0)
     accounts = "SELECT count(*) FROM account WHERE external_account_number LIKE %s"

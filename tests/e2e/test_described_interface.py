@@ -57,5 +57,5 @@ def _set_up_the_examples(scene: Scene) -> None:
     engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="tests")
     with make_sessionmaker(engine).begin() as session:
         create_import_supplier(session, code=SUPPLIER, organisation_name="Drill")
-        create_operations_team(session, PROCESS["operations_team_name"])
+        create_operations_team(session, str(PROCESS["operations_team_name"]))
     engine.dispose()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from factories import json_of
 from migration_service.config import Settings
 from servers import COMMAND, wait_until
 from supplier_client import SupplierClient
@@ -84,7 +85,7 @@ def test_all_is_well_where_everything_runs(
     supplier.stage(payload)
     number = payload["external_account_number"]
     answer = supplier.process(number)
-    wait_until(lambda: supplier.status(number).json["status"] == "COMPLETED", "the account")
+    wait_until(lambda: json_of(supplier.status(number))["status"] == "COMPLETED", "the account")
 
     def lines_of_the_request() -> list[Any]:  # the worker finds messages of other tests in its queues
         found = [line for line in worker.lines() if line.get("task") == "accounts.create_account"]

@@ -55,7 +55,7 @@ def everything_sent_to(redis: Redis) -> Iterator[list[str]]:
     commands: list[str] = []
 
     def listen() -> None:
-        with redis.monitor() as monitor:
+        with redis.monitor() as monitor:  # type: ignore[no-untyped-call]
             for event in monitor.listen():
                 commands.append(str(event))
                 if "the end of the test" in commands[-1]:
@@ -136,7 +136,7 @@ def _run_batch(scene: Scene, accounts: list[dict[str, Any]]) -> None:
 
 def _dump(redis: Redis) -> str:
     """Every key with its value, as stored."""
-    readers: dict[bytes, Any] = {
+    readers: dict[Any, Any] = {
         b"list": lambda key: redis.lrange(key, 0, -1),
         b"hash": redis.hgetall,
         b"set": redis.smembers,

@@ -3,6 +3,7 @@
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from drill.faults import frozen
 from drill.load import Load
@@ -53,7 +54,7 @@ def test_a_rolling_restart_under_load_fails_no_request(scene: Scene) -> None:
             process.send_signal(signal.SIGTERM)
             process.wait(40)
             moment = time.monotonic()
-            wait_until(lambda since=moment: load.created_since(since), "accounts are created")
+            wait_until(partial(load.created_since, moment), "accounts are created")
     assert load.journal.surprises == []
     assert "no answer" not in load.journal.statuses
     assert {order.failed_with for order in load.journal.orders} == {""}

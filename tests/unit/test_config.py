@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from settings_docs import FILE, render
 
-from migration_service.config import Settings, SettingsError
+from migration_service.config import CONNECTION_VARIABLES, Settings, SettingsError
 
 NEEDED = {
     "DATABASE_URL": "postgresql://u:p@127.0.0.1/db",
@@ -29,7 +29,9 @@ def test_a_missing_setting_is_named(missing: str, tmp_path: Path) -> None:
 
 def test_a_value_of_the_wrong_kind_is_named(tmp_path: Path) -> None:
     environ = {**NEEDED, "MIGRATION_SERVICE_HOME": str(tmp_path), "MIGRATION_SERVICE_MAX_BODY_BYTES": "much"}
-    with pytest.raises(SettingsError, match="MIGRATION_SERVICE_MAX_BODY_BYTES"):
+    with pytest.raises(
+        SettingsError, match="MIGRATION_SERVICE_MAX_BODY_BYTES must be a whole number, not 'much'"
+    ):
         Settings.from_env(environ)
 
 
@@ -49,10 +51,53 @@ def test_fewer_proxies_than_none_are_refused(tmp_path: Path) -> None:
         Settings.from_env(environ)
 
 
-def test_what_up_saved_is_used_and_the_environment_comes_first(tmp_path: Path) -> None:
-    (tmp_path / "settings.json").write_text(json.dumps(NEEDED))
+def _save(home: Path, settings: dict[str, str]) -> None:
+    (home / "settings.json").write_text(json.dumps(settings))
+
+
+def test_what_up_saved_is_used_and_other_settings_come_from_the_environment(tmp_path: Path) -> None:
+    _save(tmp_path, {**NEEDED, "MIGRATION_SERVICE_SMTP_URL": "smtp://saved"})
     settings = Settings.from_env(
-        {"MIGRATION_SERVICE_HOME": str(tmp_path), "REDIS_URL": "redis://elsewhere/1"}
+        {"MIGRATION_SERVICE_HOME": str(tmp_path), "MIGRATION_SERVICE_LOG_LEVEL": "DEBUG"}
     )
     assert settings.database_url == NEEDED["DATABASE_URL"]
-    assert settings.redis_url == "redis://elsewhere/1"
+    assert (settings.smtp_url, settings.log_level) == ("smtp://saved", "DEBUG")
+
+
+@pytest.mark.parametrize("given", CONNECTION_VARIABLES)
+def test_nothing_is_read_from_the_file_if_the_environment_names_a_server_or_the_key(
+    given: str, tmp_path: Path
+) -> None:
+    _save(tmp_path, NEEDED)
+    with pytest.raises(SettingsError) as refused:
+        Settings.from_env({"MIGRATION_SERVICE_HOME": str(tmp_path), given: NEEDED[given]})
+    missing = next(variable for variable in CONNECTION_VARIABLES if variable != given)
+    assert str(refused.value) == (
+        f"{missing} is not set. {given} comes from the environment, so nothing is read from "
+        f"{tmp_path}/settings.json. Set {', '.join(CONNECTION_VARIABLES)}, or none of them."
+    )
+
+
+def test_a_mail_server_of_another_service_is_not_used(tmp_path: Path) -> None:
+    _save(tmp_path, {**NEEDED, "MIGRATION_SERVICE_SMTP_URL": "smtp://saved"})
+    settings = Settings.from_env({**NEEDED, "MIGRATION_SERVICE_HOME": str(tmp_path)})
+    assert settings.smtp_url == ""
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    _save(tmp_path, NEEDED)
+    settings = Settings.from_env({"MIGRATION_SERVICE_HOME": str(tmp_path), "DATABASE_URL": ""})
+    assert settings.database_url == NEEDED["DATABASE_URL"]
+
+
+def test_a_file_that_lacks_a_setting_is_named(tmp_path: Path) -> None:
+    _save(tmp_path, {"DATABASE_URL": NEEDED["DATABASE_URL"]})
+    with pytest.raises(SettingsError, match=f"REDIS_URL is neither set nor in {tmp_path}/settings.json"):
+        Settings.from_env({"MIGRATION_SERVICE_HOME": str(tmp_path)})
+
+
+def test_a_damaged_file_is_named_and_not_read_if_the_environment_has_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text("{")
+    with pytest.raises(SettingsError, match=f"{tmp_path}/settings.json is damaged"):
+        Settings.from_env({"MIGRATION_SERVICE_HOME": str(tmp_path)})
+    Settings.from_env({**NEEDED, "MIGRATION_SERVICE_HOME": str(tmp_path)})

@@ -31,8 +31,9 @@ def slots(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> Slots:
 def _pass_time(redis: Redis, milliseconds: int) -> None:
     """Let `milliseconds` go by for every lease: scores are moments on Redis's own clock."""
     for key in ("migration:slots", "migration:slots:batch"):
-        for member, score in redis.zrange(key, 0, -1, withscores=True):
-            redis.zadd(key, {member: score - milliseconds})
+        for member in redis.zrange(key, 0, -1):
+            assert isinstance(member, bytes)
+            redis.zincrby(key, -milliseconds, member)
 
 
 def test_as_many_are_admitted_as_the_limit_says(slots: Slots) -> None:

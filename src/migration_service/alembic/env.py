@@ -3,7 +3,7 @@
 from alembic import context
 
 from migration_service import models
-from migration_service.db.engine import Base
+from migration_service.db.base import Base
 
 __all__ = ["models"]
 context.configure(connection=context.config.attributes["connection"], target_metadata=Base.metadata)

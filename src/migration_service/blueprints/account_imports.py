@@ -62,8 +62,8 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     """
     payload = read_json()
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
-    with autocommit(resources().Session) as direct:
-        _supplier, account = validate_payload(direct, caller(), payload, profile)
+    with autocommit(resources().Session) as statements:
+        _supplier, account = validate_payload(statements, caller(), payload, profile)
     return Response(account.json, mimetype="application/json")
 
 
@@ -91,9 +91,9 @@ def stage_account() -> tuple[dict[str, str], int]:
     for every further one. The same payload again changes nothing.
     """
     payload = read_json()
-    with autocommit(resources().Session) as direct:
-        supplier, account = validate_payload(direct, caller(), payload)
-        first = imports.stage_account(direct, supplier, account)
+    with autocommit(resources().Session) as statements:
+        supplier, account = validate_payload(statements, caller(), payload)
+        first = imports.stage_account(statements, supplier, account)
     staged = {name: account.data[name] for name in ("import_supplier", "external_account_number")}
     return staged, 201 if first else 200
 

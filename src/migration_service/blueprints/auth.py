@@ -40,8 +40,8 @@ def require_token() -> None:
     shared = resources()
     try:
         token = read_token(request.headers.get("Authorization", ""))
-        with autocommit(shared.Session) as direct:
-            g.caller = authenticate_token(direct, shared.settings, token)
+        with autocommit(shared.Session) as statements:
+            g.caller = authenticate_token(statements, shared.settings, token)
         _act_as(g.caller)
         require_scope(g.caller.scopes, scopes_of(request.endpoint or ""))
     except NotAuthenticatedError:

@@ -12,6 +12,7 @@ from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.examples import SUPPLIER
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
+from migration_service.db.statements import Transaction
 from migration_service.errors import (
     BatchFileError,
     BatchFileTooLargeError,
@@ -36,7 +37,7 @@ from migration_service.schemas.batches import (
 from migration_service.services.batches import steering as batches
 from migration_service.services.batches.results import ResultFormat, stream_results
 from migration_service.services.batches.upload import start_batch
-from migration_service.services.setup.suppliers import require_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import LineStatus
 from migration_service.tasks.batches import feed_batches
 
@@ -97,7 +98,12 @@ def start(arguments: dict[str, Any]) -> Any:
     """
     order = read_order(arguments)
     with resources().Session.begin() as session:
-        supplier = require_import_supplier(session, caller().organisation_id, arguments["import_supplier"])
+        supplier = get_import_supplier(
+            Transaction.of(session),
+            arguments["import_supplier"],
+            organisation_id=caller().organisation_id,
+            error=ImportSupplierNotFoundInBodyError,
+        )
         batch_id = start_batch(session, supplier, order)
     _feed()
     answer = jsonify(_progress(str(batch_id)))

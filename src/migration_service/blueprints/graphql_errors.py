@@ -1,17 +1,19 @@
 """Failures in GraphQL's shape: `extensions` has errorType, errorCode, errorDescription."""
 
 import logging
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
 
-from graphql import GraphQLError, GraphQLSyntaxError
+from graphql import GraphQLError, GraphQLSyntaxError, print_schema
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
 from migration_service.blueprints.errors import HTTP_CODES, status_of
+from migration_service.blueprints.graphql_schema import SCHEMA
 from migration_service.errors import (
     PermissionDeniedError,
     ServiceError,
@@ -22,13 +24,27 @@ from migration_service.errors import (
 
 logger = logging.getLogger(__name__)
 
+#: How the messages of graphql-core begin, and what is said instead.
+_SENTENCES = {
+    "Syntax Error": "The GraphQL document has a syntax error.",
+    "Variable ": "A variable of the GraphQL document has a value or a type that does not fit.",
+    "Unknown operation": "The GraphQL document has no operation of the given operationName.",
+    "Must provide": "The GraphQL document must have one operation, or operationName must name one of them.",
+}
+_EXPECTED = (
+    'Expected: mutation { obtainServiceToken(input: {APIKey: "<API_KEY>"}) { token } }, '
+    'or {refreshToken: "<REFRESH_TOKEN>"} as input.'
+)
+#: The names of the schema that a message may repeat.
+_SCHEMA_NAMES = frozenset(re.findall(r"\w+", print_schema(SCHEMA)))
+
 
 class ErrorType(StrEnum):
-    """`errorType` of a GraphQL error: what has to be done about it."""
+    """`errorType` of a GraphQL error: what the client has to do about it."""
 
-    #: The request is not what it should be: change it.
+    #: The request is invalid: change it.
     VALIDATION = "VALIDATION"
-    #: The API key or the refresh token does not hold: use another one.
+    #: The API key or the refresh token is not valid: use another one.
     AUTHENTICATION = "AUTHENTICATION"
     #: Too many failed attempts: wait.
     THROTTLING = "THROTTLING"
@@ -38,19 +54,19 @@ class ErrorType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One failure: its GraphQL error, and the HTTP status if nothing else came of the request."""
+    """One failure: its GraphQL error, and the HTTP status if the request has no other result."""
 
     type: ErrorType
     code: str
     detail: str
     status: HTTPStatus
-    #: Seconds to wait, where waiting helps.
+    #: Seconds to wait, if waiting helps.
     retry_after: int | None = None
     #: `locations` and `path` of the GraphQL error.
     place: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of GraphQL's `errors`."""
+        """Return the object of GraphQL's `errors`."""
         extensions = {
             "errorType": self.type,
             "errorCode": self.code,
@@ -60,9 +76,9 @@ class Problem:
 
 
 def describe_graphql_error(error: GraphQLError) -> Problem:
-    """What to answer for an error that GraphQL found, or that a resolver raised.
+    """Return the problem for an error that GraphQL found, or that a resolver raised.
 
-    The text of what nobody expected goes into the log, never into the answer.
+    The text of an unexpected error goes into the log, never into the answer.
     """
     place = {name: value for name, value in error.formatted.items() if name in ("locations", "path")}
     original = error.original_error
@@ -75,14 +91,28 @@ def describe_graphql_error(error: GraphQLError) -> Problem:
         return describe_service_error(original, place)
     if original is None:
         code = "parse_error" if isinstance(error, GraphQLSyntaxError) else "invalid"
-        return Problem(ErrorType.VALIDATION, code, error.message, HTTPStatus.BAD_REQUEST, place=place)
-    logger.error("An error that nobody expected", exc_info=original)
-    detail = "An error that was not expected. Nothing was changed."
+        return Problem(ErrorType.VALIDATION, code, _explain(error), HTTPStatus.BAD_REQUEST, place=place)
+    logger.error("An unexpected error", exc_info=original)
+    detail = "An unexpected error. Nothing was changed."
     return Problem(ErrorType.APPLICATION, "error", detail, HTTPStatus.INTERNAL_SERVER_ERROR, place=place)
 
 
+def _explain(error: GraphQLError) -> str:
+    """Return a sentence about a document or variables that do not fit the schema.
+
+    It is never the text of graphql-core, which repeats what the client sent: an API key that was sent under a
+    misspelt name would be in the answer, and in every log on the way. Only names of the schema that
+    graphql-core suggests are taken over.
+    """
+    known = (sentence for start, sentence in _SENTENCES.items() if error.message.startswith(start))
+    sentence = next(known, "The GraphQL document does not fit the schema.")
+    suggested = error.message.rpartition("Did you mean ")[2] if "Did you mean " in error.message else ""
+    names = [name for name in re.findall(r"'(\w+)'", suggested) if name in _SCHEMA_NAMES]
+    return f"{sentence} Did you mean {' or '.join(names)}?" if names else f"{sentence} {_EXPECTED}"
+
+
 def describe_service_error(error: ServiceError, place: dict[str, Any] | None = None) -> Problem:
-    """What to answer for an expected failure."""
+    """Return the problem for an expected failure."""
     status = status_of(type(error))
     match error:
         case ThrottledError():
@@ -92,13 +122,13 @@ def describe_service_error(error: ServiceError, place: dict[str, Any] | None = N
         case PermissionDeniedError():
             return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, status, place=place)
         case UnauthenticatedError():
-            # GraphQL's answer to the document is complete: HTTP has nothing to complain of.
+            # GraphQL has answered the document, so HTTP reports no error.
             return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, HTTPStatus.OK, place=place)
     return Problem(ErrorType.VALIDATION, error.code, error.detail, status, place=place)
 
 
 def describe_http_error(error: HTTPException) -> Problem:
-    """What to answer for a request that cannot be read, as one with a body that is too large."""
+    """Return the problem for a request that cannot be read, for example one with a body that is too large."""
     status = HTTPStatus(error.code or 400)
     code = HTTP_CODES.get(status, "invalid")
     return Problem(ErrorType.VALIDATION, code, error.description or status.phrase, status)

@@ -20,7 +20,7 @@ from graphql import (
 from migration_service.blueprints.resources import Resources
 from migration_service.errors import InvalidError, PermissionDeniedError, UnauthenticatedError
 from migration_service.services.access.api_keys import find_prefix
-from migration_service.services.access.throttle import address_subject, key_subject
+from migration_service.services.access.throttle import client_of
 from migration_service.services.access.tokens import Tokens, obtain_tokens, refresh_tokens
 
 
@@ -41,22 +41,18 @@ def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any)
     api_key, refresh_token = (arguments["input"].get(name) for name in ("APIKey", "refreshToken"))
     if (api_key is None) == (refresh_token is None):
         raise InvalidError("Give either an APIKey or a refreshToken.")
-    subjects = [address_subject(attempt.address)]
-    if prefix := find_prefix(api_key or ""):
-        subjects.append(key_subject(prefix))
+    client = client_of(attempt.address)
     throttle, settings = attempt.shared.throttle, attempt.shared.settings
-    throttle.check(subjects)
+    throttle.check(client)
     try:
         with attempt.shared.Session.begin() as session:
             if api_key is not None:
                 return obtain_tokens(session, settings, api_key)
             return refresh_tokens(session, settings, refresh_token)
-    except PermissionDeniedError as error:
-        attempt.shared.refusals.note_refused_login(error, prefix)
-        raise
-    except UnauthenticatedError as error:
-        attempt.shared.refusals.note_refused_login(error, prefix)
-        throttle.count_failure(subjects)
+    except (UnauthenticatedError, PermissionDeniedError) as error:
+        attempt.shared.refusals.note_refused_login(error, find_prefix(api_key or ""))
+        if isinstance(error, UnauthenticatedError):
+            throttle.count_failure(client)
         raise
 
 

@@ -24,8 +24,9 @@ _PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via")
 @blueprint.get("/metrics")
 def metrics() -> Response:
     """Everything counted, in Prometheus' text format. Raises NotFoundError or UnauthenticatedError."""
-    _require_permission(resources().settings.metrics_token)
-    return Response(exposition(_figures()), content_type=CONTENT_TYPE)
+    settings = resources().settings
+    _require_permission(settings.metrics_token)
+    return Response(exposition(_figures(), shared_folder=settings.metrics_folder), content_type=CONTENT_TYPE)
 
 
 def _require_permission(token: str) -> None:

@@ -110,7 +110,9 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     left out. Streamed: the accounts that differ first, the totals at the end.
     """
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
         batch_id = get_batch_to_reconcile(session, arguments.get("batch"), supplier)
     totals = Totals()
 
@@ -131,6 +133,8 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
 def get_id_map(import_supplier_code: str) -> Response:
     """The old and the new number of every account that was created, as CSV, streamed"""
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
     pieces = stream_id_map(resources().Session, supplier.id)
     return Response(stream_with_context(pieces), mimetype="text/csv")

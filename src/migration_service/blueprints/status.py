@@ -54,44 +54,66 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     `UNKNOWN` until a migration process creates the account, `IN_PROGRESS` while it does, `COMPLETED` once
     there is one.
     """
-    with autocommit(resources().Session) as direct:
+    with autocommit(resources().Session) as statements:
         status, service_account_number = get_status(
-            direct, caller().organisation_id, import_supplier_code, external_account_number
+            statements, caller().organisation_id, import_supplier_code, external_account_number
         )
     return {"status": status, "service_account_number": service_account_number}
 
 
-def _add_list(kind: ListKind, summary: str) -> None:
-    def view(arguments: dict[str, Any], import_supplier_code: str) -> Response:
-        limit = arguments.get("limit")
-        if limit is None:
-            return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
-        if not 1 <= limit <= _LARGEST_PAGE:
-            detail = f"A page has 1 to {_LARGEST_PAGE} entries."
-            raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
-        return _page(kind, import_supplier_code, arguments.get("cursor", ""), limit)
+@blueprint.get("/all-account-import-processes/<import_supplier_code>/")
+@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@query_arguments(blueprint, ListArgumentsSchema())
+def list_all_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """Every account import of a supplier
 
-    view.__doc__ = f"""{summary}
-
-    The whole array, streamed; with `limit` one page of it, and a Link header (rel="next") to the next.
+    The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
     """
-    decorated: Any = view
-    for decorate in (
-        query_arguments(blueprint, ListArgumentsSchema()),
-        answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError),
-        blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE),
-        blueprint.get(
-            f"/{kind}-account-import-processes/<import_supplier_code>/", endpoint=f"list_{kind}_imports"
-        ),
-    ):
-        decorated = decorate(decorated)
+    return _list(ListKind.ALL, import_supplier_code, arguments)
+
+
+@blueprint.get("/pending-account-import-processes/<import_supplier_code>/")
+@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@query_arguments(blueprint, ListArgumentsSchema())
+def list_pending_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """The account imports that are staged and not created
+
+    The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
+    """
+    return _list(ListKind.PENDING, import_supplier_code, arguments)
+
+
+@blueprint.get("/imported-account-import-processes/<import_supplier_code>/")
+@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@query_arguments(blueprint, ListArgumentsSchema())
+def list_imported_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """The account imports whose account has been created
+
+    The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
+    """
+    return _list(ListKind.IMPORTED, import_supplier_code, arguments)
+
+
+def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) -> Response:
+    limit = arguments.get("limit")
+    if limit is None:
+        return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
+    if not 1 <= limit <= _LARGEST_PAGE:
+        detail = f"A page has 1 to {_LARGEST_PAGE} entries, not {limit}."
+        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
+    return _page(kind, import_supplier_code, arguments.get("cursor", ""), limit)
 
 
 def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
     """The whole list, a piece at a time; no connection is kept while the client reads a piece."""
     sessions = resources().Session
     with sessions.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
         first = read_imports(session, supplier, kind, after=after, limit=_PIECE)
 
     def pieces() -> Iterator[str]:
@@ -109,7 +131,9 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
 
 def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(session, caller().organisation_id, import_supplier_code)
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
         page = read_imports(session, supplier, kind, after=after, limit=limit)
         more = page.count and read_imports(session, supplier, kind, after=page.last, limit=1).count
     response = Response(f"[{page.json}]", mimetype="application/json")
@@ -122,8 +146,3 @@ def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> 
         )
         response.headers["Link"] = f'<{url}>; rel="next"'
     return response
-
-
-_add_list(ListKind.ALL, "Every account import of a supplier")
-_add_list(ListKind.PENDING, "The account imports that are staged and not created")
-_add_list(ListKind.IMPORTED, "The account imports whose account has been created")

@@ -16,7 +16,7 @@ from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.imports.staging import find_process, skip_account, unskip_account
 from migration_service.services.processing.attempts import list_attempts
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 
 _process = [
     click.argument("supplier"),
@@ -55,7 +55,7 @@ def show(supplier: str, external_account_number: str, as_json: bool) -> None:
 def skip(supplier: str, external_account_number: str, as_json: bool) -> None:
     """Take a staged account out: it is neither staged again nor created."""
     with open_session(read_settings()) as session:
-        skip_account(session, get_any_import_supplier(session, supplier)[0], external_account_number)
+        skip_account(session, _id_of(session, supplier), external_account_number)
     _show_state(supplier, external_account_number, "SKIPPED", as_json)
 
 
@@ -64,8 +64,12 @@ def skip(supplier: str, external_account_number: str, as_json: bool) -> None:
 def unskip(supplier: str, external_account_number: str, as_json: bool) -> None:
     """Put an account back that was taken out."""
     with open_session(read_settings()) as session:
-        unskip_account(session, get_any_import_supplier(session, supplier)[0], external_account_number)
+        unskip_account(session, _id_of(session, supplier), external_account_number)
     _show_state(supplier, external_account_number, "PENDING", as_json)
+
+
+def _id_of(session: Session, supplier: str) -> int:
+    return get_import_supplier(session, supplier, organisation_id=None).id
 
 
 def _show_state(supplier: str, number: str, state: str, as_json: bool) -> None:
@@ -74,14 +78,14 @@ def _show_state(supplier: str, number: str, state: str, as_json: bool) -> None:
 
 
 def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
-    supplier, organisation = get_any_import_supplier(session, supplier_code)
+    supplier = get_import_supplier(session, supplier_code, organisation_id=None)
     process = find_process(session, supplier.id, number)
     if process is None:
         raise AccountNotStagedError
     account = find_account(session, supplier.id, number)
     record(session, AuditAction.ACCOUNT_READ, "account", process.id, organisation_id=supplier.organisation_id)
     return {
-        "import": {"organisation": organisation, **_import(process)},
+        "import": {"organisation": supplier.organisation_name, **_import(process)},
         "attempts": [_attempt(attempt) for attempt in list_attempts(session, process.id)],
         "account": read_account(session, account) if account else None,
     }

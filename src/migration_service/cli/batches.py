@@ -30,7 +30,7 @@ from migration_service.services.batches.steering import (
     retry_failed,
 )
 from migration_service.services.batches.upload import BatchOrder, start_batch
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, LineStatus
 from migration_service.tasks.batches import feed_batches
 
@@ -91,7 +91,13 @@ def start(
                 lines=None if stream is None else read_lines(read_blocks(stream), limits),
                 idempotency_key=idempotency_key,
             )
-            batch_id = str(start_batch(session, get_any_import_supplier(session, supplier)[0], order))
+            batch_id = str(
+                start_batch(
+                    session,
+                    get_import_supplier(session, supplier, organisation_id=None),
+                    order,
+                )
+            )
         _feed(settings, sessions)
         if watches:
             _watch(sessions, batch_id, as_json)

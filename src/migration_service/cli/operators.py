@@ -1,5 +1,7 @@
 """`migration-service operators`."""
 
+import sys
+
 import click
 
 from migration_service.cli.output import json_option, show_done, show_list
@@ -82,7 +84,7 @@ def change_role(name: str, role: str, as_json: bool) -> None:
 def change_password(name: str, from_stdin: bool, as_json: bool) -> None:
     """Set the password of the operator NAME: 12 to 256 characters, asked for twice."""
     if from_stdin:
-        password = click.get_text_stream("stdin").readline().rstrip("\r\n")
+        password = sys.stdin.readline().rstrip("\r\n")
     else:
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     with open_session(read_settings()) as session:

@@ -21,7 +21,7 @@ from migration_service.services.reporting.reconciliation import (
     find_differences,
     stream_id_map,
 )
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 
 _SHOWN = 20
 
@@ -46,7 +46,7 @@ def reconcile(supplier: str, batch_id: str | None, id_map: Path | None, as_json:
     totals = Totals()
     with _nothing_is_refused(), open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
-            found = get_any_import_supplier(session, supplier)[0]
+            found = get_import_supplier(session, supplier, organisation_id=None)
             wanted = get_batch_to_reconcile(session, batch_id, found)
         shown: list[AccountDifference] = []
         for account in find_differences(sessions, found.id, totals, batch_id=wanted):

@@ -1,7 +1,5 @@
 """How commands reach the database, and how they end: 0 done, 1 refused, 2 could not run."""
 
-import getpass
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +11,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.config import Settings, SettingsError
+from migration_service.config import Settings, SettingsError, system_user
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.errors import ServiceError
@@ -99,14 +97,9 @@ def open_redis(settings: Settings) -> Iterator[Redis]:
 
 def _origin() -> Origin:
     """Return who runs this command: the account on this machine, and on whose behalf, if sudo says so."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a container may run under a number that has no name
-        name = str(os.getuid())
-    behalf = os.environ.get("SUDO_USER")
     return Origin(
         kind=ActorKind.SYSTEM_USER,
-        actor=f"{name} (sudo: {behalf})" if behalf else name,
+        actor=system_user(),
         address=socket.gethostname(),
         request_id=f"command {uuid4().hex}",
     )

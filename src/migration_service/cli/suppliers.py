@@ -8,8 +8,9 @@ from migration_service.config import SettingsError
 from migration_service.models import ImportSupplier
 from migration_service.services.processing.customer_emails import mail_server
 from migration_service.services.setup.suppliers import (
+    KnownSupplier,
     create_import_supplier,
-    get_any_import_supplier,
+    get_import_supplier,
     list_import_suppliers,
     set_customer_emails,
     set_status,
@@ -70,7 +71,8 @@ def list_all(as_json: bool) -> None:
 def show(code: str, as_json: bool) -> None:
     """The import supplier CODE."""
     with open_session(read_settings()) as session:
-        record = _record(*get_any_import_supplier(session, code))
+        supplier = get_import_supplier(session, code, organisation_id=None)
+        record = _record(supplier, supplier.organisation_name)
     show_record(record, as_json)
 
 
@@ -113,7 +115,7 @@ def change_emails(code: str, state: str, as_json: bool) -> None:
     show_done({"code": code, "customer_emails": state}, as_json, f"Customer e-mails of {code!r} are {state}.")
 
 
-def _record(supplier: ImportSupplier, organisation: str) -> Record:
+def _record(supplier: ImportSupplier | KnownSupplier, organisation: str) -> Record:
     return {
         "code": supplier.code,
         "organisation": organisation,

@@ -1,8 +1,15 @@
-"""Statements of the hot path, on psycopg itself: what runs in every request, and for every account.
+"""SQL statements of the hot path, sent through psycopg: what runs in every request and for every account.
 
-A Session and Core between take longer than a short statement, its round trip and the driver together
-(docs/performance.md). Connections are those of the engine's pool, and errors are SQLAlchemy's, as everywhere.
-Statements are written in full, with `%(name)s` for their values; everything else goes through a Session.
+A Session takes longer for a short statement than the round trip and the driver together (decision 6 has the
+figures). Connections come from the engine's pool, and errors are SQLAlchemy's, as everywhere. A statement is
+written in full, with `%(name)s` for each value.
+
+There are two types, so that the type checker refuses to mix them up:
+
+Statements      single statements. Each is a transaction of its own, unless the object is a Transaction
+└── Transaction   statements that are committed together or not at all
+
+A function that locks rows, writes with more than one statement, or must be rolled back takes a Transaction.
 """
 
 from collections import namedtuple
@@ -15,23 +22,18 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
-# How the rows of each statement become named tuples: to find that out takes as long as to fetch some.
+# How the rows of each statement become named tuples. Finding that out takes as long as fetching some rows.
 _ROWS: dict[str, Callable[[tuple[Any, ...]], Any]] = {}
 
 
-class Direct:
-    """A connection for such statements."""
+class Statements:
+    """A connection for single statements; made by `autocommit`."""
 
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self._connection = connection
 
-    @classmethod
-    def within(cls, session: Session) -> "Direct":
-        """The connection of a session: statements are part of its transaction."""
-        return cls(cast(Any, session.connection().connection.driver_connection))
-
     def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
-        """The rows of a statement that has some, as named tuples. Raises SQLAlchemy's DBAPIError."""
+        """Return the rows of a statement as named tuples. Raise SQLAlchemy's DBAPIError if it fails."""
         try:
             cursor = self._connection.execute(statement, values)
             rows = cursor.fetchall()
@@ -45,23 +47,39 @@ class Direct:
         return [make(row) for row in rows]
 
 
+class Transaction(Statements):
+    """A connection with an open transaction; made by `begin`, or `of` a Session."""
+
+    @classmethod
+    def of(cls, session: Session) -> "Transaction":
+        """Return the transaction of a session, for code that sessions and the hot path share."""
+        return cls(cast(Any, session.connection().connection.driver_connection))
+
+    def lock(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
+        """Return the rows of a statement that locks them until the transaction ends.
+
+        Only a Transaction has this method: without one the locks would be released at once.
+        """
+        return self.execute(statement, values)
+
+
 @contextmanager
-def autocommit(sessions: sessionmaker[Session]) -> Iterator[Direct]:
-    """A connection on which each statement is a transaction of its own, without BEGIN and COMMIT."""
+def autocommit(sessions: sessionmaker[Session]) -> Iterator[Statements]:
+    """Open a connection on which each statement is a transaction of its own, without BEGIN and COMMIT."""
     with _connect(sessions) as connection:
         connection.autocommit = True
         try:
-            yield Direct(connection)
+            yield Statements(connection)
         finally:
             if not connection.closed:
                 connection.autocommit = False
 
 
 @contextmanager
-def transaction(sessions: sessionmaker[Session]) -> Iterator[Direct]:
-    """A connection in a transaction: committed at the end, rolled back where that is an error."""
+def begin(sessions: sessionmaker[Session]) -> Iterator[Transaction]:
+    """Open a transaction. It is committed at the end of the block, and rolled back if that raises."""
     with _connect(sessions) as connection:
-        yield Direct(connection)
+        yield Transaction(connection)
         try:
             connection.commit()
         except psycopg.Error as error:
@@ -81,7 +99,7 @@ def _connect(sessions: sessionmaker[Session]) -> "Iterator[psycopg.Connection[An
     finally:
         if connection.closed:
             pooled.invalidate()
-        pooled.close()  # back to the pool, which rolls back what was not committed
+        pooled.close()  # returns it to the pool, which rolls back what was not committed
 
 
 def _translated(error: psycopg.Error, statement: str) -> BaseException:

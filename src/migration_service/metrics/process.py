@@ -1,10 +1,10 @@
 """What this process counts and times for Prometheus, and how all of it is written down.
 
 Every label has a closed set of values: route templates and not paths, codes and not sentences, suppliers and
-vendors that operators made. What is read at the moment of the question comes from `blueprints.figures`.
+vendors that operators made. What is read at the moment of the question comes from
+`blueprints.metrics_collector`.
 """
 
-import os
 from collections.abc import Callable
 
 from prometheus_client import (
@@ -50,18 +50,18 @@ SECURITY_EVENTS = Counter(
 )
 
 
-def exposition(collector: Collector) -> bytes:
-    """Everything that the processes of this server counted, and what `collector` reads now.
+def exposition(collector: Collector, *, shared_folder: str) -> bytes:
+    """Return everything that the processes of this server counted, and what `collector` reads now.
 
-    With several processes each keeps its numbers in a file of the folder PROMETHEUS_MULTIPROC_DIR
-    (gunicorn.conf.py), and whoever is asked adds them up.
+    If the server has several processes, each keeps its numbers in a file in `shared_folder`, and the process
+    that is asked adds them up. It is empty for a single process.
     """
     registry = CollectorRegistry()
     registry.register(collector)
     counted = CollectorRegistry()
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        make_collector: Callable[[CollectorRegistry], object] = MultiProcessCollector
-        make_collector(counted)  # registers itself
+    if shared_folder:
+        make_collector: Callable[[CollectorRegistry, str], object] = MultiProcessCollector
+        make_collector(counted, shared_folder)  # registers itself
     else:
         counted = REGISTRY
     return generate_latest(counted) + generate_latest(registry)

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from sqlalchemy import ForeignKey, Identity, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.engine import Base
+from migration_service.db.base import Base
 from migration_service.models.imports import AccountImportProcess
 from migration_service.models.operation import ImportSupplier, OperationsTeam
 from migration_service.models.part import Part, Source, parent_key, value_at

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, Identity, Index, LargeBinary, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.engine import Base
+from migration_service.db.base import Base
 
 
 class AuditEntry(Base):

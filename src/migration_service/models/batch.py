@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.engine import Base
+from migration_service.db.base import Base
 from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam, Organisation
 from migration_service.states import BatchMode, BatchSource, BatchState, ChunkState, LineStatus
 

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import ForeignKey, Identity, LargeBinary, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.engine import Base
+from migration_service.db.base import Base
 from migration_service.models.account import Account
 from migration_service.models.trace import Traced
 

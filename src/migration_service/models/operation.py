@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.engine import Base
+from migration_service.db.base import Base
 from migration_service.states import SupplierStatus
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 from sqlalchemy import Column, ForeignKey, Identity, Table
 from sqlalchemy.orm import Mapped, MappedColumn, mapped_column
 
-from migration_service.db.engine import Base
+from migration_service.db.base import Base
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from celery import Task, shared_task
 from redis import RedisError
 from sqlalchemy.exc import DBAPIError
 
-from migration_service.db.statements import transaction
+from migration_service.db.statements import begin
 from migration_service.errors import AccountCreationFailedError, ServiceError
 from migration_service.services.processing.attempts import (
     MAX_TRIES,
@@ -71,8 +71,8 @@ def perform_attempt(resources: WorkerResources, attempt_id: UUID) -> PerformedAt
     is raised and leaves it in progress: the sweep publishes it again.
     """
     try:
-        with transaction(resources.Session) as direct:
-            number = run_attempt(direct, attempt_id)
+        with begin(resources.Session) as transaction:
+            number = run_attempt(transaction, attempt_id)
         return PerformedAttempt(Outcome.SUCCEEDED, number) if number else None
     except ServiceError as error:
         failure = error

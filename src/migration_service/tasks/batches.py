@@ -9,7 +9,7 @@ from kombu.exceptions import OperationalError
 from redis import RedisError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.engine import new_id
+from migration_service.db.base import new_id
 from migration_service.services.batches.chunks import (
     ChunkKey,
     ChunkOutlook,

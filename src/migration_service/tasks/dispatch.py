@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 from redis import Redis, RedisError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.engine import new_id
+from migration_service.db.base import new_id
 from migration_service.db.statements import autocommit
 from migration_service.errors import (
     AccountCreationFailedError,
@@ -61,17 +61,17 @@ def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: b
     ServiceUnavailableError where the slots cannot be reached. Whatever it raises, nothing goes on
     behind the client's back.
     """
-    with autocommit(d.Session) as direct:
-        request = check_request(direct, caller, order)
+    with autocommit(d.Session) as statements:
+        request = check_request(statements, caller, order)
     attempt_id = new_id()
     _take_slot(d, attempt_id, request.limit)
     try:
-        with autocommit(d.Session) as direct:
+        with autocommit(d.Session) as statements:
             begun = begin_attempt(
-                direct, attempt_id, request, api_key_id=caller.api_key_id, request_id=request_id.get()
+                statements, attempt_id, request, api_key_id=caller.api_key_id, request_id=request_id.get()
             )
             if not begun:
-                check_request(direct, caller, order)  # raises what the other one made of it
+                check_request(statements, caller, order)  # raises what the other one made of it
         if not begun:
             raise AccountImportInProgressError
     except BaseException:
@@ -156,8 +156,8 @@ def read_bell(rung_with: bytes) -> str | None:
 
 def _answer(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:
     """Whether the attempt ended, and with which number. Raises what it failed with."""
-    with autocommit(d.Session) as direct:
-        answer = find_answer(direct, attempt_id)
+    with autocommit(d.Session) as statements:
+        answer = find_answer(statements, attempt_id)
     if answer.outcome in (Outcome.FAILED, Outcome.DRY_RUN_SUCCEEDED):
         raise AccountCreationFailedError(answer.error_detail, code=answer.error_code, errors=answer.errors)
     return answer.outcome is not None, answer.service_account_number

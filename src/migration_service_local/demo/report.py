@@ -1,6 +1,8 @@
-"""What `up` prints when it is ready: how the sample migration went, and where to look."""
+"""What `up` prints when it is ready: the result of the sample migration, and the addresses."""
 
+import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -9,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from migration_service_local.console import Output
-from migration_service_local.demo.added_data import ADDITIONS
+from migration_service_local.demo.added_data import ADDITIONS, VENDOR
 from migration_service_local.demo.batch import IMPORTED
 from migration_service_local.demo.client import RequestOutcome
 
@@ -34,41 +36,63 @@ def show_summary(output: Output, outcome: RequestOutcome, accounts: int, seconds
         output.alarm("These accounts were not migrated", outcome.failures[:_FAILURES_SHOWN])
 
 
-def show_addresses(
-    output: Output, home: Path, settings: Mapping[str, str], supplier: str, demo: Mapping[str, str]
-) -> None:
-    """The addresses, the sample supplier's key, and a request to paste, on lines that can be copied whole."""
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The sample supplier, the file with its API key, and an account of its that exists, if there is one."""
+
+    supplier: str
+    key_file: Path
+    account: str | None
+
+
+def show_addresses(output: Output, home: Path, settings: Mapping[str, str], sample: Sample | None) -> None:
+    """Print the addresses, where the passwords are, and a request to paste, each on a line of its own.
+
+    A key or a password is printed on a terminal only. Anything else, a log file for example, gets the path of
+    the file that holds it.
+    """
+    web_url = settings["MIGRATION_SERVICE_WEB_URL"]
+    output.show(Rule("Account Migration Import Service", style="green"))
+    for name, value in _rows(home, settings, sample, secrets=output.console.is_terminal).items():
+        output.show(Text.assemble((f"{name:<20}", "bold"), value))
+    if sample and sample.account:
+        output.show(Text("\nAsk for the status of a migrated account:", style="bold"))
+        for line in curl_lines(web_url, sample.key_file, sample.supplier, sample.account):
+            output.show(Text(line))
+    output.show(Rule(style="green"))
+    output.say("serving; Ctrl-C stops everything")
+
+
+def _rows(home: Path, settings: Mapping[str, str], sample: Sample | None, *, secrets: bool) -> dict[str, str]:
     web_url = settings["MIGRATION_SERVICE_WEB_URL"]
     rows = {
         "interface": f"{web_url}/v1/data-import/",
         "its documentation": f"{web_url}/v1/docs/",
         "Flower": settings["FLOWER_URL"],
         "Flower's user": settings["FLOWER_USER"],
-        "Flower's password": settings["FLOWER_PASSWORD"],
+        "Flower's password": (
+            settings["FLOWER_PASSWORD"] if secrets else f"FLOWER_PASSWORD in {home / 'settings.json'}"
+        ),
         "data (home folder)": str(home),
     }
-    if demo:
-        rows |= {"import supplier": supplier, "API key": demo["api_key"]}
-    output.show(Rule("Account Migration Import Service", style="green"))
-    for name, value in rows.items():
-        output.show(Text.assemble((f"{name:<20}", "bold"), value))
-    if demo.get("account"):
-        output.show(Text("\nAsk for the status of a migrated account:", style="bold"))
-        for line in curl_lines(web_url, demo["api_key"], supplier, demo["account"]):
-            output.show(Text(line))
-    output.show(Rule(style="green"))
-    output.say("serving; Ctrl-C stops everything")
+    if sample is None:
+        return rows
+    rows |= {"import supplier": sample.supplier, "API key file": str(sample.key_file)}
+    if secrets:
+        rows["API key"] = sample.key_file.read_text().strip()
+    if "SANDBOX_VENDOR_URL" in settings:
+        rows["payment vendor"] = f"{VENDOR} (for trials only: it confirms invented payment instructions)"
+    return rows
 
 
-def curl_lines(web_url: str, api_key: str, supplier: str, account: str) -> list[str]:
-    """Two lines for a shell: obtain a token with the key, and use it."""
-    query = (
-        f'{{"query": "mutation {{ obtainServiceToken(input: {{APIKey: \\"{api_key}\\"}}) {{ token }} }}"}}'
-    )
+def curl_lines(web_url: str, key_file: Path, supplier: str, account: str) -> list[str]:
+    """Return three lines for a shell: read the key, obtain a token with it, and use the token."""
+    query = """'{"query": "mutation { obtainServiceToken(input: {APIKey: \\"'$KEY'\\"}) { token } }"}'"""
     extract = r"""sed 's/.*"token": *"\([^"]*\)".*/\1/'"""
     status = f"{web_url}/v1/data-import/account-transfer-status/{supplier}/{quote(account, safe='')}/"
-    log_in = f"curl -s -H 'Content-Type: application/json' -d '{query}' {web_url}/v1/graphql/"
+    log_in = f"curl -s -H 'Content-Type: application/json' -d {query} {web_url}/v1/graphql/"
     return [
+        f"KEY=$(cat {shlex.quote(str(key_file))})",
         f"TOKEN=$({log_in} | {extract})",
         f'curl -H "Authorization: Token $TOKEN" {status}',
     ]

@@ -1,7 +1,8 @@
 """The sample migration: a made-up supplier moves a made-up book through the REST interface.
 
 The first fifth goes account by account through every endpoint, the rest as one batch.
-It is done once for a home folder; `demo.json` in it remembers how far it got, and the supplier's key.
+It is done once for each home folder. `demo.json` in it records the progress, `sample-api-key` holds the
+supplier's key.
 """
 
 import threading
@@ -25,7 +26,7 @@ from migration_service_local.console import Output
 from migration_service_local.demo.added_data import VENDOR, add_to_account
 from migration_service_local.demo.batch import SampleBatchOrder, import_as_batch
 from migration_service_local.demo.client import MigrationError, RequestOutcome, SupplierClient, migrate_book
-from migration_service_local.demo.report import show_addresses, show_summary
+from migration_service_local.demo.report import Sample, show_addresses, show_summary
 from migration_service_local.samples import generate_accounts, generate_lines
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 from migration_service_local.servers.home import Home
@@ -34,6 +35,8 @@ ORGANISATION = "Sample Energy"
 SUPPLIER = "SAMPLE_ENERGY"
 TEAM = "Sample team"
 
+#: The file in the home folder that holds the sample supplier's API key, and nothing else.
+KEY_FILE = "sample-api-key"
 _STATE_FILE = "demo.json"
 _SEED = 1
 _CLIENTS = 8
@@ -65,8 +68,13 @@ class SampleMigration:
             if not self._over.is_set():
                 self._output.alarm("The sample migration failed; the service goes on", [str(error)])
         if not self._over.is_set():
-            state = self._home.read(_STATE_FILE)
-            show_addresses(self._output, self._home.path, self._settings, SUPPLIER, state)
+            show_addresses(self._output, self._home.path, self._settings, self._sample())
+
+    def _sample(self) -> Sample | None:
+        key_file = self._home.path / KEY_FILE
+        if not key_file.exists():
+            return None
+        return Sample(SUPPLIER, key_file, self._home.read(_STATE_FILE).get("account"))
 
     def _migrate_missing(self, count: int) -> None:
         set_up_sandbox_vendor(self._settings["DATABASE_URL"], self._settings["SANDBOX_VENDOR_URL"])
@@ -76,11 +84,12 @@ class SampleMigration:
             self._migrate(state, done, count)
 
     def _find_or_make_supplier(self) -> dict[str, str]:
-        """The key of an earlier start, or make what the sample needs, and a new key."""
+        """Return the progress of earlier starts; make what the sample needs if the key is not accepted."""
         state = self._home.read(_STATE_FILE)
-        if state and self._is_known(state["api_key"]):
+        if state and self._is_known(self._home.read_text(KEY_FILE)):
             return state
-        state = {"api_key": make_sample_supplier(self._settings["DATABASE_URL"]), "migrated": "0"}
+        self._home.write_text(KEY_FILE, make_sample_supplier(self._settings["DATABASE_URL"]))
+        state = {"migrated": "0"}
         self._home.write(_STATE_FILE, state)
         return state
 
@@ -89,7 +98,7 @@ class SampleMigration:
             try:
                 client.log_in(api_key)
             except MigrationError as error:
-                self._output.say(f"the sample supplier's key is not taken here any more: {error}")
+                self._output.say(f"The sample supplier gets a new key, as its key was refused: {error}")
                 return False
         return True
 
@@ -100,10 +109,9 @@ class SampleMigration:
         with self._output.hush(), Progress(*columns, console=self._output.console) as progress:
             bar = progress.add_task("migrating the sample book", total=count - done)
             singles = ceil((count - done) / _ONE_IN)
-            self._send_singles(state, range(done, done + singles), outcome, lambda: progress.advance(bar))
+            self._send_singles(range(done, done + singles), outcome, lambda: progress.advance(bar))
             if done + singles < count and not self._over.is_set():
                 self._send_batch(
-                    state,
                     range(done + singles, count),
                     outcome,
                     lambda lines: progress.update(bar, completed=singles + lines),
@@ -115,24 +123,20 @@ class SampleMigration:
             finished = state | {"migrated": str(count), "account": outcome.last_account}
             self._home.write(_STATE_FILE, finished)
 
-    def _send_singles(
-        self, state: dict[str, str], part: range, outcome: RequestOutcome, on_each: Callable[[], None]
-    ) -> None:
+    def _send_singles(self, part: range, outcome: RequestOutcome, on_each: Callable[[], None]) -> None:
         migrate_book(
             generate_accounts(len(part), supplier=SUPPLIER, seed=_SEED, first=part.start),
             lambda: self._client(outcome),
-            api_key=state["api_key"],
+            api_key=self._home.read_text(KEY_FILE),
             team=TEAM,
             clients=_CLIENTS,
             on_each=on_each,
         )
 
-    def _send_batch(
-        self, state: dict[str, str], part: range, outcome: RequestOutcome, on_progress: Callable[[int], None]
-    ) -> None:
+    def _send_batch(self, part: range, outcome: RequestOutcome, on_progress: Callable[[int], None]) -> None:
         lines = generate_lines(len(part), supplier=SUPPLIER, seed=_SEED, first=part.start)
         with self._client(outcome) as client:
-            client.log_in(state["api_key"])
+            client.log_in(self._home.read_text(KEY_FILE))
             import_as_batch(client, SampleBatchOrder(SUPPLIER, TEAM, lines), outcome, self._over, on_progress)
 
     def _client(self, outcome: RequestOutcome) -> SupplierClient:
@@ -142,7 +146,7 @@ class SampleMigration:
 
 
 def make_sample_supplier(database_url: str) -> str:
-    """Make the organisation, the import supplier and the team where they are missing; returns a new key."""
+    """Create the organisation, the import supplier and the team if they do not exist; return a new key."""
     engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
     with make_sessionmaker(engine).begin() as session:
         if not session.scalar(select(Organisation.id).where(Organisation.name == ORGANISATION)):
@@ -162,7 +166,7 @@ def make_sample_supplier(database_url: str) -> str:
 
 
 def set_up_sandbox_vendor(database_url: str, url: str) -> None:
-    """Make the payment vendor `sandbox`, or set its address: the port may change from start to start."""
+    """Create the payment vendor `sandbox`, or set its address: the port may change from start to start."""
     engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
     with make_sessionmaker(engine).begin() as session:
         vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == VENDOR))

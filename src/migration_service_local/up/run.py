@@ -58,8 +58,12 @@ def run_up(options: UpOptions, output: Output) -> None:
 
 
 def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
-    database_url = options.database_url or _start_postgres(home, supervisor)
-    redis_url = options.redis_url or _start_valkey(home, supervisor)
+    # What is missing on this machine is reported before anything is started.
+    programs = Programs(home, options.scale)
+    postgres = None if options.database_url else Postgres(home)
+    valkey = None if options.redis_url else Valkey(home)
+    database_url = _start_postgres(postgres, supervisor) if postgres else str(options.database_url)
+    redis_url = _start_valkey(valkey, supervisor) if valkey else str(options.redis_url)
     try:
         revisions.upgrade(database_url)
     except revisions.RevisionsBlockedError as error:
@@ -75,7 +79,6 @@ def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
         "FLOWER_USER": FLOWER_USER,
         "FLOWER_PASSWORD": home.secret("flower_password"),
     }
-    programs = Programs(home, options.scale)
     if options.sample:
         port = home.port("sandbox")
         settings["SANDBOX_VENDOR_URL"] = f"http://{LOOPBACK}:{port}"
@@ -94,16 +97,14 @@ def _mail_settings() -> dict[str, str]:
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
 
-def _start_postgres(home: Home, supervisor: Supervisor) -> str:
-    server = Postgres(home)
+def _start_postgres(server: Postgres, supervisor: Supervisor) -> str:
     supervisor.start(server.program(), server=True)
     supervisor.run_until_ready(server.is_ready, "PostgreSQL")
     server.make_database()
     return server.url
 
 
-def _start_valkey(home: Home, supervisor: Supervisor) -> str:
-    server = Valkey(home)
+def _start_valkey(server: Valkey, supervisor: Supervisor) -> str:
     supervisor.start(server.program(), server=True)
     supervisor.run_until_ready(server.is_ready, "Valkey")
     return server.url

@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.routing import Rule
 
-from factories import Customer, make_customer, obtain
+from factories import Customer, json_of, make_customer, obtain
 from migration_service.config import Settings
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.access.tokens import obtain_tokens
@@ -123,7 +123,7 @@ def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
     for rule, method in guarded:
         for authorization, code in attempts.items():
             response = _open(client, rule, method, customer, authorization)
-            assert (response.status_code, response.json["code"]) == (401, code), (rule, authorization)
+            assert (response.status_code, json_of(response)["code"]) == (401, code), (rule, authorization)
             assert response.headers["WWW-Authenticate"] == "Token"
             assert set(response.json) == {"detail", "code", "errors"}
 
@@ -145,7 +145,7 @@ def test_every_route_hides_another_organisations_accounts(
         theirs = _open(client, rule, method, other, f"Token {token}")
         none = _open(client, rule, method, nobody, f"Token {token}")
         assert theirs.status_code == (404 if "import_supplier_code" in rule.arguments else 400), rule
-        assert theirs.json["code"] == "import_supplier_not_found", (rule, theirs.json)
+        assert json_of(theirs)["code"] == "import_supplier_not_found", (rule, theirs.json)
         assert theirs.data.replace(other.import_supplier.encode(), b"NOBODY") == none.data
         mine = _open(client, rule, method, other, f"Token {supplier.token}")
         assert b"import_supplier_not_found" not in mine.data, rule
@@ -164,13 +164,13 @@ def test_every_route_hides_another_organisations_batch(
         headers={"Authorization": theirs, "Content-Type": "application/x-ndjson"},
     )
     assert started.status_code == 202, started.json
-    batch_id = started.json["batch_id"]
+    batch_id = json_of(started)["batch_id"]
     for rule, method in _guarded(app):
         if "batch_id" in rule.arguments:
             with app.test_request_context():
                 path = app.url_map.bind("").build(rule.endpoint, {"batch_id": batch_id}, method)
             response = client.open(path, method=method, headers={"Authorization": token})
-            assert (response.status_code, response.json["code"]) == (404, "batch_not_found"), rule
+            assert (response.status_code, json_of(response)["code"]) == (404, "batch_not_found"), rule
     mine = client.get("/v1/data-import/batches/", headers={"Authorization": token})
     assert mine.json == []
 

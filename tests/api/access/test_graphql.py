@@ -15,7 +15,7 @@ from graphql import get_introspection_query
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import OBTAIN, Customer, make_customer, obtain
+from factories import OBTAIN, Customer, json_of, make_customer, obtain
 from migration_service.blueprints import graphql, graphql_schema
 from migration_service.blueprints.graphql import MAX_BODY_BYTES
 from migration_service.connections import make_redis
@@ -35,7 +35,7 @@ def test_an_api_key_is_exchanged_for_tokens(client: FlaskClient, customer: Custo
     assert response.status_code == 200
     assert response.headers["Cache-Control"] == "no-store"
     assert set(response.json) == {"data"}
-    tokens = response.json["data"][mutation]
+    tokens = json_of(response)["data"][mutation]
     assert set(tokens) == {"token", "refreshToken", "refreshExpiresIn", "payload"}
     assert tokens["refreshExpiresIn"] - time.time() == pytest.approx(7 * 24 * 3600, abs=10)
     assert tokens["payload"]["exp"] - tokens["payload"]["iat"] == pytest.approx(3600, abs=2)
@@ -44,7 +44,7 @@ def test_an_api_key_is_exchanged_for_tokens(client: FlaskClient, customer: Custo
 
 def test_the_key_may_stand_in_the_document(client: FlaskClient, customer: Customer) -> None:
     query = f'mutation {{ obtainServiceToken(input: {{APIKey: "{customer.api_key}"}}) {{ token }} }}'
-    assert _execute(client, query).json["data"]["obtainServiceToken"]["token"]
+    assert json_of(_execute(client, query))["data"]["obtainServiceToken"]["token"]
 
 
 def test_null_counts_as_not_given(client: FlaskClient, customer: Customer) -> None:
@@ -57,8 +57,8 @@ def test_null_counts_as_not_given(client: FlaskClient, customer: Customer) -> No
 def test_a_key_that_does_not_hold_is_answered_in_graphqls_shape(client: FlaskClient) -> None:
     response = _execute(client, OBTAIN, input={"APIKey": WRONG})
     assert response.status_code == 200
-    assert response.json["data"] == {"obtainServiceToken": None}
-    (error,) = response.json["errors"]
+    assert json_of(response)["data"] == {"obtainServiceToken": None}
+    (error,) = json_of(response)["errors"]
     assert error["path"] == ["obtainServiceToken"]
     assert error["extensions"] == {
         "errorType": "AUTHENTICATION",
@@ -71,7 +71,7 @@ def test_a_key_that_does_not_hold_is_answered_in_graphqls_shape(client: FlaskCli
 def test_one_of_the_two_must_be_given(client: FlaskClient, given: dict[str, str | None]) -> None:
     response = _execute(client, OBTAIN, input=given)
     assert response.status_code == 400
-    extensions = response.json["errors"][0]["extensions"]
+    extensions = json_of(response)["errors"][0]["extensions"]
     assert (extensions["errorType"], extensions["errorCode"]) == ("VALIDATION", "invalid")
     assert extensions["errorDescription"] == "Give either an APIKey or a refreshToken."
 
@@ -90,19 +90,21 @@ def test_after_ten_wrong_keys_an_address_has_to_wait(app: Flask, customer: Custo
     response = _execute(client, OBTAIN, input={"APIKey": customer.api_key})
     assert response.status_code == 429
     assert 1 <= int(response.headers["Retry-After"]) <= 60
-    assert response.json["errors"][0]["extensions"]["errorType"] == "THROTTLING"
-    assert response.json["errors"][0]["extensions"]["errorCode"] == "throttled"
+    assert json_of(response)["errors"][0]["extensions"]["errorType"] == "THROTTLING"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "throttled"
     client.environ_base["REMOTE_ADDR"] = "192.0.2.2"
     assert obtain(client, APIKey=customer.api_key)["token"]
 
 
-def test_guessing_one_key_from_many_addresses_is_throttled(app: Flask, customer: Customer) -> None:
+def test_wrong_keys_with_somebodys_prefix_do_not_lock_out_the_owner(app: Flask, customer: Customer) -> None:
     guess = customer.prefix + "_" + "0" * 43
-    client = app.test_client()
+    stranger, owner = app.test_client(), app.test_client()
+    stranger.environ_base["REMOTE_ADDR"] = "198.51.100.1"
+    owner.environ_base["REMOTE_ADDR"] = "198.51.100.2"
     for number in range(MOST_FAILURES + 1):
-        client.environ_base["REMOTE_ADDR"] = f"198.51.100.{number}"
-        code = obtain(client, APIKey=guess)["errorCode"]
+        code = obtain(stranger, APIKey=guess)["errorCode"]
         assert code == ("authentication_failed" if number < MOST_FAILURES else "throttled")
+    assert obtain(owner, APIKey=customer.api_key)["token"]
 
 
 def test_many_guesses_at_once_learn_no_more_than_ten(app: Flask) -> None:
@@ -123,7 +125,7 @@ def test_many_guesses_in_one_document_are_counted_one_by_one(client: FlaskClient
     )
     response = _execute(client, f"mutation {{ {guesses} }}")
     assert response.status_code == 429
-    codes = [error["extensions"]["errorCode"] for error in response.json["errors"]]
+    codes = [error["extensions"]["errorCode"] for error in json_of(response)["errors"]]
     assert codes == ["authentication_failed"] * MOST_FAILURES + ["throttled"] * 20
 
 
@@ -168,8 +170,8 @@ def test_a_fault_inside_is_logged_and_not_shown(
     monkeypatch.setattr(graphql_schema, "obtain_tokens", fail)
     response = _execute(client, OBTAIN, input={"APIKey": customer.api_key})
     assert response.status_code == status
-    assert response.json["errors"][0]["extensions"]["errorType"] == "APPLICATION"
-    assert response.json["errors"][0]["extensions"]["errorCode"] == code
+    assert json_of(response)["errors"][0]["extensions"]["errorType"] == "APPLICATION"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == code
     assert "secret_column" not in response.text
     assert caplog.records
     assert customer.api_key not in caplog.text
@@ -239,10 +241,10 @@ def test_nonsense_is_answered_in_graphqls_shape(
     response = client.post("/v1/graphql/", data=body, content_type="application/json")
     assert response.status_code == status, response.text
     assert response.content_type == "application/json"
-    for error in response.json["errors"]:
+    for error in json_of(response)["errors"]:
         assert error["message"] == error["extensions"]["errorDescription"]
         assert error["extensions"]["errorType"] == "VALIDATION"
-    assert response.json["errors"][0]["extensions"]["errorCode"] == code
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == code
 
 
 @pytest.mark.parametrize("depth", range(2, 240, 7))
@@ -262,7 +264,7 @@ def test_more_recursion_than_python_allows_is_the_clients_error(
     monkeypatch.setattr(graphql, "validate", recurse)
     response = _execute(client, "{documentation}")
     assert response.status_code == 400
-    assert response.json["errors"][0]["message"] == "The GraphQL document nests too deep."
+    assert json_of(response)["errors"][0]["message"] == "The GraphQL document nests too deep."
 
 
 @pytest.mark.parametrize(
@@ -272,14 +274,14 @@ def test_more_recursion_than_python_allows_is_the_clients_error(
 def test_another_kind_of_body_is_refused(client: FlaskClient, headers: dict[str, str]) -> None:
     response = client.post("/v1/graphql/", data=gzip.compress(b"{}"), headers=headers)
     assert response.status_code == 415
-    assert response.json["errors"][0]["extensions"]["errorCode"] == "unsupported_media_type"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "unsupported_media_type"
 
 
 def test_get_shows_how_it_is_used_and_carries_nothing_out(client: FlaskClient) -> None:
-    assert "obtainServiceToken" in client.get("/v1/graphql/").json["detail"]
+    assert "obtainServiceToken" in json_of(client.get("/v1/graphql/"))["detail"]
     response = client.get("/v1/graphql/?query={documentation}")
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
-    assert response.json["errors"][0]["extensions"]["errorCode"] == "method_not_allowed"
+    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "method_not_allowed"
 
 
 @pytest.mark.parametrize(
@@ -295,7 +297,7 @@ def test_get_shows_how_it_is_used_and_carries_nothing_out(client: FlaskClient) -
 def test_the_answer_has_the_type_that_is_asked_for(client: FlaskClient, accepted: str, answered: str) -> None:
     response = client.post("/v1/graphql/", json={"query": "{documentation}"}, headers={"Accept": accepted})
     assert response.content_type == answered
-    assert response.json["data"] == {"documentation": "/v1/docs/"}
+    assert json_of(response)["data"] == {"documentation": "/v1/docs/"}
 
 
 def test_it_works_without_the_slash_at_the_end(client: FlaskClient) -> None:
@@ -303,7 +305,7 @@ def test_it_works_without_the_slash_at_the_end(client: FlaskClient) -> None:
 
 
 def test_tools_can_read_the_schema(client: FlaskClient) -> None:
-    schema = _execute(client, get_introspection_query()).json["data"]["__schema"]
+    schema = json_of(_execute(client, get_introspection_query()))["data"]["__schema"]
     described = {kind["name"]: kind["description"] for kind in schema["types"]}
     assert described["ObtainServiceTokenInput"] == "Either an API key or a refresh token."
 
@@ -318,6 +320,92 @@ def test_a_part_that_succeeds_is_given_beside_one_that_fails(
         f'b: obtainServiceToken(input: {{APIKey: "{key}"}}) {{ token }} }}',
     )
     assert response.status_code == 200
-    assert response.json["data"]["a"] is None
-    assert response.json["data"]["b"]["token"]
-    assert [error["path"] for error in response.json["errors"]] == [["a"]]
+    assert json_of(response)["data"]["a"] is None
+    assert json_of(response)["data"]["b"]["token"]
+    assert [error["path"] for error in json_of(response)["errors"]] == [["a"]]
+
+
+_SECRET = "ami_secretpref_" + "S3cr3t" * 7 + "x"
+_PARTS = ("secretpref", "S3cr3t")
+
+
+def _document(argument: str) -> dict[str, Any]:
+    return {"query": f"mutation {{ obtainServiceToken({argument}) {{ token }} }}"}
+
+
+def _variables(given: Any, kind: str = "ObtainServiceTokenInput!") -> dict[str, Any]:
+    query = f"mutation($input: {kind}) {{ obtainServiceToken(input: $input) {{ token }} }}"
+    return {"query": query, "variables": {"input": given}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # A misspelt name, as a variable and as a literal.
+        _variables({"apiKey": _SECRET}),
+        _variables({"apiKey": _SECRET, "x": f"\"; Did you mean '{_SECRET}'?"}),
+        _document(f'input: {{apiKey: "{_SECRET}"}}'),
+        _document(f'apiKey: "{_SECRET}"'),
+        _document(f'input: {{APIKey: "{_SECRET}", apiKey: "{_SECRET}"}}'),
+        {"query": f'mutation {{ obtainToken(key: "{_SECRET}") {{ token }} }}'},
+        # A value of the wrong type.
+        _variables({"APIKey": [_SECRET]}),
+        _variables({"APIKey": {"key": _SECRET}}),
+        _variables(_SECRET),
+        _variables([_SECRET]),
+        _variables(_SECRET, "String!"),
+        _document(f"input: {{APIKey: {_SECRET}}}"),
+        _document(f'input: {{APIKey: ["{_SECRET}"]}}'),
+        _document(f'input: "{_SECRET}"'),
+        # A key in the place of a name.
+        {"query": f"mutation {{ {_SECRET} }}"},
+        {"query": f"mutation($a: {_SECRET}) {{ obtainServiceToken(input: $a) {{ token }} }}"},
+        {"query": f"mutation {{ obtainServiceToken(input: ${_SECRET}) {{ token }} }}"},
+        {"query": f"mutation @{_SECRET} {{ obtainServiceToken {{ ...{_SECRET} }} }}"},
+        {"query": "{ documentation }", "operationName": _SECRET},
+        {"query": "{ documentation }", "operationName": [_SECRET]},
+        {"query": "{ documentation }", "variables": _SECRET},
+        {"query": [_SECRET]},
+        # A syntax error.
+        {"query": _SECRET},
+        {"query": f'"{_SECRET}"'},
+        _document(f'input: {{APIKey: "{_SECRET}'),
+        _document(f'input: {{APIKey: "{_SECRET}"'),
+        _document(f'input: {{APIKey "{_SECRET}"}}'),
+        _document(f"input: {{APIKey: '{_SECRET}'}}"),
+        _document(f'input: {{APIKey: "\\u{_SECRET}"}}'),
+        # A well-formed request with a wrong key.
+        _document(f'input: {{APIKey: "{_SECRET}"}}'),
+        _document(f'input: {{refreshToken: "{_SECRET}"}}'),
+        _variables({"APIKey": _SECRET, "refreshToken": _SECRET}),
+    ],
+)
+def test_a_credential_is_neither_in_an_answer_nor_in_the_log(
+    client: FlaskClient, caplog: pytest.LogCaptureFixture, body: dict[str, Any]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    response = client.post("/v1/graphql/", json=body)
+    assert json_of(response)["errors"]
+    assert not [part for part in _PARTS if part in response.text or part in caplog.text]
+
+
+def test_a_body_that_is_not_json_is_not_repeated(client: FlaskClient) -> None:
+    for text in (_SECRET, f'{{"query": "{_SECRET}', f'{{"query": {_SECRET}}}'):
+        response = client.post("/v1/graphql/", data=text, content_type="application/json")
+        assert response.status_code == 400
+        assert not [part for part in _PARTS if part in response.text]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (_variables({"apiKey": "x"}), "A variable of the GraphQL document has a value"),
+        (_document('input: {apiKey: "x"}'), "The GraphQL document does not fit the schema."),
+    ],
+)
+def test_a_misspelt_name_is_told_with_the_one_that_was_probably_meant(
+    client: FlaskClient, body: dict[str, Any], sentence: str
+) -> None:
+    message = json_of(client.post("/v1/graphql/", json=body))["errors"][0]["message"]
+    assert message.startswith(sentence)
+    assert message.endswith("Did you mean APIKey?")

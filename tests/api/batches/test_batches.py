@@ -129,7 +129,7 @@ def test_a_line_longer_than_a_payload_may_be_fails_by_itself(batches: BatchClien
     ],
 )
 def test_wrong_parameters_are_named(
-    batches: BatchClient, arguments: dict[str, str], mode: str, attr: str
+    batches: BatchClient, arguments: dict[str, Any], mode: str, attr: str
 ) -> None:
     answer = batches.post(b"{}", mode, **arguments)
     assert _error(answer) == (400, "request_failed_validation")

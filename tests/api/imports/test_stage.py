@@ -13,9 +13,9 @@ from migration_service.errors import (
     AccountImportInProgressError,
     AccountNotStagedError,
 )
-from migration_service.models import AccountImportProcess, ImportSupplier
+from migration_service.models import AccountImportProcess
 from migration_service.services.imports.staging import skip_account, unskip_account
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import ImportState, SupplierStatus
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
@@ -95,16 +95,20 @@ def test_an_unknown_supplier_is_refused_by_name(supplier: SupplierClient) -> Non
     assert answer.json["errors"][0]["attr"] == "import_supplier"
 
 
+def _id_of(session: Session, supplier: SupplierClient) -> int:
+    return get_import_supplier(session, supplier.code, organisation_id=None).id
+
+
 def test_a_skipped_account_is_refused_until_it_is_unskipped(supplier: SupplierClient) -> None:
     (account,) = supplier.accounts()
     number = account["external_account_number"]
     supplier.stage(account)
     with supplier.Session.begin() as session:
-        skip_account(session, get_any_import_supplier(session, supplier.code)[0], number)
+        skip_account(session, _id_of(session, supplier), number)
     for answer in (supplier.stage(account), supplier.process(number)):
         assert (answer.status_code, _code(answer)) == (400, "account_marked_to_skip")
     with supplier.Session.begin() as session:
-        unskip_account(session, get_any_import_supplier(session, supplier.code)[0], number)
+        unskip_account(session, _id_of(session, supplier), number)
     assert supplier.stage(account).status_code == 200
 
 
@@ -114,9 +118,9 @@ def test_what_is_pending_can_be_skipped_and_put_back_and_nothing_else(
     (account,) = supplier.accounts()
     number = account["external_account_number"]
 
-    def change(action: Callable[[Session, ImportSupplier, str], None]) -> str:
+    def change(action: Callable[[Session, int, str], None]) -> str:
         with supplier.Session.begin() as session:
-            action(session, get_any_import_supplier(session, supplier.code)[0], number)
+            action(session, _id_of(session, supplier), number)
         return str(_row(supplier, number).state)
 
     with pytest.raises(AccountNotStagedError):

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import select
 
+from factories import json_of
 from migration_service.models import Account
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
@@ -87,7 +88,7 @@ def test_pages_lead_through_the_whole_list(supplier: SupplierClient) -> None:
     pages = []
     while url:
         answer = client.get(url, headers=headers)
-        pages.append(answer.json)
+        pages.append(json_of(answer))
         link = answer.headers.get("Link", "")
         assert not link or link.endswith('>; rel="next"')
         url = link.removesuffix('>; rel="next"').removeprefix("<")

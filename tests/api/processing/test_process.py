@@ -2,11 +2,13 @@
 
 import re
 import threading
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from sqlalchemy import func, select, update
 
+from factories import json_of
 from migration_service.errors import ServiceUnavailableError
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
 from migration_service.services.processing import creation
@@ -66,8 +68,8 @@ def test_respond_async_answers_202_and_status_shows_progress_and_completion(
         answer.headers["Location"], headers={"Authorization": supplier.token}
     )
     assert status.json is not None
-    assert status.json["status"] == "COMPLETED"
-    assert re.fullmatch(r"A-[A-Z0-9]{8}", status.json["service_account_number"])
+    assert json_of(status)["status"] == "COMPLETED"
+    assert re.fullmatch(r"A-[A-Z0-9]{8}", json_of(status)["service_account_number"])
 
 
 def test_the_request_waits_for_the_worker_and_answers_201(
@@ -82,7 +84,7 @@ def test_the_request_waits_for_the_worker_and_answers_201(
     _work(supplier, worker_resources, number)
     request.join()
     assert answers[0].status_code == 201
-    assert answers[0].json["service_account_number"] == _created_number(supplier, number)
+    assert json_of(answers[0])["service_account_number"] == _created_number(supplier, number)
 
 
 @pytest.mark.parametrize("lie", ["look", "", "1", "A-", "A-7kx2m9qd", "A-7KX2M9QD2", "\N{SNOWMAN}"])
@@ -101,7 +103,7 @@ def test_a_bell_that_lies_only_makes_the_request_look_into_the_database(
     ring_bell(worker_resources, str(attempt_id), lie)
     request.join()
     assert answers[0].status_code == 201
-    assert answers[0].json["service_account_number"] == _created_number(supplier, number)
+    assert json_of(answers[0])["service_account_number"] == _created_number(supplier, number)
 
 
 def test_processing_an_imported_account_answers_its_two_numbers(
@@ -113,9 +115,9 @@ def test_processing_an_imported_account_answers_its_two_numbers(
     answer = supplier.process(number)
     assert answer.status_code == 400
     assert answer.json is not None
-    assert answer.json["code"] == "account_already_imported"
-    assert answer.json["external_account_number"] == number
-    assert answer.json["service_account_number"].startswith("A-")
+    assert json_of(answer)["code"] == "account_already_imported"
+    assert json_of(answer)["external_account_number"] == number
+    assert json_of(answer)["service_account_number"].startswith("A-")
 
 
 def test_a_dry_run_that_would_succeed_is_rolled_back_and_says_so(
@@ -132,8 +134,8 @@ def test_a_dry_run_that_would_succeed_is_rolled_back_and_says_so(
     _work(supplier, worker_resources, number)
     request.join()
     assert answers[0].status_code == 400
-    assert answers[0].json["code"] == "dry_run_succeeded"
-    assert answers[0].json["detail"] == "Account would successfully import. Rolled back due to Dry Run."
+    assert json_of(answers[0])["code"] == "dry_run_succeeded"
+    assert json_of(answers[0])["detail"] == "Account would successfully import. Rolled back due to Dry Run."
     assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
     assert _count_accounts(supplier) == 0
 
@@ -169,13 +171,13 @@ def test_what_the_database_refuses_fails_the_attempt_with_a_reason(
     ],
 )
 def test_what_cannot_be_processed_is_refused_with_its_code(
-    supplier: SupplierClient, fields: dict[str, object], code: str
+    supplier: SupplierClient, fields: dict[str, Any], code: str
 ) -> None:
     number = _stage(supplier)
     answer = supplier.process(number, **fields)
     assert answer.status_code == 400
     assert answer.json is not None
-    assert answer.json["code"] == code
+    assert json_of(answer)["code"] == code
     assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
 
 

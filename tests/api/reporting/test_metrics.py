@@ -6,7 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from factories import MakeClient
+from factories import MakeClient, json_of
 from migration_service.config import Settings
 from migration_service.metrics.shared import add_task_time
 from migration_service.tasks.accounts import perform_attempt
@@ -93,7 +93,9 @@ def test_accounts_attempts_slots_queues_and_tasks_are_told(
 ) -> None:
     redis = worker_resources.redis
     redis.delete("migration:tallies:tasks", "migration:tallies:rest")
-    numbers = [supplier.stage(payload).json["external_account_number"] for payload in supplier.accounts(3)]
+    numbers = [
+        json_of(supplier.stage(payload))["external_account_number"] for payload in supplier.accounts(3)
+    ]
     supplier.process(numbers[0])
     perform_attempt(worker_resources, supplier.current_attempt(numbers[0]))
     supplier.process(numbers[1])

@@ -30,7 +30,7 @@ def meter_points(account: Account) -> Iterator[dict[str, Any]]:
 
 
 def open_transactions(ledger: dict[str, Any]) -> list[dict[str, Any]]:
-    return ledger.get("transactions_in_open_settlement_period", [])
+    return list(ledger.get("transactions_in_open_settlement_period", []))
 
 
 def transactions(account: Account) -> Iterator[dict[str, Any]]:

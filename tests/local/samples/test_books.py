@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+from collections.abc import Generator
 from datetime import date
 from itertools import islice
 from typing import Any
@@ -102,6 +103,7 @@ def test_leaving_off_early_ends_the_workers() -> None:
     order = BookOrder(100 * ACCOUNTS_A_CHUNK, "NORTHSTAR", 1, TODAY)
     chunks = generate_chunks(order, workers=2)
     assert [accounts for accounts, _ in islice(chunks, 2)] == [ACCOUNTS_A_CHUNK] * 2
+    assert isinstance(chunks, Generator)
     chunks.close()  # joins the workers, which would otherwise write for a long time
 
 

@@ -14,6 +14,8 @@ import psutil
 import psycopg
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from migration_service.config import Settings
 from migration_service_local.errors import StartError
@@ -93,7 +95,7 @@ def test_nobody_gets_in_without_the_password(embedded_servers: EmbeddedServers) 
     for role in ("postgres", "migration_service"):
         with pytest.raises(psycopg.OperationalError, match="password"):
             psycopg.connect(f"postgresql://{role}:guess@127.0.0.1:{postgres.port}/postgres")
-    client = redis.Redis(port=embedded_servers.valkey.port, retry=None)
+    client = redis.Redis(port=embedded_servers.valkey.port, retry=Retry(NoBackoff(), 0))
     with client, pytest.raises(redis.AuthenticationError):
         client.ping()
 

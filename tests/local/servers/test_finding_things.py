@@ -1,12 +1,9 @@
-"""Small decisions of the embedded servers: names of programs, free ports, the lines to paste."""
+"""Small decisions of the embedded servers: names of programs, free ports."""
 
-import json
-import shlex
 import socket
 
 import pytest
 
-from migration_service_local.demo.report import curl_lines
 from migration_service_local.errors import StartError
 from migration_service_local.servers.orphans import program_name
 from migration_service_local.servers.ports import is_free, next_free_port, random_free_port
@@ -39,13 +36,3 @@ def test_a_port_is_free_until_something_listens_on_it() -> None:
         with pytest.raises(StartError, match=f"Port {port} and those after it are taken"):
             next_free_port(port, last=port)
     assert next_free_port(port) == port
-
-
-def test_the_lines_to_paste_are_what_a_shell_makes_a_request_of() -> None:
-    log_in, status = curl_lines("http://127.0.0.1:8000", "ab_c-d", "SAMPLE", "10/0 3")
-    words = shlex.split(log_in.removeprefix("TOKEN=$(").partition(" |")[0])
-    query = json.loads(words[words.index("-d") + 1])["query"]
-    assert query == 'mutation { obtainServiceToken(input: {APIKey: "ab_c-d"}) { token } }'
-    assert shlex.split(status)[-1] == (
-        "http://127.0.0.1:8000/v1/data-import/account-transfer-status/SAMPLE/10%2F0%203/"
-    )

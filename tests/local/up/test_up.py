@@ -62,7 +62,7 @@ def count_accounts(home: Path) -> int:
 
 
 def pasted_commands(output: str) -> str:
-    return "\n".join(line for line in output.splitlines() if line.startswith(("TOKEN=", "curl ")))
+    return "\n".join(line for line in output.splitlines() if line.startswith(("KEY=", "TOKEN=", "curl ")))
 
 
 def test_the_sample_book_is_migrated_once_and_stays_however_the_service_ends(
@@ -101,9 +101,19 @@ def assert_pasted_lines_work(service: RunningService) -> None:
 def assert_warm(service: RunningService) -> None:
     service.wait_until_serving()
     assert "Sample migration" not in service.output
-    assert json.loads((service.home / "demo.json").read_text())["api_key"] in service.output
+    assert_credentials_are_in_files_only(service)
     assert count_accounts(service.home) == 5
     assert all(service.find(name) for name in NAMES)
+
+
+def assert_credentials_are_in_files_only(service: RunningService) -> None:
+    """The output of the tests is no terminal, so it is treated as a log that others may read."""
+    key_file = service.home / "sample-api-key"
+    assert str(key_file) in service.output
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    for credential in (key_file.read_text().strip(), load_saved_settings(service.home)["FLOWER_PASSWORD"]):
+        assert credential
+        assert credential not in service.output
 
 
 def assert_stopped_in_order(service: RunningService) -> None:

@@ -158,12 +158,15 @@ def test_what_is_refused_says_why_in_one_line_and_ends_with_1(
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"DATABASE_URL": ""}, "DATABASE_URL is not set, and no running service was found"),
+        (
+            {"DATABASE_URL": ""},
+            "DATABASE_URL is not set. REDIS_URL and MIGRATION_SERVICE_SECRET_KEY come from the environment",
+        ),
         ({"DATABASE_URL": "nonsense"}, "DATABASE_URL is not an address"),
         ({"DATABASE_URL": "postgresql://a:b@127.0.0.1:x/c"}, "DATABASE_URL is not an address"),
         ({"DATABASE_URL": "postgresql://a:pass@127.0.0.1:1/c"}, "'c' at 127.0.0.1:1 cannot be reached"),
         ({"REDIS_URL": "nonsense"}, "REDIS_URL is not an address"),
-        ({"MIGRATION_SERVICE_SECRET_KEY": "short"}, "MIGRATION_SERVICE_SECRET_KEY is too short"),
+        ({"MIGRATION_SERVICE_SECRET_KEY": "short"}, "MIGRATION_SERVICE_SECRET_KEY has 5 characters"),
     ],
 )
 def test_what_cannot_run_says_why_in_one_line_and_ends_with_2(

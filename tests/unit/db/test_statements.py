@@ -1,6 +1,8 @@
 """Statements without a Session: transactions, connections that come back to the pool, errors."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
 
 import psycopg
 import pytest
@@ -10,7 +12,10 @@ from sqlalchemy.orm import Session, sessionmaker
 from factories import make_customer
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.db.statements import Direct, autocommit, transaction
+from migration_service.db.statements import Transaction, autocommit, begin
+
+#: What yields a connection of these sessions.
+_Opens = Callable[["sessionmaker[Session]"], AbstractContextManager[Any]]
 
 _FIND = "SELECT id, name FROM operations_team WHERE name = %(name)s"
 _MAKE = "INSERT INTO operations_team (name) VALUES (%(name)s) RETURNING id"
@@ -26,42 +31,42 @@ def one_connection(migrated: Settings) -> "Iterator[sessionmaker[Session]]":
 
 
 def test_each_statement_is_a_transaction_of_its_own(one_connection: "sessionmaker[Session]") -> None:
-    with pytest.raises(RuntimeError), autocommit(one_connection) as direct:
-        direct.execute(_MAKE, {"name": "kept"})
+    with pytest.raises(RuntimeError), autocommit(one_connection) as statements:
+        statements.execute(_MAKE, {"name": "kept"})
         raise RuntimeError
-    with autocommit(one_connection) as direct:
-        (row,) = direct.execute(_FIND, {"name": "kept"})
+    with autocommit(one_connection) as statements:
+        (row,) = statements.execute(_FIND, {"name": "kept"})
         assert row.name == "kept"
 
 
 def test_a_transaction_is_committed_at_its_end_or_not_at_all(one_connection: "sessionmaker[Session]") -> None:
-    with pytest.raises(RuntimeError), transaction(one_connection) as direct:
-        direct.execute(_MAKE, {"name": "half done"})
+    with pytest.raises(RuntimeError), begin(one_connection) as statements:
+        statements.execute(_MAKE, {"name": "half done"})
         raise RuntimeError
-    with transaction(one_connection) as direct:
-        assert direct.execute(_FIND, {"name": "half done"}) == []
-        direct.execute(_MAKE, {"name": "done"})
-    with transaction(one_connection) as direct:
-        assert direct.execute(_FIND, {"name": "done"})
+    with begin(one_connection) as statements:
+        assert statements.execute(_FIND, {"name": "half done"}) == []
+        statements.execute(_MAKE, {"name": "done"})
+    with begin(one_connection) as statements:
+        assert statements.execute(_FIND, {"name": "done"})
 
 
 def test_a_session_finds_its_connection_as_it_left_it(one_connection: "sessionmaker[Session]") -> None:
-    with autocommit(one_connection) as direct:
-        direct.execute(_PID, {})
+    with autocommit(one_connection) as statements:
+        statements.execute(_PID, {})
     with one_connection() as session:
-        Direct.within(session).execute(_MAKE, {"name": "of a session"})
+        Transaction.of(session).execute(_MAKE, {"name": "of a session"})
         session.rollback()
-    with autocommit(one_connection) as direct:
-        assert direct.execute(_FIND, {"name": "of a session"}) == []
+    with autocommit(one_connection) as statements:
+        assert statements.execute(_FIND, {"name": "of a session"}) == []
 
 
 def test_errors_are_those_of_a_session(one_connection: "sessionmaker[Session]") -> None:
-    with autocommit(one_connection) as direct:
+    with autocommit(one_connection) as statements:
         with pytest.raises(DataError):
-            direct.execute("SELECT %(text)s::date AS day", {"text": "no date"})
-        direct.execute(_MAKE, {"name": "there"})
+            statements.execute("SELECT %(text)s::date AS day", {"text": "no date"})
+        statements.execute(_MAKE, {"name": "there"})
         with pytest.raises(IntegrityError):
-            direct.execute(_MAKE, {"name": "there"})
+            statements.execute(_MAKE, {"name": "there"})
     with pytest.raises(OperationalError), autocommit(unreachable()):
         pass
 
@@ -71,33 +76,35 @@ def unreachable() -> "sessionmaker[Session]":
     return make_sessionmaker(make_engine(url, pool_size=1, max_overflow=0, application_name="direct"))
 
 
-@pytest.mark.parametrize("context", [autocommit, transaction])
+@pytest.mark.parametrize("context", [autocommit, begin])
 def test_a_connection_that_died_is_replaced(
-    one_connection: "sessionmaker[Session]", migrated: Settings, context: "type[object]"
+    one_connection: "sessionmaker[Session]",
+    migrated: Settings,
+    context: _Opens,
 ) -> None:
-    with pytest.raises(OperationalError), context(one_connection) as direct:  # type: ignore[call-arg]
-        (row,) = direct.execute(_PID, {})
+    with pytest.raises(OperationalError), context(one_connection) as statements:
+        (row,) = statements.execute(_PID, {})
         with psycopg.connect(migrated.database_url) as other:
             other.execute("SELECT pg_terminate_backend(%s)", [row.pid])
-        direct.execute(_PID, {})
-    with context(one_connection) as direct:  # type: ignore[call-arg]
-        assert direct.execute(_PID, {})[0].pid != row.pid
+        statements.execute(_PID, {})
+    with context(one_connection) as statements:
+        assert statements.execute(_PID, {})[0].pid != row.pid
 
 
 def test_a_commit_that_is_lost_is_an_error(
     one_connection: "sessionmaker[Session]", migrated: Settings
 ) -> None:
-    with pytest.raises(OperationalError), transaction(one_connection) as direct:
-        direct.execute(_MAKE, {"name": "lost"})
-        (row,) = direct.execute(_PID, {})
+    with pytest.raises(OperationalError), begin(one_connection) as statements:
+        statements.execute(_MAKE, {"name": "lost"})
+        (row,) = statements.execute(_PID, {})
         with psycopg.connect(migrated.database_url) as other:
             other.execute("SELECT pg_terminate_backend(%s)", [row.pid])
-    with autocommit(one_connection) as direct:
-        assert direct.execute(_FIND, {"name": "lost"}) == []
+    with autocommit(one_connection) as statements:
+        assert statements.execute(_FIND, {"name": "lost"}) == []
 
 
 def test_values_are_values(one_connection: "sessionmaker[Session]") -> None:
     name = make_customer(one_connection).operations_team
-    with autocommit(one_connection) as direct:
-        assert [row.name for row in direct.execute(_FIND, {"name": name})] == [name]
-        assert direct.execute(_FIND, {"name": f"{name}' OR 'a' = 'a"}) == []
+    with autocommit(one_connection) as statements:
+        assert [row.name for row in statements.execute(_FIND, {"name": name})] == [name]
+        assert statements.execute(_FIND, {"name": f"{name}' OR 'a' = 'a"}) == []

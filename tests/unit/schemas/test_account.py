@@ -46,7 +46,8 @@ def test_what_is_sound_beside_errors_keeps_its_place() -> None:
 
 
 def test_a_payload_that_is_not_an_object_is_one_error_without_a_path() -> None:
-    for payload in ([], "text", 5, None, True):
+    payloads: list[Any] = [[], "text", 5, None, True]
+    for payload in payloads:
         _, errors = load(ACCOUNT_IMPORT, payload)
         assert [(error.code, error.attr) for error in errors] == [("not_a_dict", None)]
 

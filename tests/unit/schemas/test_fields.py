@@ -48,7 +48,7 @@ ACCEPTED = [
     (fields.Values(fields.Ean()), ["1", "2"], ["1", "2"]),
 ]
 
-REFUSED = [
+REFUSED: list[tuple[Any, Any, str]] = [
     (fields.Text(), None, "null"),
     (fields.Text(), 5, "invalid"),
     (fields.Text(), True, "invalid"),

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import delete, func, select, update
 
 from batch_client import BatchClient, counts
-from migration_service.db.engine import new_id
+from migration_service.db.base import new_id
 from migration_service.models import Account, AccountImportProcess, BatchChunk, ImportSupplier
 from migration_service.services.batches import upload as batch_upload
 from migration_service.services.batches.chunks import (

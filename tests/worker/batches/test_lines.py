@@ -133,7 +133,7 @@ def test_accounts_that_exist_or_are_skipped_are_told_apart(batches: BatchClient)
         supplier = session.scalars(
             select(ImportSupplier).where(ImportSupplier.code == batches.supplier.code)
         ).one()
-        skip_account(session, supplier, number)
+        skip_account(session, supplier.id, number)
     for mode, good in (("dry-run", "WOULD_IMPORT"), ("import", "IMPORTED")):
         report = batches.run(accounts, mode)
         exists, skipped, created = batches.results(report["batch_id"])

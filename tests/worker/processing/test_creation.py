@@ -9,7 +9,7 @@ from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.fields import Object
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.accounts.reading import find_account, read_account
-from migration_service.services.setup.suppliers import get_any_import_supplier
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -21,7 +21,11 @@ def _create(supplier: SupplierClient, resources: WorkerResources, account: dict[
     assert supplier.process(number).status_code == 202
     assert perform_attempt(resources, supplier.current_attempt(number))
     with supplier.Session() as session:
-        found = find_account(session, get_any_import_supplier(session, supplier.code)[0].id, number)
+        found = find_account(
+            session,
+            get_import_supplier(session, supplier.code, organisation_id=None).id,
+            number,
+        )
         assert found is not None
         created: dict[str, Any] = parse_json(encode_json(read_account(session, found)))
     return created

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from imported_account import ImportedAccount
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Transaction
 from migration_service.models import Account, Customer, CustomerEmail
 from migration_service.payment_vendors.breaker import CircuitBreaker
 from migration_service.services.processing.attempts import run_attempt
@@ -94,11 +94,11 @@ def make_celery(
     migrated: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., MigrationCelery]]:
     """Workers' applications with these settings, the current one of the tasks; a broker of their own."""
-    before = current_app._get_current_object()
+    before = current_app._get_current_object()  # type: ignore[attr-defined]
     made: list[MigrationCelery] = []
     monkeypatch.setattr(email_tasks, "_breaker", CircuitBreaker(failures_to_open=2, open_seconds=30))
 
-    def make(**changed: str) -> MigrationCelery:
+    def make(**changed: Any) -> MigrationCelery:
         broker = migrated.redis_url.rsplit("/", 1)[0] + "/6"
         made.append(create_celery(replace(migrated, redis_url=broker, **changed)))
         return made[-1]
@@ -208,7 +208,7 @@ def test_messages_are_recorded_in_the_transaction_that_creates_the_account(
     sending_supplier.process(number)
     attempt_id = sending_supplier.current_attempt(number)
     with worker_resources.Session() as session:
-        assert run_attempt(Direct.within(session), attempt_id)
+        assert run_attempt(Transaction.of(session), attempt_id)
         session.rollback()  # the process dies here
     assert _emails_of(ImportedAccount(sending_supplier, number)) == []
     assert perform_attempt(worker_resources, attempt_id)
@@ -226,7 +226,7 @@ def test_many_accounts_are_recorded_in_one_statement(
                 Account.external_account_number.in_([account.number for account in accounts[:2]])
             )
         ).all()
-        record_customer_emails(Direct.within(session), processes)
+        record_customer_emails(Transaction.of(session), processes)
     assert [len(_emails_of(account)) for account in accounts] == [2, 2, 0]
 
 

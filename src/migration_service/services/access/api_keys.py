@@ -192,7 +192,7 @@ def _make(organisation_id: int) -> tuple[str, ApiKey]:
 def _supplier_ids(session: Session, organisation_id: int, codes: Collection[str] | None) -> list[int] | None:
     if codes is None:
         return None
-    return [get_import_supplier(session, organisation_id, code).id for code in codes]
+    return [get_import_supplier(session, code, organisation_id=organisation_id).id for code in codes]
 
 
 def _random(characters: str, length: int) -> str:

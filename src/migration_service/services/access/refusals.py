@@ -24,7 +24,7 @@ from migration_service.metrics.process import SECURITY_EVENTS
 from migration_service.origin import Origin, current_origin
 from migration_service.services.access.audit import AuditAction
 from migration_service.services.access.sessions import REUSED, end_session
-from migration_service.services.access.throttle import address_subject
+from migration_service.services.access.throttle import client_of
 
 logger = logging.getLogger(__name__)
 
@@ -104,12 +104,12 @@ class RefusalLog:
                 "api_key": origin.actor or prefix,
             },
         )
-        once = f"{event} {address_subject(origin.address)}"
+        once = f"{event} {client_of(origin.address)}"
         if not self._is_new(once):
             return
         try:
-            with autocommit(self._sessions) as direct:
-                direct.execute(_RECORD, _values(origin, event, action, prefix) | {"once": once})
+            with autocommit(self._sessions) as statements:
+                statements.execute(_RECORD, _values(origin, event, action, prefix) | {"once": once})
         except SQLAlchemyError as error:
             logger.error("A refusal is missing in the audit: %s", type(error).__name__)
 

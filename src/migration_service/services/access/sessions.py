@@ -1,8 +1,8 @@
 """Sessions: what begins when a key is exchanged for tokens, and how its refresh tokens rotate.
 
 A refresh token is exchanged once, for a successor. For a minute it answers with the same successor again: the
-answer may have been lost, or several processes of a client may refresh at once. A token that is used later than
-that was copied, so that its session ends, with every token of it.
+answer may have been lost, or several processes of a client may refresh at once. A token that is used later
+than that was copied, so that its session ends, with every token of it.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import new_id
+from migration_service.db.base import new_id
 from migration_service.errors import (
     RefreshTokenReusedError,
     TokenSessionNotFoundError,

@@ -17,7 +17,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Statements
 from migration_service.errors import ApiKeyRevokedError, UnauthenticatedError
 from migration_service.models import ApiKey
 from migration_service.origin import current_origin
@@ -99,7 +99,7 @@ def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> 
     return _tokens(settings, key, exchange(session, key, claims))
 
 
-def authenticate_token(direct: Direct, settings: Settings, token: str) -> Caller:
+def authenticate_token(statements: Statements, settings: Settings, token: str) -> Caller:
     """Return who sends a request with this access token.
 
     Raise UnauthenticatedError, which says why the token does not hold, and PermissionDeniedError if its key
@@ -107,7 +107,7 @@ def authenticate_token(direct: Direct, settings: Settings, token: str) -> Caller
     """
     claims = _verify(settings, token, TokenKind.ACCESS)
     session_id = claims.get("sid")
-    rows = direct.execute(_FIND_CALLER, {"prefix": claims["sub"], "session_id": session_id})
+    rows = statements.execute(_FIND_CALLER, {"prefix": claims["sub"], "session_id": session_id})
     if not rows or rows[0].revoked:
         raise ApiKeyRevokedError(_REVOKED)
     (row,) = rows

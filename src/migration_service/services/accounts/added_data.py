@@ -8,18 +8,20 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from migration_service.db.statements import Transaction
 from migration_service.errors import (
     AccountNotFoundInBodyError,
     ErrorItem,
+    ImportSupplierNotFoundInBodyError,
     RequestFailedValidationError,
     ServiceError,
 )
-from migration_service.models import Account, ImportSupplier
+from migration_service.models import Account
 from migration_service.models.part import Part, path_of, payload_columns
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Finding, Severity
 from migration_service.services.access.tokens import Caller
-from migration_service.services.setup.suppliers import require_import_supplier
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import Profile
 
 
@@ -37,7 +39,7 @@ class OpenAccount:
 
     id: int
     service_account_number: str
-    supplier: ImportSupplier
+    supplier: KnownSupplier
     #: What the body has that the interface does not; an error under the strict profile only.
     unknown_fields: list[ErrorItem]
 
@@ -55,7 +57,12 @@ def open_account(
     With `lock` it is locked until the transaction ends, so that additions to one account come one after the
     other. Raises ImportSupplierNotFoundInBodyError, and `missing` where the account is not imported.
     """
-    supplier = require_import_supplier(session, caller.organisation_id, body.data["import_supplier"])
+    supplier = get_import_supplier(
+        Transaction.of(session),
+        body.data["import_supplier"],
+        organisation_id=caller.organisation_id,
+        error=ImportSupplierNotFoundInBodyError,
+    )
     statement = select(Account.id, Account.service_account_number).where(
         Account.import_supplier_id == supplier.id,
         Account.external_account_number == body.data["external_account_number"],
@@ -69,12 +76,12 @@ def open_account(
     return OpenAccount(row.id, row.service_account_number, supplier, body.unknown_fields)
 
 
-def resolve_document(supplier: ImportSupplier, document_path: str) -> str:
+def resolve_document(supplier: KnownSupplier, document_path: str) -> str:
     """Where a document of a payload lies: below the supplier's root (section 2.1)."""
     return f"{supplier.document_root}/{document_path}" if supplier.document_root else document_path
 
 
-def part_values(model: type[Part], part: dict[str, Any], supplier: ImportSupplier) -> dict[str, Any]:
+def part_values(model: type[Part], part: dict[str, Any], supplier: KnownSupplier) -> dict[str, Any]:
     """The columns of a model with the values of its part of a body; see `models.part`."""
     values: dict[str, Any] = {}
     for column in payload_columns(model):

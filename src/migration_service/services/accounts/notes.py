@@ -13,9 +13,9 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import one_of
+from migration_service.db.base import one_of
 from migration_service.errors import AccountNotFoundError
-from migration_service.models import ImportSupplier, Note
+from migration_service.models import Note
 from migration_service.origin import current_origin
 from migration_service.rules.notes import check_note
 from migration_service.schemas.json import encode_json
@@ -27,6 +27,7 @@ from migration_service.services.accounts.added_data import (
     raise_findings,
     resolve_document,
 )
+from migration_service.services.setup.suppliers import KnownSupplier
 
 
 class NoteStatus(StrEnum):
@@ -144,6 +145,6 @@ def _row(account: OpenAccount, note: dict[str, Any], created_at: datetime) -> di
     }
 
 
-def _documents(supplier: ImportSupplier, note: dict[str, Any]) -> list[dict[str, str]]:
+def _documents(supplier: KnownSupplier, note: dict[str, Any]) -> list[dict[str, str]]:
     paths = [document["document_path"] for document in note.get("document_paths", ())]
     return [{"document_path": it, "document_location": resolve_document(supplier, it)} for it in paths]

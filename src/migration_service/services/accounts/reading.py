@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import Base, one_of
+from migration_service.db.base import Base, one_of
 from migration_service.models import Account
 from migration_service.models.part import (
     Part,

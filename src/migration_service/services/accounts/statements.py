@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import one_of
+from migration_service.db.base import one_of
 from migration_service.errors import ErrorItem, HistoricalStatementAlreadyExistsError
 from migration_service.models import Statement
 from migration_service.origin import current_origin

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import one_of
+from migration_service.db.base import one_of
 from migration_service.errors import (
     ErrorItem,
     InvalidError,

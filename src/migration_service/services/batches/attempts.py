@@ -8,14 +8,14 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Transaction
 from migration_service.errors import DryRunSucceededError, ServiceError
-from migration_service.models import ImportSupplier
 from migration_service.origin import current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.imports.staging import StagedProcess
 from migration_service.services.processing.creation import CreatedAccount
 from migration_service.services.processing.customer_emails import record_customer_emails
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, Outcome
 
 
@@ -23,7 +23,7 @@ from migration_service.states import BatchMode, Outcome
 class ChunkJob:
     """What is to be done with the lines of a chunk, and for whom."""
 
-    supplier: ImportSupplier
+    supplier: KnownSupplier
     mode: BatchMode
     operations_team_id: int | None
     api_key_id: int | None
@@ -64,7 +64,7 @@ def record_attempts(session: Session, job: ChunkJob, ended: Sequence[EndedAttemp
     session.execute(_RECORD, values)
     created = [row["process_id"] for row in rows if row["outcome"] == Outcome.SUCCEEDED]
     if created and job.supplier.sends_customer_emails:
-        record_customer_emails(Direct.within(session), created)
+        record_customer_emails(Transaction.of(session), created)
 
 
 def _row(attempt: EndedAttempt, *, dry_run: bool) -> dict[str, Any]:

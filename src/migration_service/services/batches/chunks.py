@@ -17,12 +17,13 @@ from sqlalchemy import ARRAY, ColumnElement, Uuid, and_, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import AccountCreationFailedError
-from migration_service.models import Batch, BatchChunk, BatchLine, ImportSupplier, ServiceLimit
+from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.attempts import ChunkJob
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
+from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.slots import LiveAttempt
 from migration_service.states import BatchMode, BatchState, ChunkState, LineStatus, SupplierStatus
 
@@ -97,7 +98,7 @@ def work_on_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> 
     if chunk is None:
         return None
     batch = session.get_one(Batch, key.batch_id)
-    supplier = session.get_one(ImportSupplier, batch.import_supplier_id)
+    supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
     ongoing = supplier.status == SupplierStatus.ONGOING or batch.mode == BatchMode.VALIDATE
     if batch.state != BatchState.RUNNING or not ongoing:
         _give_back(session, key)

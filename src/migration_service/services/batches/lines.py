@@ -14,7 +14,7 @@ from sqlalchemy import case, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Transaction
 from migration_service.errors import (
     AccountImportInProgressError,
     DuplicateLineError,
@@ -203,7 +203,9 @@ def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> l
 
 def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
     def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
-        return stage_accounts(Direct.within(session), job.supplier, [it.account for it in some if it.account])
+        return stage_accounts(
+            Transaction.of(session), job.supplier, [it.account for it in some if it.account]
+        )
 
     outcomes: list[StagedProcess | ServiceError] = _each_by_itself(session, candidates, stage)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
@@ -219,7 +221,7 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
 def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
     def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
         jobs = [CreationJob(it.process.id, job.operations_team_id or 0) for it in some if it.process]
-        made = create_accounts(Direct.within(session), jobs)
+        made = create_accounts(Transaction.of(session), jobs)
         created = {account.account_import_process_id: account for account in made}
         return [created[order.account_import_process_id] for order in jobs]
 

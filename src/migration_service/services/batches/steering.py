@@ -22,13 +22,14 @@ from uuid import UUID
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import one_of
+from migration_service.db.base import one_of
 from migration_service.errors import BatchNotFoundError, BatchStateError
 from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTeam
 from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.counts import count_lines, get_progress, recount
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchState, LineStatus
 
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)
@@ -77,7 +78,7 @@ def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -
     return batch
 
 
-def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: ImportSupplier) -> UUID | None:
+def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: KnownSupplier) -> UUID | None:
     """The id of the supplier's batch of this name, if one is named, and if it has its lines.
 
     Raises BatchNotFoundError and BatchStateError.

@@ -12,19 +12,20 @@ from sqlalchemy import select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import new_id
+from migration_service.db.base import new_id
 from migration_service.errors import (
     BatchFileError,
     DuplicateLineError,
     IdempotencyKeyReusedError,
     LineTooLongError,
 )
-from migration_service.models import Batch, ImportSupplier
+from migration_service.models import Batch
 from migration_service.origin import current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.staging import require_ongoing
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, BatchSource, LineStatus
 
@@ -46,7 +47,7 @@ class BatchOrder:
     idempotency_key: str | None = None
 
 
-def start_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -> UUID:
+def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID:
     """Store a batch with all its lines; its id, which is an earlier one's where the key was used before.
 
     Reads `order.lines` to the end, or leaves nothing. Raises what they raise; BatchFileError where there is
@@ -57,7 +58,7 @@ def start_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -
     if earlier := _find_earlier(session, supplier, order):
         return _require_same(earlier, lines)
     if order.mode is not BatchMode.VALIDATE:
-        require_ongoing(supplier)
+        require_ongoing(supplier.status)
     batch_id = _insert_batch(session, supplier, order)
     if batch_id is None:  # the same key at the same time: the other one is there now
         return start_batch(session, supplier, order)
@@ -90,7 +91,7 @@ class _Hashed:
         return self._hash.digest() if self._wanted else None
 
 
-def _find_earlier(session: Session, supplier: ImportSupplier, order: BatchOrder) -> Batch | None:
+def _find_earlier(session: Session, supplier: KnownSupplier, order: BatchOrder) -> Batch | None:
     if order.idempotency_key is None:
         return None
     return session.execute(
@@ -109,7 +110,7 @@ def _require_same(earlier: Batch, lines: _Hashed) -> UUID:
     return earlier.id
 
 
-def _insert_batch(session: Session, supplier: ImportSupplier, order: BatchOrder) -> UUID | None:
+def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID | None:
     team_id = None
     if order.mode.creates:
         team_id = get_operations_team_id(session, supplier.organisation_id, order.operations_team_name)

@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, defer
 
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Statements
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountImportInProgressError,
@@ -38,13 +38,8 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState, SupplierStatus
 
 
-def require_ongoing(supplier: ImportSupplier) -> None:
-    """Raise ImportSupplierPausedError or ...CompleteError unless `supplier` takes accounts (section 3.1)."""
-    require_ongoing_status(supplier.status)
-
-
-def require_ongoing_status(status: str) -> None:
-    """The same, for the status alone."""
+def require_ongoing(status: str) -> None:
+    """Raise ImportSupplierPausedError or ImportSupplierCompleteError unless accounts are accepted (3.1)."""
     if status == SupplierStatus.PAUSED:
         raise ImportSupplierPausedError
     if status == SupplierStatus.COMPLETE:
@@ -95,7 +90,7 @@ _FIND = """
 
 
 def stage_accounts(
-    direct: Direct, supplier: ImportSupplier | KnownSupplier, accounts: Sequence[ValidatedAccount]
+    statements: Statements, supplier: KnownSupplier, accounts: Sequence[ValidatedAccount]
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts, and lock their processes; the results in their order.
 
@@ -103,7 +98,7 @@ def stage_accounts(
     state says so.
     """
     numbers = [account.data["external_account_number"] for account in accounts]
-    rows = direct.execute(
+    rows = statements.execute(
         _STAGE,
         {
             "import_supplier_id": supplier.id,
@@ -120,7 +115,7 @@ def stage_accounts(
         row.external_account_number: StagedProcess(row.id, ImportState.PENDING, row.first) for row in rows
     }
     if unchanged := [number for number in numbers if number not in found]:
-        for row in direct.execute(_FIND, {"import_supplier_id": supplier.id, "numbers": unchanged}):
+        for row in statements.execute(_FIND, {"import_supplier_id": supplier.id, "numbers": unchanged}):
             state = ImportState(row.state)
             found[row.external_account_number] = StagedProcess(
                 row.id, state, False, row.service_account_number
@@ -128,9 +123,7 @@ def stage_accounts(
     return [found[number] for number in numbers]
 
 
-def stage_account(
-    direct: Direct, supplier: ImportSupplier | KnownSupplier, account: ValidatedAccount
-) -> bool:
+def stage_account(statements: Statements, supplier: KnownSupplier, account: ValidatedAccount) -> bool:
     """Store a valid payload (section 4.2); true where it is the first of this account.
 
     The same payload again changes nothing. Raises AccountFailedValidationError with all its errors;
@@ -138,8 +131,8 @@ def stage_account(
     AccountMarkedToSkipError or AccountImportInProgressError where the account is past staging.
     """
     account.raise_errors()
-    require_ongoing_status(supplier.status)
-    (staged,) = stage_accounts(direct, supplier, [account])
+    require_ongoing(supplier.status)
+    (staged,) = stage_accounts(statements, supplier, [account])
     if error := refusal(staged.state, account.data["external_account_number"], staged.service_account_number):
         raise error
     return staged.first
@@ -185,23 +178,23 @@ def require_pending(process: AccountImportProcess | None) -> AccountImportProces
     return process
 
 
-def skip_account(session: Session, supplier: ImportSupplier, external_account_number: str) -> None:
+def skip_account(session: Session, import_supplier_id: int, external_account_number: str) -> None:
     """Take a pending account out: it is neither staged nor created until `unskip_account`."""
-    _change(session, supplier, external_account_number, ImportState.PENDING, ImportState.SKIPPED)
+    _change(session, import_supplier_id, external_account_number, ImportState.PENDING, ImportState.SKIPPED)
 
 
-def unskip_account(session: Session, supplier: ImportSupplier, external_account_number: str) -> None:
+def unskip_account(session: Session, import_supplier_id: int, external_account_number: str) -> None:
     """Make a skipped account pending again."""
-    _change(session, supplier, external_account_number, ImportState.SKIPPED, ImportState.PENDING)
+    _change(session, import_supplier_id, external_account_number, ImportState.SKIPPED, ImportState.PENDING)
 
 
 def _change(
-    session: Session, supplier: ImportSupplier, number: str, old: ImportState, new: ImportState
+    session: Session, import_supplier_id: int, number: str, old: ImportState, new: ImportState
 ) -> None:
     changed = session.execute(
         update(AccountImportProcess)
         .where(
-            AccountImportProcess.import_supplier_id == supplier.id,
+            AccountImportProcess.import_supplier_id == import_supplier_id,
             AccountImportProcess.external_account_number == number,
             AccountImportProcess.state == old,
         )
@@ -209,15 +202,16 @@ def _change(
         .returning(AccountImportProcess.id)
     ).first()
     if changed is not None:
+        owner = select(ImportSupplier.organisation_id).where(ImportSupplier.id == import_supplier_id)
         skipped = new is ImportState.SKIPPED
         record(
             session,
             AuditAction.ACCOUNT_SKIPPED if skipped else AuditAction.ACCOUNT_UNSKIPPED,
             "account",
             changed.id,
-            organisation_id=supplier.organisation_id,
+            organisation_id=session.scalar(owner),
         )
     else:
-        process = find_process(session, supplier.id, number)
+        process = find_process(session, import_supplier_id, number)
         if process is None or process.state != new:
             require_pending(process)

@@ -7,11 +7,10 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Statements
 from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
-from migration_service.models import ImportSupplier
 from migration_service.services.setup.names import is_name
-from migration_service.services.setup.suppliers import MAX_CODE
+from migration_service.services.setup.suppliers import MAX_CODE, KnownSupplier
 from migration_service.states import ImportState
 
 
@@ -86,7 +85,7 @@ _PAGES = {
 
 
 def get_status(
-    direct: Direct, organisation_id: int, import_supplier_code: str, external_account_number: str
+    statements: Statements, organisation_id: int, import_supplier_code: str, external_account_number: str
 ) -> tuple[ReportedStatus, str]:
     """The reported status and the service account number, empty until there is one (section 4.4).
 
@@ -99,7 +98,7 @@ def get_status(
             "import_supplier_code": import_supplier_code,
             "external_account_number": external_account_number,
         }
-        rows = direct.execute(_FIND_STATUS, names)
+        rows = statements.execute(_FIND_STATUS, names)
     if not rows:
         raise ImportSupplierNotFoundError(found=import_supplier_code)
     (found,) = rows
@@ -109,7 +108,7 @@ def get_status(
 
 
 def read_imports(
-    session: Session, supplier: ImportSupplier, kind: ListKind, *, after: str, limit: int
+    session: Session, supplier: KnownSupplier, kind: ListKind, *, after: str, limit: int
 ) -> ImportsPage:
     """The supplier's imports behind the number `after`, in the order of their numbers (4.5 to 4.7)."""
     found = session.execute(

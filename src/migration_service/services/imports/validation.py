@@ -6,7 +6,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Statements
 from migration_service.errors import (
     AccountFailedValidationError,
     ErrorItem,
@@ -18,7 +18,7 @@ from migration_service.schemas.account import ACCOUNT_IMPORT, load_account
 from migration_service.schemas.base import find_unknown_fields
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.tokens import Caller
-from migration_service.services.setup.suppliers import KnownSupplier, know_import_supplier
+from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
 from migration_service.states import Profile
 
 
@@ -63,7 +63,7 @@ def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
 
 
 def validate_payload(
-    direct: Direct, caller: Caller, payload: Any, profile: Profile | None = None
+    statements: Statements, caller: Caller, payload: Any, profile: Profile | None = None
 ) -> tuple[KnownSupplier, ValidatedAccount]:
     """The caller's supplier that a payload names, and the payload's data, which has no errors.
 
@@ -73,7 +73,7 @@ def validate_payload(
     code = payload.get("import_supplier") if isinstance(payload, dict) else None
     supplier = None
     if isinstance(code, str):
-        supplier = know_import_supplier(direct, caller.organisation_id, code)
+        supplier = find_import_supplier(statements, code, organisation_id=caller.organisation_id)
     own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
     account = validate_account(payload, profile or own_profile)
     if supplier is None and "import_supplier" in account.data:

@@ -6,7 +6,7 @@ One statement each, written once: a request that creates an account may cost lit
 from dataclasses import dataclass
 from uuid import UUID
 
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Statements
 from migration_service.errors import (
     AccountNotStagedError,
     ImportSupplierNotFoundInBodyError,
@@ -15,7 +15,7 @@ from migration_service.errors import (
 from migration_service.origin import current_origin
 from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.access.tokens import Caller
-from migration_service.services.imports.staging import refusal, require_ongoing_status
+from migration_service.services.imports.staging import refusal, require_ongoing
 from migration_service.services.setup.names import is_name
 from migration_service.services.setup.suppliers import MAX_CODE
 from migration_service.states import ImportState
@@ -73,14 +73,14 @@ _BEGIN = """
 """
 
 
-def check_request(direct: Direct, caller: Caller, order: ProcessOrder) -> AttemptRequest:
+def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -> AttemptRequest:
     """Everything that can be checked before a slot is taken.
 
     Raises the InvalidError that says why the account cannot be processed now.
     """
     if not is_name(order.import_supplier_code, MAX_CODE):
         raise ImportSupplierNotFoundInBodyError(found=order.import_supplier_code)
-    rows = direct.execute(
+    rows = statements.execute(
         _CHECK,
         {
             "external_account_number": order.external_account_number,
@@ -93,7 +93,7 @@ def check_request(direct: Direct, caller: Caller, order: ProcessOrder) -> Attemp
         raise ImportSupplierNotFoundInBodyError(found=order.import_supplier_code)
     (found,) = rows
     require_supplier_allowed(found.supplier_id, order.import_supplier_code)
-    require_ongoing_status(found.status)
+    require_ongoing(found.status)
     if found.id is None:
         raise AccountNotStagedError(found=order.external_account_number)
     number = order.external_account_number
@@ -105,7 +105,7 @@ def check_request(direct: Direct, caller: Caller, order: ProcessOrder) -> Attemp
 
 
 def begin_attempt(
-    direct: Direct,
+    statements: Statements,
     attempt_id: UUID,
     request: AttemptRequest,
     *,
@@ -113,7 +113,7 @@ def begin_attempt(
     request_id: str | None,
 ) -> bool:
     """PENDING becomes IN_PROGRESS for this attempt; false where another was faster."""
-    begun = direct.execute(
+    begun = statements.execute(
         _BEGIN,
         {
             "attempt_id": attempt_id,

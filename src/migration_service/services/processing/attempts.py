@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import and_, func, select, text, update
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Statements, Transaction
 from migration_service.errors import (
     DryRunSucceededError,
     ErrorItem,
@@ -91,23 +91,23 @@ _NOTE_VALIDATION = """
 """
 
 
-def run_attempt(direct: Direct, attempt_id: UUID) -> str | None:
+def run_attempt(transaction: Transaction, attempt_id: UUID) -> str | None:
     """Create the account of a current attempt, and answer its service account number.
 
     None: there is nothing to do (any more). The row stays locked until the caller's transaction ends, so
     nobody else runs the attempt meanwhile. A ServiceError says why there is no account,
     DryRunSucceededError included: the caller rolls back, and records it with `fail_attempt`.
     """
-    rows = direct.execute(_TAKE, {"attempt_id": attempt_id})
+    rows = transaction.lock(_TAKE, {"attempt_id": attempt_id})
     if not rows:
         return None
     (row,) = rows
     if row.rules_version != RULES_VERSION or row.profile != row.supplier_profile:
-        _validate_again(direct, row.id, Profile(row.supplier_profile))
-    (created,) = create_accounts(direct, [CreationJob(row.id, row.operations_team_id)])
+        _validate_again(transaction, row.id, Profile(row.supplier_profile))
+    (created,) = create_accounts(transaction, [CreationJob(row.id, row.operations_team_id)])
     if row.dry_run:
         raise DryRunSucceededError
-    direct.execute(
+    transaction.execute(
         _COMPLETE,
         {
             "attempt_id": attempt_id,
@@ -117,15 +117,15 @@ def run_attempt(direct: Direct, attempt_id: UUID) -> str | None:
         },
     )
     if row.sends_customer_emails:
-        record_customer_emails(direct, [row.id])
+        record_customer_emails(transaction, [row.id])
     return created.service_account_number
 
 
-def _validate_again(direct: Direct, process_id: int, profile: Profile) -> None:
+def _validate_again(transaction: Transaction, process_id: int, profile: Profile) -> None:
     this = {"account_import_process_id": process_id}
-    (found,) = direct.execute(_READ_PAYLOAD, this)
+    (found,) = transaction.execute(_READ_PAYLOAD, this)
     validate_account(parse_json(found.payload.encode()), profile).raise_errors()
-    direct.execute(_NOTE_VALIDATION, this | {"rules_version": RULES_VERSION, "profile": profile})
+    transaction.execute(_NOTE_VALIDATION, this | {"rules_version": RULES_VERSION, "profile": profile})
 
 
 def fail_attempt(session: Session, attempt_id: UUID, error: ServiceError) -> bool:
@@ -165,9 +165,9 @@ def _end(session: Session, attempt_id: UUID, **values: Any) -> bool:
     return True
 
 
-def find_answer(direct: Direct, attempt_id: UUID) -> Answer:
+def find_answer(statements: Statements, attempt_id: UUID) -> Answer:
     """How the attempt ended, or that it has not."""
-    (row,) = direct.execute(_FIND_ANSWER, {"attempt_id": attempt_id})
+    (row,) = statements.execute(_FIND_ANSWER, {"attempt_id": attempt_id})
     errors = [ErrorItem(item["code"], item["detail"], item["attr"]) for item in row.errors or ()]
     outcome = Outcome(row.outcome) if row.outcome else None
     return Answer(outcome, row.service_account_number, row.error_code, row.error_detail, errors)

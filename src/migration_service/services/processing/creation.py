@@ -21,7 +21,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Transaction
 from migration_service.errors import AccountCreationFailedError, ServiceError
 from migration_service.models import Account
 from migration_service.models.part import (
@@ -75,13 +75,13 @@ def is_service_account_number(text: str) -> bool:
     return _SERVICE_ACCOUNT_NUMBER.fullmatch(text) is not None
 
 
-def create_accounts(direct: Direct, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
+def create_accounts(transaction: Transaction, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
     """Create the account of each job with everything its staged payload has (section 4.3).
 
     The caller holds the locks of the processes. Any failure of the database leaves nothing created: the
     caller's transaction, or its savepoint, is to be rolled back then.
     """
-    rows = direct.execute(
+    rows = transaction.execute(
         creation_statement(),
         {
             "process_ids": [job.account_import_process_id for job in jobs],

@@ -17,7 +17,7 @@ from sqlalchemy import Row, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.config import Settings, SettingsError
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Transaction
 from migration_service.emails.messages import compose_account_created, new_message_id
 from migration_service.emails.smtp import (
     EmailDelayedError,
@@ -70,12 +70,12 @@ _RECORD = """
 """
 
 
-def record_customer_emails(direct: Direct, account_import_process_ids: Sequence[int]) -> None:
+def record_customer_emails(transaction: Transaction, account_import_process_ids: Sequence[int]) -> None:
     """Record a message for each customer with an address of these accounts, in the caller's transaction.
 
     Only where the supplier's flag is on. Called once an account is created for good, never in a dry run.
     """
-    direct.execute(_RECORD, {"account_import_process_ids": list(account_import_process_ids)})
+    transaction.execute(_RECORD, {"account_import_process_ids": list(account_import_process_ids)})
 
 
 def take_due_emails(session: Session, limit: int) -> Sequence[int]:

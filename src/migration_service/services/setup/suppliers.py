@@ -1,15 +1,16 @@
-"""Import suppliers: what operators set up (section 2.2), and what the callers' requests name.
+"""Import suppliers: created by operators (section 2.2), named in requests.
 
-A caller sees its own organisation's suppliers; another organisation's is the same as none.
+A caller sees the suppliers of its own organisation. For another organisation they do not exist.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Direct
+from migration_service.db.statements import Statements, Transaction
 from migration_service.errors import (
     ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
@@ -23,27 +24,38 @@ from migration_service.services.setup.names import check_name, is_name, unique_n
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import SupplierStatus
 
+_NotFound = type[ImportSupplierNotFoundError] | type[ImportSupplierNotFoundInBodyError]
+
 #: Characters of the code of an import supplier.
 MAX_CODE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSupplier:
-    """What a request with an account needs to know of its import supplier."""
+    """An import supplier that was looked up."""
 
     id: int
+    organisation_id: int
+    organisation_name: str
+    code: str
+    #: A SupplierStatus.
     status: str
+    #: A Profile.
     profile: str
+    #: What document paths are resolved against (section 2.1).
+    document_root: str
+    sends_customer_emails: bool
+    created_at: datetime
 
 
-_KNOW = """
-    SELECT id, status, profile FROM import_supplier
-    WHERE organisation_id = %(organisation_id)s AND code = %(code)s
+_SELECT = """
+    SELECT supplier.id, supplier.organisation_id, organisation.name, supplier.code, supplier.status,
+           supplier.profile, supplier.document_root, supplier.sends_customer_emails, supplier.created_at
+    FROM import_supplier supplier JOIN organisation ON organisation.id = supplier.organisation_id
 """
-
-_FIND = select(ImportSupplier).where(
-    ImportSupplier.organisation_id == bindparam("organisation_id"), ImportSupplier.code == bindparam("code")
-)
+# The code alone is unique, so that the organisation only says whether the caller may see the supplier.
+_BY_CODE = f"{_SELECT} WHERE supplier.code = %(code)s"
+_BY_ID = f"{_SELECT} WHERE supplier.id = %(id)s"
 
 
 def create_import_supplier(
@@ -54,24 +66,26 @@ def create_import_supplier(
     document_root: str = "",
     profile: str = "lenient",
 ) -> ImportSupplier:
-    """Make an import supplier, which is Ongoing from the start (section 3.1).
+    """Create an import supplier, which is Ongoing from the start (section 3.1).
 
     `document_root` is what document paths are resolved against, as `s3://bucket/folder` (section 2.1);
-    `profile` is `lenient` or `strict`. Raises NameInvalidError, NameTakenError and
+    `profile` is `lenient` or `strict`. Raise NameInvalidError, NameTakenError and
     OrganisationNotFoundError.
     """
     check_name(code, "code of an import supplier", MAX_CODE)
     if "/" in code or code in (".", ".."):
-        raise NameInvalidError("The code of an import supplier is a part of paths: no slash, no dots alone.")
+        raise NameInvalidError(
+            "The code of an import supplier is part of a path: it cannot contain a slash or be only dots."
+        )
     if not document_root.isprintable():
-        raise NameInvalidError("The document root must have printable characters only.")
+        raise NameInvalidError("The document root must consist of printable characters.")
     supplier = ImportSupplier(
         organisation_id=get_organisation(session, organisation_name).id,
         code=code,
         document_root=document_root.strip().rstrip("/"),
         profile=profile,
     )
-    with unique_name(session, "uq_import_supplier_code", f"There is an import supplier {code!r} already."):
+    with unique_name(session, "uq_import_supplier_code", f"Import supplier {code!r} already exists."):
         session.add(supplier)
     record(
         session,
@@ -84,97 +98,85 @@ def create_import_supplier(
     return supplier
 
 
-def find_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier | None:
-    """Return the organisation's import supplier of this code, if it exists; `code` may be any text.
+def find_import_supplier(
+    database: Session | Statements, code: str, *, organisation_id: int | None
+) -> KnownSupplier | None:
+    """Return the import supplier of this code, or None if there is none; `code` may be any text.
 
-    Raise PermissionDeniedError if the caller's key is limited to other suppliers.
+    `organisation_id` is the caller's organisation. Another organisation's supplier is not found. None finds
+    any organisation's supplier, for operators. Raise PermissionDeniedError if the caller's key is limited to
+    other suppliers.
     """
     if not is_name(code, MAX_CODE):
         return None
-    supplier = session.scalar(_FIND, {"organisation_id": organisation_id, "code": code})
-    if supplier is not None:
+    rows = _statements(database).execute(_BY_CODE, {"code": code})
+    supplier = KnownSupplier(*rows[0]) if rows else None
+    if supplier and organisation_id not in (None, supplier.organisation_id):
+        return None
+    if supplier:
         require_supplier_allowed(supplier.id, code)
     return supplier
 
 
-def know_import_supplier(direct: Direct, organisation_id: int, code: str) -> KnownSupplier | None:
-    """The same as `find_import_supplier`, for the hot path."""
-    if not is_name(code, MAX_CODE):
-        return None
-    rows = direct.execute(_KNOW, {"organisation_id": organisation_id, "code": code})
-    if not rows:
-        return None
-    require_supplier_allowed(rows[0].id, code)
-    return KnownSupplier(*rows[0])
+def get_import_supplier(
+    database: Session | Statements,
+    code: str,
+    *,
+    organisation_id: int | None,
+    error: type[
+        ImportSupplierNotFoundError | ImportSupplierNotFoundInBodyError
+    ] = ImportSupplierNotFoundError,
+) -> KnownSupplier:
+    """Return what `find_import_supplier` returns. Raise `error` if there is no such supplier.
 
-
-def get_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier:
-    """The import supplier that a path names. Raises ImportSupplierNotFoundError (404)."""
-    supplier = find_import_supplier(session, organisation_id, code)
-    if supplier is None:
-        raise ImportSupplierNotFoundError(found=code)
-    return supplier
-
-
-def require_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplier:
-    """The import supplier that a body names. Raises ImportSupplierNotFoundInBodyError (400)."""
-    supplier = find_import_supplier(session, organisation_id, code)
-    if supplier is None:
-        raise ImportSupplierNotFoundInBodyError(found=code)
-    return supplier
-
-
-def get_any_import_supplier(session: Session, code: str) -> tuple[ImportSupplier, str]:
-    """For operators: the import supplier of this code and its organisation's name, whoever owns it.
-
-    Raises ImportSupplierNotFoundError.
+    Pass ImportSupplierNotFoundInBodyError if the code was in a body: it is answered 400, and the other 404.
     """
-    owned = select(ImportSupplier, Organisation.name).join(Organisation)
-    found = None
-    if is_name(code, MAX_CODE):
-        found = session.execute(owned.where(ImportSupplier.code == code)).one_or_none()
-    if found is None:
-        raise ImportSupplierNotFoundError(f"Import supplier {quoted(code)} does not exist.")
-    supplier, organisation_name = found
-    return supplier, organisation_name
+    supplier = find_import_supplier(database, code, organisation_id=organisation_id)
+    if supplier is None:
+        if organisation_id is None:
+            raise error(f"Import supplier {quoted(code)} does not exist.")
+        raise error(found=code)
+    return supplier
+
+
+def get_import_supplier_by_id(database: Session | Statements, import_supplier_id: int) -> KnownSupplier:
+    """Return the import supplier that a row refers to."""
+    (row,) = _statements(database).execute(_BY_ID, {"id": import_supplier_id})
+    return KnownSupplier(*row)
 
 
 def list_import_suppliers(session: Session) -> Sequence[tuple[ImportSupplier, str]]:
-    """For operators: every import supplier with its organisation's name, by code."""
+    """Return every import supplier with its organisation's name, ordered by code. For operators."""
     owned = select(ImportSupplier, Organisation.name).join(Organisation)
     rows = session.execute(owned.order_by(ImportSupplier.code)).all()
     return [(supplier, organisation_name) for supplier, organisation_name in rows]
 
 
 def set_status(session: Session, code: str, status: SupplierStatus) -> None:
-    """Say what an import supplier takes from now on (section 3.1); any status may follow any other.
+    """Set what an import supplier accepts from now on (section 3.1). Any status may follow any other.
 
-    Raises ImportSupplierNotFoundError.
+    Raise ImportSupplierNotFoundError if there is none of this code.
     """
-    supplier, _organisation_name = get_any_import_supplier(session, code)
-    details = {"status": status.value, "before": supplier.status}
-    supplier.status = status
-    _record_change(session, AuditAction.SUPPLIER_STATUS_SET, supplier, details)
+    _update(session, code, AuditAction.SUPPLIER_STATUS_SET, status=status)
 
 
 def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
-    """Say whether customers get an e-mail when an account of this supplier is created from now on.
+    """Set whether customers get an e-mail when an account of this supplier is created from now on.
 
-    Raises ImportSupplierNotFoundError.
+    Raise ImportSupplierNotFoundError if there is none of this code.
     """
-    supplier, _organisation_name = get_any_import_supplier(session, code)
-    supplier.sends_customer_emails = on
-    _record_change(session, AuditAction.SUPPLIER_EMAILS_SET, supplier, {"on": on})
+    _update(session, code, AuditAction.SUPPLIER_EMAILS_SET, sends_customer_emails=on)
 
 
-def _record_change(
-    session: Session, action: AuditAction, supplier: ImportSupplier, details: Mapping[str, object]
-) -> None:
-    record(
-        session,
-        action,
-        "import_supplier",
-        supplier.code,
-        organisation_id=supplier.organisation_id,
-        details=details,
-    )
+def _statements(database: Session | Statements) -> Statements:
+    return Transaction.of(database) if isinstance(database, Session) else database
+
+
+def _update(session: Session, code: str, action: AuditAction, **values: object) -> None:
+    owner = None
+    if is_name(code, MAX_CODE):
+        statement = update(ImportSupplier).where(ImportSupplier.code == code).values(**values)
+        owner = session.scalar(statement.returning(ImportSupplier.organisation_id))
+    if owner is None:
+        raise ImportSupplierNotFoundError(f"Import supplier {quoted(code)} does not exist.")
+    record(session, action, "import_supplier", code, organisation_id=owner, details=values)

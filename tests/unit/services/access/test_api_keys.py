@@ -8,7 +8,7 @@ from sqlalchemy import Text, cast, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import make_customer
-from migration_service.db.engine import Base
+from migration_service.db.base import Base
 from migration_service.errors import (
     ApiKeyNotFoundError,
     NameInvalidError,

@@ -14,7 +14,7 @@ from migration_service.services.access.throttle import (
     MOST_FAILURES,
     WINDOW_SECONDS,
     Throttle,
-    address_subject,
+    client_of,
 )
 
 
@@ -36,55 +36,47 @@ def redis(migrated: Settings) -> Iterator[Redis]:
 
 
 @pytest.fixture
-def away() -> Iterator[Redis]:
-    """A Redis that nobody answers for."""
+def unavailable() -> Iterator[Redis]:
+    """A Redis that is unavailable."""
     client = make_redis("redis://127.0.0.1:1/0")
     yield client
     client.connection_pool.disconnect()
 
 
-@pytest.fixture(params=["redis", "away"])
+@pytest.fixture(params=["redis", "unavailable"])
 def throttle(request: pytest.FixtureRequest) -> Throttle:
     return Throttle(request.getfixturevalue(request.param))
 
 
 @pytest.fixture
-def subject() -> str:
+def client() -> str:
     return f"address:{secrets.token_hex(8)}"
 
 
-def _fail(throttle: Throttle, subjects: list[str], times: int = MOST_FAILURES) -> None:
+def _fail(throttle: Throttle, client: str, times: int = MOST_FAILURES) -> None:
     for _ in range(times):
-        throttle.check(subjects)
-        throttle.count_failure(subjects)
+        throttle.check(client)
+        throttle.count_failure(client)
 
 
-def test_after_ten_failures_a_subject_is_refused(throttle: Throttle, subject: str) -> None:
-    _fail(throttle, [subject])
+def test_after_ten_failures_a_client_is_refused(throttle: Throttle, client: str) -> None:
+    _fail(throttle, client)
     for _ in range(3):
         with pytest.raises(ThrottledError) as refused:
-            throttle.check([subject])
+            throttle.check(client)
         assert 1 <= refused.value.retry_after <= WINDOW_SECONDS
-    throttle.check(["address:another"])
+    throttle.check("address:another")
 
 
-def test_looking_counts_nothing(throttle: Throttle, subject: str) -> None:
+def test_checking_counts_nothing(throttle: Throttle, client: str) -> None:
     for _ in range(5 * MOST_FAILURES):
-        throttle.check([subject])
+        throttle.check(client)
 
 
-def test_either_subject_is_enough(throttle: Throttle, subject: str) -> None:
-    for number in range(MOST_FAILURES):
-        _fail(throttle, [f"{subject}:{number}", subject], times=1)
-    with pytest.raises(ThrottledError):
-        throttle.check([f"{subject}:new", subject])
-    throttle.check([f"{subject}:0"])
-
-
-def test_ten_of_many_failures_at_once_learn_that_they_failed(throttle: Throttle, subject: str) -> None:
+def test_ten_of_many_failures_at_once_learn_that_they_failed(throttle: Throttle, client: str) -> None:
     def fail(_number: int) -> bool:
         try:
-            throttle.count_failure([subject])
+            throttle.count_failure(client)
         except ThrottledError:
             return False
         return True
@@ -93,45 +85,45 @@ def test_ten_of_many_failures_at_once_learn_that_they_failed(throttle: Throttle,
         assert sum(pool.map(fail, range(200))) == MOST_FAILURES
 
 
-def test_a_failure_more_does_not_lengthen_the_minute(redis: Redis, subject: str) -> None:
+def test_a_failure_more_does_not_lengthen_the_minute(redis: Redis, client: str) -> None:
     throttle = Throttle(redis)
-    _fail(throttle, [subject])
-    redis.pexpire(f"migration:throttle:{subject}", 30_000)
+    _fail(throttle, client)
+    redis.pexpire(f"migration:throttle:{client}", 30_000)
     with pytest.raises(ThrottledError) as refused:
-        throttle.count_failure([subject])
+        throttle.count_failure(client)
     assert refused.value.retry_after <= 30
-    redis.pexpire(f"migration:throttle:{subject}", 0)
-    throttle.check([subject])
+    redis.pexpire(f"migration:throttle:{client}", 0)
+    throttle.check(client)
 
 
-def test_every_counter_in_redis_ends_by_itself(redis: Redis, subject: str) -> None:
-    Throttle(redis).count_failure([subject])
-    assert 0 < redis.pttl(f"migration:throttle:{subject}") <= WINDOW_SECONDS * 1000
+def test_every_counter_in_redis_ends_by_itself(redis: Redis, client: str) -> None:
+    Throttle(redis).count_failure(client)
+    assert 0 < redis.pttl(f"migration:throttle:{client}") <= WINDOW_SECONDS * 1000
 
 
-def test_without_redis_a_process_counts_for_itself_for_a_minute(away: Redis, subject: str) -> None:
+def test_without_redis_a_process_counts_for_itself_for_a_minute(unavailable: Redis, client: str) -> None:
     clock = Clock()
-    throttle = Throttle(away, clock)
-    _fail(throttle, [subject])
+    throttle = Throttle(unavailable, clock)
+    _fail(throttle, client)
     clock.now += WINDOW_SECONDS - 1
     with pytest.raises(ThrottledError) as refused:
-        throttle.check([subject])
+        throttle.check(client)
     assert refused.value.retry_after == 1
     clock.now += 1
-    throttle.check([subject])
-    _fail(throttle, [subject])
+    throttle.check(client)
+    _fail(throttle, client)
 
 
-def test_without_redis_memory_is_bounded(away: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_redis_memory_is_bounded(unavailable: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("migration_service.services.access.throttle._MOST_COUNTERS", 50)
-    throttle = Throttle(away)
+    throttle = Throttle(unavailable)
     for number in range(200):
-        throttle.count_failure([f"address:{number}"])
+        throttle.count_failure(f"address:{number}")
     assert len(throttle._own) <= 51
 
 
 @pytest.mark.parametrize(
-    ("address", "subject"),
+    ("address", "client"),
     [
         ("192.0.2.1", "address:192.0.2.1"),
         ("::ffff:192.0.2.1", "address:192.0.2.1"),
@@ -142,5 +134,5 @@ def test_without_redis_memory_is_bounded(away: Redis, monkeypatch: pytest.Monkey
         ("/run/socket", "address:unknown"),
     ],
 )
-def test_a_client_is_known_by_its_address(address: str | None, subject: str) -> None:
-    assert address_subject(address) == subject
+def test_a_client_is_known_by_its_address(address: str | None, client: str) -> None:
+    assert client_of(address) == client

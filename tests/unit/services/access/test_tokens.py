@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer
 from migration_service.config import Settings
-from migration_service.db.statements import Direct, autocommit
+from migration_service.db.statements import Transaction, autocommit
 from migration_service.errors import UnauthenticatedError
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.access.tokens import (
@@ -38,8 +38,8 @@ def _obtain(sessions: sessionmaker[Session], settings: Settings, customer: Custo
 
 
 def _authenticate(sessions: sessionmaker[Session], settings: Settings, token: str) -> Caller:
-    with autocommit(sessions) as direct:
-        return authenticate_token(direct, settings, token)
+    with autocommit(sessions) as statements:
+        return authenticate_token(statements, settings, token)
 
 
 def _refresh(sessions: sessionmaker[Session], settings: Settings, token: str) -> Tokens:
@@ -175,14 +175,14 @@ def test_any_text_that_is_no_token_is_refused(
 def test_it_takes_one_select_to_know_the_caller(
     sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
-    statements = []
+    sent = []
 
-    class Noted(Direct):
+    class Noted(Transaction):
         def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
-            statements.append(statement)
+            sent.append(statement)
             return super().execute(statement, values)
 
     with sessions() as session:
-        direct = Noted.within(session)
-        authenticate_token(direct, migrated, _obtain(sessions, migrated, customer).token)
-    assert len(statements) == 1
+        statements = Noted.of(session)
+        authenticate_token(statements, migrated, _obtain(sessions, migrated, customer).token)
+    assert len(sent) == 1
