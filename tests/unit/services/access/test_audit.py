@@ -5,15 +5,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import sql
 from sqlalchemy import select, text
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.revisions import upgrade
 from migration_service.errors import AuditCursorError
@@ -22,6 +20,7 @@ from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.audit_chain import remove_days, seal_days, verify_chain
 from migration_service.services.access.audit_trail import TrailFilter, read_trail, stream_trail
+from servers import EmbeddedServers
 
 CHANGES = [
     "UPDATE audit_entry SET actor = 'nobody'",
@@ -34,17 +33,38 @@ CHANGES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def empty(embedded_servers: EmbeddedServers) -> Iterator[str]:
+    """The name of a database with the tables, to make others from."""
+    url = _named(embedded_servers, "audit_empty")
+    _create(embedded_servers, url, "template1")
+    upgrade(url.render_as_string(hide_password=False))
+    yield str(url.database)
+    _drop(embedded_servers, url)
+
+
 @pytest.fixture
-def database(migrated: Settings) -> Iterator[str]:
+def database(embedded_servers: EmbeddedServers, empty: str) -> Iterator[str]:
     """The address of a database of its own, on the server that all tests share."""
-    name = f"audit_{secrets.token_hex(4)}"
-    with psycopg.connect(migrated.database_url, autocommit=True) as admin:
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    url = make_url(migrated.database_url).set(database=name).render_as_string(hide_password=False)
-    upgrade(url)
-    yield url
-    with psycopg.connect(migrated.database_url, autocommit=True) as admin:
-        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    url = _named(embedded_servers, f"audit_{secrets.token_hex(4)}")
+    _create(embedded_servers, url, empty)
+    yield url.render_as_string(hide_password=False)
+    _drop(embedded_servers, url)
+
+
+def _named(servers: EmbeddedServers, name: str) -> URL:
+    return make_url(servers.database_url).set(database=name)
+
+
+def _create(servers: EmbeddedServers, url: URL, template: str) -> None:
+    names = (sql.Identifier(str(name)) for name in (url.database, template, url.username))
+    with servers.connect_as_superuser() as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(*names))
+
+
+def _drop(servers: EmbeddedServers, url: URL) -> None:
+    with servers.connect_as_superuser() as admin:
+        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(str(url.database))))
 
 
 @pytest.fixture
@@ -56,11 +76,14 @@ def own(database: str) -> Iterator[sessionmaker[Session]]:
 
 
 @pytest.fixture
-def runtime(database: str, own: sessionmaker[Session]) -> Iterator[sessionmaker[Session]]:
+def runtime(
+    embedded_servers: EmbeddedServers, database: str, own: sessionmaker[Session]
+) -> Iterator[sessionmaker[Session]]:
     """Sessions as a role that may read and write every table, and owns none."""
     role = f"runtime_{secrets.token_hex(4)}"
+    with embedded_servers.connect_as_superuser() as admin:
+        admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'runtime'").format(sql.Identifier(role)))
     with own.begin() as session:
-        session.execute(text(f"CREATE ROLE {role} LOGIN PASSWORD 'runtime'"))
         session.execute(text(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}"))
         session.execute(text(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}"))
     url = make_url(database).set(username=role, password="runtime").render_as_string(hide_password=False)
@@ -68,7 +91,10 @@ def runtime(database: str, own: sessionmaker[Session]) -> Iterator[sessionmaker[
     yield make_sessionmaker(engine)
     engine.dispose()
     with own.begin() as session:
-        session.execute(text(f"DROP OWNED BY {role}; DROP ROLE {role}"))
+        session.execute(text(f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role}"))
+        session.execute(text(f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {role}"))
+    with embedded_servers.connect_as_superuser() as admin:
+        admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
 
 
 def _fill(own: sessionmaker[Session], *ages: int) -> None:
