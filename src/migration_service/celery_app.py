@@ -1,38 +1,40 @@
 """The Celery application: where queues, schedule and reliability settings are put together.
 
-PostgreSQL is the queue of record. A message only says when to look at a row, so a lost one costs some
-seconds until the sweep publishes it again, and a doubled one finds nothing to do.
+PostgreSQL is the queue of record. A message only tells a worker to read a row. If one is lost, the sweep
+publishes it again some seconds later. If one is delivered twice, the second delivery finds nothing to do.
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
-from billiard import pool
-from celery.signals import setup_logging, worker_init
+from celery.signals import setup_logging
 from kombu import Queue
 
 from migration_service.config import Settings
+from migration_service.metrics.broker import UNACKED_KEY
 from migration_service.tasks.app import KEY_PREFIX, QUEUES, MigrationCelery
 from migration_service.tasks.counts import COUNT_ACCOUNTS, COUNT_INTERVAL
 from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.event_flow import GatheredEvents
 from migration_service.tasks.heartbeat import show_heartbeat
 from migration_service.tasks.maintenance import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
+from migration_service.tasks.worker_pool import end_children_promptly
 
 #: Seconds between two sweeps.
 SWEEP_INTERVAL = 5.0
-#: Seconds between two removals of what was kept long enough.
+#: Seconds between two removals of data whose retention has ended.
 REMOVAL_INTERVAL = 600.0
-#: Publishing connections a web process may open at once; fewer would make requests queue behind
-#: a broker that does not answer.
+#: Publishing connections that a web process may open at once. With fewer, requests would queue behind a
+#: broker that does not answer.
 _BROKER_POOL = 200
 
 
 def create_celery(settings: Settings) -> MigrationCelery:
-    """The Celery application over `settings`, for workers, beat, Flower and publishers."""
+    """Return the Celery application with `settings`, for workers, beat, Flower and publishers."""
     celery = MigrationCelery(settings, broker=settings.broker_url or settings.redis_url, set_as_current=True)
     celery.steps["consumer"].add(GatheredEvents)
+    end_children_promptly()
     if settings.heartbeat_file:
         show_heartbeat(Path(settings.heartbeat_file))
     celery.conf.update(
@@ -67,16 +69,16 @@ def create_celery(settings: Settings) -> MigrationCelery:
 
 
 def _every(seconds: float, task: str) -> dict[str, Any]:
-    """An entry of beat's schedule. A message that nobody took in time is worth nothing any more.
+    """Return an entry of beat's schedule. A message that no worker took in time expires.
 
-    `retry`: beat keeps one connection, and only a publisher that may try again opens a lost one anew. (That
-    of a Redis opens itself anew; without this beat was dead for ever after a restart of RabbitMQ.)
+    `retry`: beat keeps one connection, and only a publisher that may retry reopens a lost one. (A connection
+    to Redis reopens itself. After a restart of RabbitMQ, beat never published again without this.)
     """
     return {"task": task, "schedule": seconds, "options": {"expires": seconds, "retry": True}}
 
 
 _RELIABILITY: dict[str, Any] = {
-    # A message is acknowledged when its work is done; a killed child gives it back at once.
+    # A message is acknowledged when its work is done. That of a killed child is redelivered at once.
     "task_acks_late": True,
     "task_reject_on_worker_lost": True,
     # No result backend: the database has the outcome.
@@ -84,7 +86,7 @@ _RELIABILITY: dict[str, Any] = {
     "task_time_limit": 60,
     "task_soft_time_limit": 45,
     "worker_prefetch_multiplier": 1,
-    # A short loss of Redis must not kill a healthy transaction.
+    # A short loss of the connection to Redis must not kill a healthy transaction.
     "worker_cancel_long_running_tasks_on_connection_loss": False,
     "worker_max_tasks_per_child": 10_000,
     "worker_max_memory_per_child": 400_000,
@@ -97,7 +99,7 @@ _RELIABILITY: dict[str, Any] = {
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
     "broker_pool_limit": _BROKER_POOL,
-    # A request does not try twice: the sweep is the second try.
+    # A request does not retry: the sweep does.
     "task_publish_retry": False,
     "accept_content": ["json"],
     "enable_utc": True,
@@ -115,8 +117,9 @@ def _transport_options(settings: Settings) -> dict[str, Any]:
 
 def _redis_options(settings: Settings) -> dict[str, Any]:
     return {
+        "unacked_key": UNACKED_KEY,
         "visibility_timeout": settings.broker_visibility_timeout,
-        # Without these a message that nobody acknowledged comes back up to 100 seconds late.
+        # Without these an unacknowledged message is redelivered up to 100 seconds late.
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
         "socket_timeout": 2,
@@ -130,14 +133,4 @@ def _redis_options(settings: Settings) -> dict[str, Any]:
 
 @setup_logging.connect
 def _set_up_logging(**_kwargs: Any) -> None:
-    """Keep Celery from configuring logging: the composition root has done it."""
-
-
-@worker_init.connect
-def _end_promptly(**_kwargs: Any) -> None:
-    """Let children end soon after a loss of Redis.
-
-    A child that ends waits until its parent has counted all its results, for 30 seconds; a result whose
-    acknowledgement met the loss is never counted. Nothing hangs on the count here: the database knows.
-    """
-    pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 20
+    """Keep Celery from configuring logging: the composition root has configured it."""

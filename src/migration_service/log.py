@@ -21,8 +21,9 @@ class _RequestIdFilter(logging.Filter):
         return True
 
 
-#: Loggers that tell in several lines, or every few seconds, what the service tells in one.
-_CHATTY = ("celery.worker.strategy", "celery.app.trace", "celery.beat")
+#: Loggers that say in several lines, or every few seconds, what the service says in one. The last one calls
+#: an upkeep message that expired a revoked task, though nobody revoked it.
+_CHATTY = ("celery.worker.strategy", "celery.app.trace", "celery.beat", "celery.worker.request")
 
 
 def configure_logging(level: str, log_format: str) -> None:

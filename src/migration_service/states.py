@@ -101,8 +101,28 @@ class LineStatus(StrEnum):
     ALREADY_IMPORTED = "ALREADY_IMPORTED"
     #: An operator marked the account to be skipped. Nothing was changed.
     SKIPPED = "SKIPPED"
-    #: The errors of the line say why; the line can be tried again.
+    #: The errors of the line say why.
     FAILED = "FAILED"
+
+
+class BatchCondition(StrEnum):
+    """Why a batch that is RUNNING does not get on as it should."""
+
+    #: No line was worked on for a minute.
+    STALLED = "STALLED"
+    #: Workers give lines back, because requests or other batches hold the slots.
+    THROTTLED = "THROTTLED"
+
+
+class OpenReason(StrEnum):
+    """Why something that was sent is open in reconciliation."""
+
+    #: Every line that had it was refused, so nothing is staged.
+    REFUSED = "REFUSED"
+    #: Nothing decided it yet: its line is pending, or its batch only validates.
+    WAITING = "WAITING"
+    #: It is staged, and not created.
+    STAGED = "STAGED"
 
 
 class ChunkState(StrEnum):

@@ -13,7 +13,7 @@ from migration_service.errors import BatchFileError, ErrorItem, RequestFailedVal
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.ndjson import FileLimits, Line, read_blocks, read_lines
 from migration_service.services.batches.upload import BatchOrder
-from migration_service.states import BatchMode, BatchSource
+from migration_service.states import BatchMode, BatchSource, Profile
 
 _MEDIA_TYPES = (
     "application/x-ndjson",
@@ -49,6 +49,7 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
     mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
     pending = arguments["source"] == BatchSource.PENDING
     key = request.headers.get("Idempotency-Key") or None
+    profile = Profile(arguments["profile"]) if "profile" in arguments else None
     errors = []
     if mode.creates and team is None:
         errors.append(ErrorItem("required", "This mode needs an operations team.", "operations_team_name"))
@@ -56,6 +57,9 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
         errors.append(ErrorItem("invalid_choice", "What is pending is staged already.", "mode"))
     if key and not (len(key) <= 128 and key.isprintable()):
         errors.append(ErrorItem("invalid", "At most 128 printable characters.", "Idempotency-Key"))
+    if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
+        detail = "Expected strict: what the operator set for the supplier can only be made stricter."
+        errors.append(ErrorItem("invalid_choice", detail, "profile"))
     if errors:
         raise RequestFailedValidationError(errors=errors)
     return BatchOrder(
@@ -64,6 +68,9 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
         lines=None if pending else _read_body(),
         api_key_id=caller().api_key_id,
         idempotency_key=key,
+        name=arguments.get("name"),
+        file_name=arguments.get("file_name"),
+        profile=profile,
     )
 
 

@@ -31,11 +31,18 @@ from migration_service.schemas.batches import (
     BatchArgumentsSchema,
     BatchListArgumentsSchema,
     BatchProgressAnswerSchema,
+    FailedLinesArgumentsSchema,
     ResultArgumentsSchema,
     RetryAnswerSchema,
+    RetryArgumentsSchema,
 )
 from migration_service.services.batches import steering as batches
-from migration_service.services.batches.results import ResultFormat, stream_results
+from migration_service.services.batches.results import (
+    ResultFilter,
+    ResultFormat,
+    stream_failed_lines,
+    stream_results,
+)
 from migration_service.services.batches.upload import start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import LineStatus
@@ -54,7 +61,10 @@ _EXAMPLE: dict[str, Any] = {
     "batch_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
     "import_supplier": SUPPLIER,
     "operations_team_name": "Migration Team",
+    "name": "First night",
+    "file_name": "book.ndjson.gz",
     "mode": "import",
+    "profile": None,
     "source": "upload",
     "state": "RUNNING",
     "reason": None,
@@ -71,6 +81,7 @@ _PROGRESS_EXAMPLE = {
     "warning_counts": {},
     "rate": 1300.0,
     "time_left": 45.4,
+    "condition": None,
 }
 
 
@@ -156,18 +167,37 @@ def get_batch(batch_id: str) -> Response:
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """What became of each line, streamed
 
-    NDJSON, or CSV with `Accept: text/csv`: line_number, external_account_number, status,
-    service_account_number, errors, warnings. Lines that wait are PENDING. They are kept for at least 30 days
+    NDJSON: line_number, external_account_number, status, service_account_number, errors, warnings. Or CSV,
+    with `Accept: text/csv`: a row for each error and warning with its line, account, code, path and value,
+    and one for each line that has none. Lines that wait are PENDING. Results are kept for at least 30 days
     after the end of the batch.
     """
     status = LineStatus(arguments["status"]) if "status" in arguments else None
+    wanted = ResultFilter(status, arguments.get("code"), arguments.get("path"))
     kinds = {"application/x-ndjson": ResultFormat.NDJSON, "text/csv": ResultFormat.CSV}
     kind = request.accept_mimetypes.best_match(kinds, default="application/x-ndjson")
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-    pieces = stream_results(resources().Session, batch.id, kinds[kind], status=status)
+    pieces = stream_results(resources().Session, batch.id, kinds[kind], wanted)
     headers = {"Content-Type": f"{kind}; charset=utf-8", "Vary": "Accept"}
     return Response(pieces, headers=headers)
+
+
+@blueprint.get("/<batch_id>/failed-lines/")
+@query_arguments(blueprint, FailedLinesArgumentsSchema())
+@blueprint.response(200, content_type="application/x-ndjson")
+@answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
+def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
+    """The failed lines as they were sent, streamed
+
+    NDJSON, to correct and send as a new batch. Left out are lines that were too long to keep, and those that
+    repeat the account of an earlier line.
+    """
+    with resources().Session.begin() as session:
+        batch = batches.get_batch_with_lines(session, batch_id, organisation_id=caller().organisation_id)
+    wanted = ResultFilter(code=arguments.get("code"), path=arguments.get("path"))
+    pieces = stream_failed_lines(resources().Session, batch.id, wanted)
+    return Response(pieces, headers={"Content-Type": "application/x-ndjson; charset=utf-8"})
 
 
 @blueprint.post("/<batch_id>/pause/")
@@ -197,7 +227,7 @@ def resume(batch_id: str) -> Response:
 @blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE | {"state": "CANCELLED"})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def cancel(batch_id: str) -> Response:
-    """Begin no further line, ever; what was done stays"""
+    """Cancel permanently; finished lines are kept"""
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         batches.cancel_batch(session, batch)
@@ -205,15 +235,20 @@ def cancel(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/retry-failed/")
-@blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS_EXAMPLE, "retried": 1_000})
-@answers_errors(blueprint, BatchNotFoundError, BatchStateError)
-def retry_failed(batch_id: str) -> Response:
-    """Do the FAILED lines again, and no others"""
+@query_arguments(blueprint, RetryArgumentsSchema())
+@blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS_EXAMPLE, "retried": 12, "left": 988})
+@answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
+def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
+    """Do those FAILED lines again that may pass now
+
+    They failed for infrastructure or for the state of their account, or the rules or the profile have changed
+    since. Lines that failed for their content are corrected and sent as a new batch.
+    """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-        retried = batches.retry_failed(session, batch)
+        retried = batches.retry_failed(session, batch, everything=arguments["all"])
     _feed()
-    return jsonify({**_progress(batch_id), "retried": retried})
+    return jsonify({**_progress(batch_id), "retried": retried.retried, "left": retried.left})
 
 
 def _progress(batch_id: str) -> dict[str, Any]:

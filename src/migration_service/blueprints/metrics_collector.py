@@ -17,8 +17,9 @@ from redis import Redis, RedisError
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.metrics.broker import read_broker
 from migration_service.metrics.process import SECONDS_BUCKETS
-from migration_service.metrics.shared import read_broker, read_counts, read_task_times
+from migration_service.metrics.shared import read_counts, read_task_times
 from migration_service.services.reporting.counts import OpenBatches, read_in_progress, read_open_batches
 from migration_service.slots import Slots
 from migration_service.tasks.app import KEY_PREFIX, QUEUES

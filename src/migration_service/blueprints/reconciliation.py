@@ -1,14 +1,12 @@
-"""Reconciliation: what was staged against what was created."""
+"""Reconciliation: what was sent, what of it is open, and whether what was created is as it was staged."""
 
-from collections.abc import Iterator
 from typing import Any
 
-from flask import Response, stream_with_context
+from flask import Response, jsonify, stream_with_context
 from flask_smorest import Blueprint
-from marshmallow import fields
 
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.body import json_body, query_arguments
 from migration_service.blueprints.examples import SUPPLIER
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
@@ -16,76 +14,79 @@ from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
     ImportSupplierNotFoundError,
+    ParseError,
     RequestFailedValidationError,
 )
-from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import Identifier
-from migration_service.schemas.json import encode_json
+from migration_service.schemas.reconciliation import (
+    AcknowledgedAnswer,
+    AcknowledgementAnswer,
+    AcknowledgementBody,
+    ReconciliationAnswer,
+    ReconciliationArguments,
+)
+from migration_service.services.access.api_keys import get_api_key_name
 from migration_service.services.batches.steering import get_batch_to_reconcile
-from migration_service.services.reporting.reconciliation import Totals, find_differences, stream_id_map
+from migration_service.services.reporting.acknowledgements import (
+    AcknowledgementOrder,
+    acknowledge,
+    list_acknowledgements,
+)
+from migration_service.services.reporting.reconciliation import stream_id_map, stream_reconciliation
+from migration_service.services.reporting.sent import count_sent
 from migration_service.services.setup.suppliers import get_import_supplier
 
 blueprint = Blueprint(
     "reconciliation",
     __name__,
     url_prefix="/v1/data-import/reconciliation",
-    description="Prove that what was staged is what was created.",
+    description="Prove that what was sent is what was created.",
 )
 blueprint.before_request(require_token)
 
 
-class ReconciliationArguments(Fields):
-    """The query string of a reconciliation."""
-
-    batch = Identifier(metadata={"description": "Only the accounts that are on the lines of this batch."})
-
-
-class DifferenceAnswer(Fields):
-    """A measure in which an account, or everything together, was staged and created."""
-
-    measure = fields.String()
-    staged = fields.Float()
-    created = fields.Float()
-
-
-class AccountDifferenceAnswer(Fields):
-    """An account that is not as it was staged."""
-
-    external_account_number = fields.String()
-    service_account_number = fields.String(allow_none=True)
-    state = fields.String()
-    differences = fields.List(fields.Nested(DifferenceAnswer))
-
-
-class ReconciliationAnswer(Fields):
-    """What was staged against what was created."""
-
-    import_supplier = fields.String()
-    differences = fields.List(fields.Nested(AccountDifferenceAnswer))
-    totals = fields.List(fields.Nested(DifferenceAnswer))
-    skipped = fields.Integer(metadata={"description": "Accounts that operators took out: in no total."})
-    not_comparable = fields.Integer(
-        metadata={"description": "Created accounts whose staged payload is not kept any more."}
-    )
-    differing = fields.Integer(metadata={"description": "How many accounts differ."})
-    clean = fields.Boolean(metadata={"description": "No account differs."})
-
-
+_ACKNOWLEDGEMENT = {
+    "external_account_numbers": ["10000002", "10000007"],
+    "reason": "Moved to another supplier before the migration.",
+}
 _EXAMPLE = {
     "import_supplier": SUPPLIER,
-    "differences": [
+    "sent": {
+        "sent": 100_000,
+        "refused": 1,
+        "waiting": 0,
+        "staged": 0,
+        "created": 99_999,
+        "skipped": 0,
+        "acknowledged": 0,
+        "open": 1,
+        "lines_removed": 0,
+    },
+    "open": [
         {
             "external_account_number": "10000002",
-            "service_account_number": None,
-            "state": "PENDING",
-            "differences": [{"measure": "accounts", "staged": 1, "created": 0}],
+            "reason": "REFUSED",
+            "batch_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
+            "line_number": 17,
+            "errors": [
+                {
+                    "detail": "This is not a telephone number.",
+                    "code": "invalid_phone_number",
+                    "attr": "customers.0.mobile",
+                }
+            ],
+        }
+    ],
+    "differences": [
+        {
+            "external_account_number": "10000003",
+            "service_account_number": "A-7KX2M9QD",
+            "differences": [{"measure": "statements", "staged": 2, "created": 1}],
         }
     ],
     "totals": [
-        {"measure": "accounts", "staged": 97_000, "created": 96_999},
+        {"measure": "accounts", "staged": 99_999, "created": 99_999},
         {"measure": "ledger_balances", "staged": -1204.55, "created": -1204.55},
     ],
-    "skipped": 0,
     "not_comparable": 0,
     "differing": 1,
     "clean": False,
@@ -103,35 +104,71 @@ _EXAMPLE = {
     BatchNotFoundError,
 )
 def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
-    """Compare what was staged with what was created, account by account
+    """Compare what was sent with what was created, account by account
 
-    Counts of accounts, customers, meter points, agreements, transactions and statements, and sums of ledger
-    balances and of transactions by type, exact to the cent; what was added to the accounts afterwards is
-    left out. Streamed: the accounts that differ first, the totals at the end.
+    `sent` counts what was sent by what became of it, and `open` lists what is not created, not skipped and
+    not acknowledged. The rest compares the created accounts with what was staged: counts of accounts,
+    customers, meter points, agreements, transactions and statements, and sums of ledger balances and of
+    transactions by type, exact to the cent. What was added to the accounts later is left out. `clean` speaks
+    of the created accounts only. The answer is streamed.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
             session, import_supplier_code, organisation_id=caller().organisation_id
         )
         batch_id = get_batch_to_reconcile(session, arguments.get("batch"), supplier)
-    totals = Totals()
+        sent = count_sent(session, supplier.id, batch_id=batch_id)
+    pieces = stream_reconciliation(resources().Session, supplier, sent, batch_id=batch_id)
+    return Response(stream_with_context(pieces), mimetype="application/json")
 
-    def pieces() -> Iterator[bytes]:
-        yield b'{"import_supplier":%b,"differences":[' % encode_json(supplier.code)
-        comma = b""
-        for account in find_differences(resources().Session, supplier.id, totals, batch_id=batch_id):
-            yield comma + encode_json(account)
-            comma = b","
-        yield b"]," + encode_json(totals.to_dict())[1:]
 
-    return Response(stream_with_context(pieces()), mimetype="application/json")
+@blueprint.post("/<import_supplier_code>/acknowledgements/")
+@blueprint.response(201, AcknowledgedAnswer, example={"acknowledged": 2})
+@answers_errors(
+    blueprint,
+    RequestFailedValidationError,
+    ParseError,
+    BatchStateError,
+    ImportSupplierNotFoundError,
+    BatchNotFoundError,
+)
+@json_body(blueprint, AcknowledgementBody(), _ACKNOWLEDGEMENT)
+def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
+    """Accept, with a reason, that refused accounts or lines stay out
+
+    Send account numbers, or a batch and its lines that have no account number (without `line_numbers`: all
+    of them). They are no longer open in the reconciliation. If a line with the account is refused again
+    later, the account is open again.
+    """
+    with resources().Session.begin() as session:
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
+        batch_id = get_batch_to_reconcile(session, body.pop("batch", None), supplier)
+        name = get_api_key_name(session, caller().api_key_id)
+        order = AcknowledgementOrder(**body, batch_id=batch_id, acknowledged_by=name)
+        acknowledged = acknowledge(session, supplier.id, order)
+    return jsonify({"acknowledged": acknowledged}), 201
+
+
+@blueprint.get("/<import_supplier_code>/acknowledgements/")
+@blueprint.response(200, AcknowledgementAnswer(many=True))
+@answers_errors(blueprint, ImportSupplierNotFoundError)
+def get_acknowledgements(import_supplier_code: str) -> Response:
+    """List what was acknowledged, by whom, when and why, the newest first"""
+    with resources().Session.begin() as session:
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
+        found = list_acknowledgements(session, supplier.id)
+    return jsonify(AcknowledgementAnswer(many=True).dump(found))
 
 
 @blueprint.get("/<import_supplier_code>/id-map/")
 @blueprint.response(200, content_type="text/csv")
 @answers_errors(blueprint, ImportSupplierNotFoundError)
 def get_id_map(import_supplier_code: str) -> Response:
-    """The old and the new number of every account that was created, as CSV, streamed"""
+    """List the old and the new number of every created account, as CSV, streamed"""
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
             session, import_supplier_code, organisation_id=caller().organisation_id

@@ -1,10 +1,11 @@
-"""`migration-service`: the operators' command. One module a group of commands.
+"""`migration-service`: the operators' command. Each group of commands has a module of its own.
 
-Other packages add commands by an entry point in the group `migration_service.commands`, which names a mapping
-as `COMMANDS` is.
+Other packages add commands with an entry point in the group `migration_service.commands`. It names a mapping
+like `COMMANDS`.
 """
 
-from importlib.metadata import entry_points
+import platform
+from importlib.metadata import entry_points, version
 
 import click
 
@@ -12,43 +13,41 @@ from migration_service.cli.lazy import LazyGroup
 
 _HERE = "migration_service.cli"
 
-#: Every command: where it is, and the first line of its own help.
+#: Every command: its module and attribute, and the first line of its help.
 COMMANDS = {
     "organisations": (
         f"{_HERE}.organisations:organisations",
-        "Organisations, which own API keys and import suppliers.",
+        "Manage organisations, which own API keys and import suppliers.",
     ),
-    "api-keys": (f"{_HERE}.api_keys:api_keys", "API keys, which organisations obtain their tokens with."),
-    "operators": (
-        f"{_HERE}.operators:operators",
-        "Operators: the people who operate the service, each with a role.",
+    "api-keys": (f"{_HERE}.api_keys:api_keys", "Manage API keys, with which organisations obtain tokens."),
+    "operators": (f"{_HERE}.operators:operators", "Manage operators: people, each with a role."),
+    "suppliers": (
+        f"{_HERE}.suppliers:suppliers",
+        "Manage import suppliers, from which accounts are migrated.",
     ),
-    "suppliers": (f"{_HERE}.suppliers:suppliers", "Import suppliers, which accounts are migrated from."),
-    "teams": (f"{_HERE}.teams:teams", "Operations teams, which created accounts are linked to."),
-    "vendors": (f"{_HERE}.vendors:vendors", "Payment vendors, which payment instructions are verified with."),
+    "teams": (f"{_HERE}.teams:teams", "Manage operations teams, to which created accounts are linked."),
+    "vendors": (f"{_HERE}.vendors:vendors", "Manage payment vendors, which verify payment instructions."),
     "accounts": (
         f"{_HERE}.accounts:accounts",
-        "Single accounts on their way: look at one, take it out, put it back.",
+        "Single accounts: show one, skip it, or put it back.",
     ),
     "check": (
         f"{_HERE}.check:check",
-        "Validate the accounts in FILE, with no server at all.",
+        "Validate the accounts in FILE without any server.",
     ),
-    "batches": (f"{_HERE}.batches:batches", "Batches: whole books of accounts, driven by workers."),
-    "reconcile": (
-        f"{_HERE}.reconcile:reconcile",
-        "Compare what was staged for SUPPLIER with what was created.",
+    "batches": (f"{_HERE}.batches:batches", "Start and control batches, which migrate many accounts."),
+    "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
+    "acknowledgements": (
+        f"{_HERE}.acknowledgements:acknowledgements",
+        "Acknowledge, with a reason, what was refused and stays out of the platform.",
     ),
-    "limit": (f"{_HERE}.limit:limit", "How many accounts are processed at once."),
-    "audit": (
-        f"{_HERE}.audit:audit",
-        "The audit: who did what, on what, from where, and with which outcome.",
-    ),
+    "limit": (f"{_HERE}.limit:limit", "Show or set how many accounts may be processed at once."),
+    "audit": (f"{_HERE}.audit:audit", "Show, export and verify the audit: who did what, and from where."),
     "revisions": (
         f"{_HERE}.revisions:revisions",
-        "Revisions, which bring the database's tables up to date.",
+        "Bring the database tables up to date.",
     ),
-    "doctor": (f"{_HERE}.doctor:doctor", "Check every part of the running service, with advice."),
+    "doctor": (f"{_HERE}.doctor:doctor", "Check every part of the running service, and give advice."),
 }
 
 
@@ -59,10 +58,32 @@ def _added_commands() -> dict[str, tuple[str, str]]:
     return added
 
 
+def _show_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    """Print the versions of the distribution, of its newest revision, and of Python."""
+    if not asked or context.resilient_parsing:
+        return
+    # Imported here, because no other command needs Alembic.
+    from migration_service.db.revisions import newest_revision  # noqa: PLC0415
+
+    click.echo(
+        f"migration-service {version('migration-service')}, newest revision {newest_revision()}, "
+        f"Python {platform.python_version()}"
+    )
+    context.exit()
+
+
 @click.group(
     cls=LazyGroup,
     commands_at=_added_commands() | COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the versions.",
+)
 def main() -> None:
-    """Migrate customer accounts from suppliers into the platform, and watch how far it is."""
+    """Set up and run the migration of customer accounts, and monitor it."""

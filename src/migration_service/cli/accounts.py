@@ -3,17 +3,15 @@
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.text import Text
-from rich.tree import Tree
 from sqlalchemy.orm import Session
 
-from migration_service.cli.output import json_option, show_done, show_record
+from migration_service.cli.output import json_option, show_done, show_record, show_tree
 from migration_service.cli.session import open_session, read_settings
 from migration_service.errors import AccountNotStagedError
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.batches.results import find_lines
 from migration_service.services.imports.staging import find_process, skip_account, unskip_account
 from migration_service.services.processing.attempts import list_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -33,27 +31,29 @@ def _of_process(command: Any) -> Any:
 
 @click.group()
 def accounts() -> None:
-    """Single accounts on their way: look at one, take it out, put it back."""
+    """Single accounts: show one, skip it, or put it back."""
 
 
 @accounts.command()
 @_of_process
 def show(supplier: str, external_account_number: str, as_json: bool) -> None:
-    """Everything about one account: its import, its attempts, and all that was created."""
+    """Show everything about one account.
+
+    Its import with the warnings kept at staging, its attempts, the lines of batches that have it with their
+    errors, and all that was created.
+    """
     with open_session(read_settings()) as session:
         record = _record(session, supplier, external_account_number)
     if as_json:
         show_record(record, as_json)
     else:
-        tree = Tree(Text(f"{supplier} {external_account_number}", style="bold"))
-        _grow(tree, record)
-        Console(soft_wrap=True).print(tree)
+        show_tree(f"{supplier} {external_account_number}", record)
 
 
 @accounts.command()
 @_of_process
 def skip(supplier: str, external_account_number: str, as_json: bool) -> None:
-    """Take a staged account out: it is neither staged again nor created."""
+    """Skip a staged account: it is neither staged again nor created."""
     with open_session(read_settings()) as session:
         skip_account(session, _id_of(session, supplier), external_account_number)
     _show_state(supplier, external_account_number, "SKIPPED", as_json)
@@ -62,7 +62,7 @@ def skip(supplier: str, external_account_number: str, as_json: bool) -> None:
 @accounts.command()
 @_of_process
 def unskip(supplier: str, external_account_number: str, as_json: bool) -> None:
-    """Put an account back that was taken out."""
+    """Put back an account that was skipped."""
     with open_session(read_settings()) as session:
         unskip_account(session, _id_of(session, supplier), external_account_number)
     _show_state(supplier, external_account_number, "PENDING", as_json)
@@ -74,21 +74,35 @@ def _id_of(session: Session, supplier: str) -> int:
 
 def _show_state(supplier: str, number: str, state: str, as_json: bool) -> None:
     record = {"import_supplier": supplier, "external_account_number": number, "state": state}
-    show_done(record, as_json, f"Account {number!r} of {supplier!r} is {state}.")
+    show_done(record, as_json, f"Account {number!r} of import supplier {supplier!r} is now {state}.")
 
 
 def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     supplier = get_import_supplier(session, supplier_code, organisation_id=None)
     process = find_process(session, supplier.id, number)
-    if process is None:
-        raise AccountNotStagedError
-    account = find_account(session, supplier.id, number)
-    record(session, AuditAction.ACCOUNT_READ, "account", process.id, organisation_id=supplier.organisation_id)
+    lines = find_lines(session, supplier.id, number)
+    if process is None and not lines:
+        raise AccountNotStagedError(
+            "The account is not staged, and on no line of a batch that is kept. Check the number, or see "
+            f"what was sent: reconcile {supplier_code}."
+        )
+    account = find_account(session, supplier.id, number) if process else None
+    if process is not None:
+        owner = supplier.organisation_id
+        record(session, AuditAction.ACCOUNT_READ, "account", process.id, organisation_id=owner)
     return {
-        "import": {"organisation": supplier.organisation_name, **_import(process)},
-        "attempts": [_attempt(attempt) for attempt in list_attempts(session, process.id)],
+        "import": {
+            "organisation": supplier.organisation_name,
+            **(_import(process) if process else _NOT_STAGED),
+        },
+        "attempts": [_attempt(attempt) for attempt in list_attempts(session, process.id)] if process else [],
+        "batch_lines": lines,
         "account": read_account(session, account) if account else None,
     }
+
+
+#: What is told of an account that was refused on every line: nothing of it is staged.
+_NOT_STAGED = {"state": None, "reason": "Nothing is staged: the lines below say why."}
 
 
 def _import(process: AccountImportProcess) -> dict[str, Any]:
@@ -114,14 +128,3 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
         "errors": attempt.errors or [],
         "request_id": attempt.request_id,
     }
-
-
-def _grow(tree: Tree, value: Any) -> None:
-    """Hang the fields of an object, or the elements of a list, on a branch."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, below in items:
-        if isinstance(below, dict | list):
-            if below:
-                _grow(tree.add(Text(str(key), style="bold")), below)
-        elif below is not None:
-            tree.add(Text.assemble((f"{key}: ", "dim"), str(below)))

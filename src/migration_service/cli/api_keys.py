@@ -40,11 +40,11 @@ class DurationType(click.ParamType[timedelta]):
 
 @click.group("api-keys")
 def api_keys() -> None:
-    """API keys, which organisations obtain their tokens with."""
+    """Manage API keys, with which organisations obtain tokens."""
 
 
 @api_keys.command()
-@click.option("--organisation", required=True, metavar="NAME", help="Who the key is for.")
+@click.option("--organisation", required=True, metavar="NAME", help="The organisation that gets the key.")
 @click.option("--name", metavar="TEXT", help="What the list calls the key.")
 @click.option(
     "--scope",
@@ -79,9 +79,10 @@ def issue(
     expires_in: timedelta | None,
     as_json: bool,
 ) -> None:
-    """Make an API key and print it.
+    """Create an API key and print it.
 
-    This is the only time that it is shown: only its hash is kept. Hand it over by a safe way.
+    The key is shown only once, because only its hash is stored. Send it to the organisation through a secure
+    channel.
     """
     limits = KeyLimits(
         scopes=[Scope(scope) for scope in scopes] or None,
@@ -98,10 +99,14 @@ def issue(
 @api_keys.command("list")
 @json_option
 def list_all(as_json: bool) -> None:
-    """Every API key by its prefix, with its limits, when it was used last, and when it ends."""
+    """List all API keys by prefix, with their limits, and when they were last used and end."""
     with open_session(read_settings()) as session:
         records = [_record(api_key, owner) for api_key, owner in list_api_keys(session)]
-    show_list(records, as_json, nothing="There are no API keys yet: api-keys issue --organisation NAME.")
+    show_list(
+        records,
+        as_json,
+        nothing="There are no API keys yet. Create one: migration-service api-keys issue --organisation NAME",
+    )
 
 
 @api_keys.command()
@@ -130,14 +135,14 @@ def roll(prefix: str, overlap: timedelta, as_json: bool) -> None:
 @click.argument("prefix")
 @json_option
 def revoke(prefix: str, as_json: bool) -> None:
-    """End the API key that begins with PREFIX, and at once every token obtained with it.
+    """Revoke the API key with this PREFIX, and with it every token that was obtained with it.
 
     Its batches are paused.
     """
     with open_session(read_settings()) as session:
         api_key = revoke_api_key(session, prefix)
         record = {"prefix": api_key.prefix, "revoked_at": api_key.revoked_at}
-    show_done(record, as_json, f"API key {api_key.prefix} and its tokens are no longer accepted.")
+    show_done(record, as_json, f"API key {api_key.prefix} was revoked. Its tokens are no longer accepted.")
 
 
 @api_keys.command()

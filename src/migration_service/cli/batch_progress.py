@@ -1,4 +1,4 @@
-"""The live progress of a batch on a terminal: bar, rate, time left, and failures by code."""
+"""The live progress of a batch on a terminal: a bar, the rate, the time left, and failures by code."""
 
 import time
 
@@ -10,17 +10,33 @@ from rich.text import Text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
-from migration_service.states import BatchState, LineStatus
+from migration_service.states import BatchCondition, BatchState, LineStatus
 
 _INTERVAL = 1.0
 _CODES_SHOWN = 10
 _OVER = (BatchState.COMPLETED, BatchState.CANCELLED, BatchState.STOPPED)
 
 
-def watch_batch(sessions: sessionmaker[Session], batch_id: str, *, quiet: bool) -> BatchReport:
-    """Show the progress on standard error until the batch is over; its last report.
+#: What people are told of a condition.
+CONDITIONS = {
+    BatchCondition.STALLED: "no line was worked on for a minute. Ask doctor whether a worker takes the queue "
+    "batch.",
+    BatchCondition.THROTTLED: "lines wait for slots, which requests or other batches hold. See limit show.",
+}
 
-    `quiet` only waits. Where standard error is no terminal, a line is printed every ten seconds.
+
+def duration(seconds: float) -> str:
+    """Return a duration in the unit that suits it: `40 s`, `4 min`, `2 h 5 min`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def watch_batch(sessions: sessionmaker[Session], batch_id: str, *, quiet: bool) -> BatchReport:
+    """Show the progress on standard error until the batch is over, and return its last report.
+
+    `quiet` only waits. If standard error is no terminal, a line is printed every ten seconds.
     """
     console = Console(stderr=True, quiet=quiet)
     if not console.is_terminal:
@@ -54,10 +70,11 @@ def _headline(report: BatchReport) -> Text:
     parts = [report.state + (f" ({report.reason})" if report.reason else ""), f"{done}/{report.lines} lines"]
     parts += [f"{report.counts[LineStatus.FAILED]} failed"]
     if report.rate:
-        parts.append(f"{report.rate:.0f} a second")
+        parts.append(f"{report.rate:.1f} lines/s")
     if report.time_left is not None:
-        minutes, seconds = divmod(round(report.time_left), 60)
-        parts.append(f"{minutes}:{seconds:02} left")
+        parts.append(f"{duration(report.time_left)} left")
+    if report.condition is not None:
+        parts.append(f"{report.condition}: {CONDITIONS[report.condition]}")
     return Text(", ".join(parts))
 
 

@@ -10,15 +10,20 @@ import click
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.celery_app import create_celery
-from migration_service.cli.batch_progress import watch_batch
-from migration_service.cli.output import Record, json_option, show_done, show_list, show_record
+from migration_service.cli.batch_progress import CONDITIONS, duration, watch_batch
+from migration_service.cli.batch_results import failed_lines, results
+from migration_service.cli.output import (
+    Record,
+    count,
+    json_option,
+    show_done,
+    show_list,
+    show_record,
+)
 from migration_service.cli.session import CannotRunError, open_session, open_sessions, read_settings
 from migration_service.config import Settings
-from migration_service.errors import BatchStateError
 from migration_service.models import Batch
-from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
-from migration_service.services.batches.results import ResultFormat, stream_results
 from migration_service.services.batches.steering import (
     BatchReport,
     cancel_batch,
@@ -31,28 +36,44 @@ from migration_service.services.batches.steering import (
 )
 from migration_service.services.batches.upload import BatchOrder, start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.states import BatchMode, LineStatus
+from migration_service.states import BatchMode, LineStatus, Profile
 from migration_service.tasks.batches import feed_batches
+
+_STANDARD_INPUT = Path("-")
 
 
 @click.group()
 def batches() -> None:
-    """Batches: whole books of accounts, driven by workers."""
+    """Start and control batches, which migrate many accounts."""
+
+
+batches.add_command(results)
+batches.add_command(failed_lines)
 
 
 @batches.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--supplier", required=True, metavar="CODE", help="The import supplier of every line.")
-@click.option("--team", metavar="NAME", help="The operations team; needed for import and dry-run.")
+@click.option("--team", metavar="NAME", help="The operations team; required for import and dry-run.")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in BatchMode]),
     required=True,
-    help="How far each account goes.",
+    help="What is done with each account; see above.",
 )
-@click.option("--pending", is_flag=True, help="No file: everything that the supplier has pending.")
-@click.option("--idempotency-key", metavar="TEXT", help="Running the same again answers with the same batch.")
-@click.option("--watch", "watches", is_flag=True, help="Show the progress until it is over.")
+@click.option("--pending", is_flag=True, help="Instead of FILE: all pending accounts of the supplier.")
+@click.option("--name", metavar="TEXT", help="A name to know the batch by.")
+@click.option(
+    "--profile",
+    type=click.Choice([profile.value for profile in Profile]),
+    help="Validate the lines under this profile.  [default: the supplier's own]",
+)
+@click.option(
+    "--idempotency-key",
+    metavar="TEXT",
+    help="Running the same command again shows the same batch instead of starting another.",
+)
+@click.option("--watch", "watches", is_flag=True, help="Show the progress until the batch is over.")
 @json_option
 def start(
     *,
@@ -61,6 +82,8 @@ def start(
     team: str | None,
     mode: str,
     pending: bool,
+    name: str | None,
+    profile: str | None,
     idempotency_key: str | None,
     watches: bool,
     as_json: bool,
@@ -71,16 +94,16 @@ def start(
     validate  check every account, and store nothing
     stage     check and store
     import    check, store and create
-    dry-run   all that import does, rolled back
+    dry-run   do all that import does, and roll it back
 
-    With --watch the exit status is 0 where every line came to a good end, and 1 otherwise.
+    With --watch the exit status is 0 if the batch completes without a failed line, and 1 otherwise.
     """
     if pending == (file is not None):
-        raise click.UsageError("Give either a FILE or --pending.")
+        raise click.UsageError("Expected either a FILE or --pending: give one of them.")
     if BatchMode(mode).creates and team is None:
         raise click.UsageError(f"Mode {mode} needs a --team.")
     if pending and not BatchMode(mode).creates:
-        raise click.UsageError("What is pending is staged already: --mode import or dry-run.")
+        raise click.UsageError("What is pending is staged already: use --mode import or dry-run.")
     settings = read_settings()
     with open_sessions(settings) as sessions:
         with _open(file) as stream, sessions.begin() as session:
@@ -90,6 +113,9 @@ def start(
                 operations_team_name=team,
                 lines=None if stream is None else read_lines(read_blocks(stream), limits),
                 idempotency_key=idempotency_key,
+                name=name,
+                file_name=None if file in (None, _STANDARD_INPUT) else file.name,
+                profile=Profile(profile) if profile else None,
             )
             batch_id = str(
                 start_batch(
@@ -102,13 +128,13 @@ def start(
         if watches:
             _watch(sessions, batch_id, as_json)
             return
-    show_done({"batch_id": batch_id}, as_json, f"Batch {batch_id} runs: batches watch {batch_id}")
+    show_done({"batch_id": batch_id}, as_json, f"Batch {batch_id} was started: batches watch {batch_id}")
 
 
 def _open(file: Path | None) -> Any:
     if file is None:
         return nullcontext(None)
-    if file == Path("-"):
+    if file == _STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)
     try:
         stream: IO[bytes] = file.open("rb")
@@ -119,14 +145,16 @@ def _open(file: Path | None) -> Any:
 
 @batches.command("list")
 @click.option("--supplier", metavar="CODE", help="Only batches of this import supplier.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
 @json_option
 def list_all(supplier: str | None, limit: int, as_json: bool) -> None:
-    """Batches, newest first."""
+    """List batches, the newest first."""
     with open_session(read_settings()) as session:
         found = list_batches(session, organisation_id=None, import_supplier=supplier, limit=limit)
     show_list(
-        [_row(report) for report in found], as_json, nothing="There are no batches: batches start FILE."
+        [_row(report) for report in found],
+        as_json,
+        nothing="There are no batches yet. Start one: migration-service batches start FILE",
     )
 
 
@@ -134,6 +162,7 @@ def _row(report: BatchReport) -> Record:
     done = report.lines - report.counts[LineStatus.PENDING]
     return {
         "batch_id": report.batch_id,
+        "name": report.name or report.file_name,
         "import_supplier": report.import_supplier,
         "mode": report.mode,
         "state": report.state,
@@ -148,14 +177,14 @@ def _row(report: BatchReport) -> Record:
 @click.argument("batch_id")
 @json_option
 def show(batch_id: str, as_json: bool) -> None:
-    """How far the batch BATCH_ID is."""
+    """Show how far the batch BATCH_ID is."""
     with open_session(read_settings()) as session:
         report = report_batch(session, get_batch(session, batch_id, organisation_id=None))
     show_record(record_of(report, as_json), as_json)
 
 
 def record_of(report: BatchReport, as_json: bool) -> Record:
-    """A report as a record; for people without what is nought."""
+    """Return a report as a record: for people with units, and without what is zero or unknown."""
     record = {name: getattr(report, name) for name in report.__slots__}
     if as_json:
         return record
@@ -164,7 +193,13 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
     for kind in ("error_counts", "warning_counts"):
         found = shown.pop(kind, {})
         if found:
-            shown[kind.removesuffix("_counts") + "s"] = "\n".join(f"{n} {code}" for code, n in found.items())
+            shown[kind.removesuffix("_counts") + "s"] = [f"{n} {code}" for code, n in found.items()]
+    if report.rate is not None:
+        shown["rate"] = f"{report.rate} lines/s"
+    if report.time_left is not None:
+        shown["time_left"] = duration(report.time_left)
+    if report.condition is not None:
+        shown["condition"] = f"{report.condition}: {CONDITIONS[report.condition]}"
     return shown | counts
 
 
@@ -172,9 +207,9 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
 @click.argument("batch_id")
 @json_option
 def watch(batch_id: str, as_json: bool) -> None:
-    """Show the progress of the batch BATCH_ID until it is over.
+    """Show the progress of the batch BATCH_ID until it ends.
 
-    The exit status is 0 where every line came to a good end, and 1 otherwise.
+    The exit status is 0 if the batch completes without a failed line, and 1 otherwise.
     """
     with open_sessions(read_settings()) as sessions:
         _watch(sessions, batch_id, as_json)
@@ -191,7 +226,7 @@ def _watch(sessions: sessionmaker[Session], batch_id: str, as_json: bool) -> Non
 @click.argument("batch_id")
 @json_option
 def pause(batch_id: str, as_json: bool) -> None:
-    """Begin no further line of the batch BATCH_ID until it is resumed."""
+    """Pause the batch BATCH_ID: no further line is started until it is resumed."""
     _change(batch_id, pause_batch, as_json)
 
 
@@ -199,7 +234,7 @@ def pause(batch_id: str, as_json: bool) -> None:
 @click.argument("batch_id")
 @json_option
 def resume(batch_id: str, as_json: bool) -> None:
-    """Go on with the batch BATCH_ID, which was paused or stopped."""
+    """Resume the batch BATCH_ID, which was paused or stopped."""
     _change(batch_id, resume_batch, as_json)
 
 
@@ -207,7 +242,7 @@ def resume(batch_id: str, as_json: bool) -> None:
 @click.argument("batch_id")
 @json_option
 def cancel(batch_id: str, as_json: bool) -> None:
-    """Begin no further line of the batch BATCH_ID, ever; what was done stays."""
+    """Cancel the batch BATCH_ID permanently. Finished lines are kept."""
     _change(batch_id, cancel_batch, as_json)
 
 
@@ -219,48 +254,37 @@ def _change(batch_id: str, action: Callable[[Session, Batch], None], as_json: bo
             action(session, batch)
             state = str(batch.state)
         _feed(settings, sessions)
-    show_done({"batch_id": batch_id, "state": state}, as_json, f"Batch {batch_id} is {state}.")
+    show_done({"batch_id": batch_id, "state": state}, as_json, f"Batch {batch_id} is now {state}.")
 
 
 @batches.command("retry-failed")
 @click.argument("batch_id")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also the lines that failed for their content, unchanged."
+)
 @json_option
-def retry(batch_id: str, as_json: bool) -> None:
-    """Do the failed lines of the batch BATCH_ID again, and no others."""
+def retry(batch_id: str, everything: bool, as_json: bool) -> None:
+    """Retry the failed lines of the batch BATCH_ID that may pass now.
+
+    They failed for infrastructure or for the state of their account, or the rules or the profile have changed
+    since. Lines that failed for their content are corrected and sent as a new batch: see failed-lines.
+    """
     settings = read_settings()
     with open_sessions(settings) as sessions:
         with sessions.begin() as session:
-            retried = retry_failed(session, get_batch(session, batch_id, organisation_id=None))
-        _feed(settings, sessions)
-    record = {"batch_id": batch_id, "retried": retried}
-    show_done(record, as_json, f"{retried} lines of batch {batch_id} are pending again.")
-
-
-@batches.command()
-@click.argument("batch_id")
-@click.option("--status", type=click.Choice([status.value for status in LineStatus], case_sensitive=False))
-@click.option(
-    "--format",
-    "result_format",
-    type=click.Choice([kind.value for kind in ResultFormat]),
-    default=ResultFormat.NDJSON.value,
-    show_default=True,
-)
-def results(batch_id: str, status: str | None, result_format: str) -> None:
-    """Write what became of each line of the batch BATCH_ID to standard output."""
-    with open_sessions(read_settings()) as sessions:
-        with sessions.begin() as session:
             batch = get_batch(session, batch_id, organisation_id=None)
-            owner = batch.organisation_id
-            record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch.id, organisation_id=owner)
-            if batch.lines_removed_at:
-                raise BatchStateError("The lines of the batch are not kept any more.")
-        wanted = LineStatus(status) if status else None
-        for piece in stream_results(sessions, batch.id, ResultFormat(result_format), status=wanted):
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+            found = retry_failed(session, batch, everything=everything)
+        _feed(settings, sessions)
+    record = {"batch_id": batch_id, "retried": found.retried, "left": found.left}
+    sentence = f"{count(found.retried, 'line')} of batch {batch_id} pending again."
+    if found.left:
+        sentence += (
+            f" {count(found.left, 'line')} left as failed for the content: correct what `batches "
+            f"failed-lines {batch_id}` writes and start it as a new batch."
+        )
+    show_done(record, as_json, sentence)
 
 
 def _feed(settings: Settings, sessions: sessionmaker[Session]) -> None:
-    """Tell the workers at once; without Redis the sweep does it when Redis is back."""
+    """Tell the workers at once. Without Redis the sweep does it as soon as Redis is back."""
     feed_batches(create_celery(settings), sessions)

@@ -1,5 +1,6 @@
-"""`migration-service check`: validate a file with no server at all."""
+"""`migration-service check`: validate a file without any server."""
 
+import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,10 +10,9 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from migration_service.cli.output import json_option, show_list
+from migration_service.cli.output import count, json_option, show_json, show_list
 from migration_service.cli.session import CannotRunError
 from migration_service.errors import BatchFileError
-from migration_service.schemas.json import encode_json
 from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
 from migration_service.services.batches.offline_check import Summary, check_lines
 from migration_service.states import Profile
@@ -25,26 +25,27 @@ from migration_service.states import Profile
     type=click.Choice([profile.value for profile in Profile]),
     default=Profile.LENIENT.value,
     show_default=True,
-    help="With strict, what is only a warning otherwise is an error.",
+    help="With strict, warnings are errors.",
 )
 @click.option("--supplier", metavar="CODE", help="Every line must name this import supplier.")
 @click.option(
     "--processes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes that validate.  [default: one a processor]",
+    help="Number of processes that validate.  [default: one for each processor]",
 )
 @json_option
 def check(file: Path, profile: str, supplier: str | None, processes: int | None, as_json: bool) -> None:
-    """Validate the accounts in FILE, with no server at all.
+    """Validate the accounts in FILE without any server.
 
-    FILE is NDJSON, plain or gzip; - is standard input. The same rules as behind the interface. The exit
-    status is 0 where no line has an error, 1 where one has, 2 where the file cannot be read.
+    FILE is NDJSON, plain or gzip; - is standard input. The rules are those of the interface. The exit status
+    is 0 if no line has an error, 1 if one has, and 2 if the file cannot be read.
     """
     summary = Summary()
     try:
         with _open(file) as stream, _progress(hidden=as_json) as progress:
-            task = progress.add_task("lines", total=_size(file), lines=0)
+            size = None if file == Path("-") else _size(stream)
+            task = progress.add_task("lines", total=size, lines=0)
             for part in check_lines(
                 read_lines(read_blocks(stream), _LIMITS),
                 Profile(profile),
@@ -52,7 +53,7 @@ def check(file: Path, profile: str, supplier: str | None, processes: int | None,
                 processes=processes,
             ):
                 summary.add(part)
-                position = stream.tell() if file != Path("-") else None
+                position = None if size is None else stream.tell()
                 progress.update(task, completed=position, lines=summary.lines)
         if not summary.lines:
             raise BatchFileError("The file has no lines.")
@@ -60,13 +61,13 @@ def check(file: Path, profile: str, supplier: str | None, processes: int | None,
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CannotRunError(f"{file} cannot be read: {reason}") from error
     if as_json:
-        click.echo(encode_json(summary))
+        show_json(summary)
     else:
         _show(summary)
     sys.exit(1 if summary.failed else 0)
 
 
-# A line as long as the interface takes by default; a file may have any length.
+# A line may be as long as the interface accepts by default. A file may have any length.
 _LIMITS = FileLimits(line=8_000_000, total=sys.maxsize)
 
 
@@ -77,8 +78,9 @@ def _open(file: Path) -> Any:
     return stream
 
 
-def _size(file: Path) -> int | None:
-    return None if file == Path("-") else file.stat().st_size
+def _size(stream: IO[bytes]) -> int | None:
+    """Return the size of a file in bytes; None for a pipe, which has none."""
+    return os.fstat(stream.fileno()).st_size if stream.seekable() else None
 
 
 def _progress(*, hidden: bool) -> Progress:
@@ -105,4 +107,4 @@ def _show(summary: Summary) -> None:
         if rows:
             show_list(rows, as_json=False, nothing="")
     sound = summary.lines - summary.failed
-    click.echo(f"{summary.lines} lines: {sound} without errors, {summary.failed} with errors.")
+    click.echo(f"{count(summary.lines, 'line')}: {sound} without errors, {summary.failed} with errors.")

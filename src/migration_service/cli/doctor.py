@@ -2,10 +2,9 @@
 
 import click
 
-from migration_service.cli.examination import Patient, Verdict, examine
-from migration_service.cli.output import json_option
+from migration_service.cli.examination import ServiceParts, Verdict, examine
+from migration_service.cli.output import escape_controls, json_option, show_json
 from migration_service.cli.session import read_settings
-from migration_service.schemas.json import encode_json
 
 _COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red", Verdict.UNKNOWN: "yellow"}
 
@@ -13,21 +12,22 @@ _COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red"
 @click.command()
 @json_option
 def doctor(as_json: bool) -> None:
-    """Check every part of the running service, with advice.
+    """Check every part of the running service, and give advice.
 
-    Settings, database, revisions, Redis, broker, clocks, the workers of each queue, beat, slots and attempts:
-    one line each. Changes nothing. Exit status 0: all is well, 1: something is wrong, 2: it could not run.
+    Prints one line for each part: settings, database, Redis, broker, revisions, clocks, the workers of each
+    queue, beat, slots and attempts. Changes nothing. The exit status is 0 if no part is wrong, 1 if one is,
+    and 2 if the command could not run.
     """
-    patient = Patient(read_settings())
+    parts = ServiceParts(read_settings())
     verdicts = set()
-    for finding in examine(patient):
+    for finding in examine(parts):
         verdicts.add(finding.verdict)
         if as_json:
             record = {"part": finding.part, "verdict": finding.verdict, "seen": finding.seen}
-            click.echo(encode_json(record | {"advice": finding.advice or None}))
+            show_json(record | {"advice": finding.advice or None})
             continue
         verdict = click.style(f"{finding.verdict:<7}", fg=_COLOURS[finding.verdict], bold=True)
-        click.echo(f"{verdict}  {finding.part:<18}  {finding.seen}")
+        click.echo(f"{verdict}  {finding.part:<18}  {escape_controls(finding.seen)}")
         if finding.advice:
             click.echo(f"{'':<29}-> {finding.advice}")
     if Verdict.WRONG in verdicts:

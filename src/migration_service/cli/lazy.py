@@ -1,4 +1,4 @@
-"""A group of commands whose modules are imported only when they are called, so that `--help` is quick."""
+"""A group of commands whose modules are imported only when they are called, so that `--help` is fast."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -8,7 +8,7 @@ import click
 
 
 class LazyGroup(click.Group):
-    """A group of commands, each given by name, where it is, and what it says in the list of commands.
+    """A group of commands, each with its name, its place, and its line in the list of commands.
 
     `commands_at` maps a command's name to (`module:attribute`, one line of help).
     """
@@ -18,11 +18,11 @@ class LazyGroup(click.Group):
         self.commands_at = commands_at
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands, in the order given."""
+        """Return the names of all commands, in the given order."""
         return list(self.commands_at)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command itself, imported now."""
+        """Import and return the command."""
         if cmd_name not in self.commands_at:
             return None
         module, attribute = self.commands_at[cmd_name][0].split(":")
@@ -30,6 +30,6 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from their lines of help and without their modules."""
+        """Write the list of commands without importing their modules."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_place, line) in self.commands_at.items()])

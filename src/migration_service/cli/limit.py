@@ -20,24 +20,24 @@ class LimitType(click.ParamType[int | None]):
     name = "limit"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
-        """The number, or None for `off`."""
+        """Return the number, or None for `off`."""
         text = str(value).lower()
         if text == "off":
             return None
         if not (text.isascii() and text.isdigit() and 1 <= int(text[:10]) <= _LARGEST):
-            self.fail(f"{value!r} is neither off nor a number from 1 to {_LARGEST}.", param, ctx)
+            self.fail(f"{value!r} is neither `off` nor a whole number from 1 to {_LARGEST}.", param, ctx)
         return int(text)
 
 
 @click.group()
 def limit() -> None:
-    """How many accounts are processed at once."""
+    """Show or set how many accounts may be processed at once."""
 
 
 @limit.command()
 @json_option
 def show(as_json: bool) -> None:
-    """The limit, and how many slots under it are in use."""
+    """Show the limit, and how many slots are in use."""
     settings = read_settings()
     with open_session(settings) as session:
         concurrency_limit = get_concurrency_limit(session)
@@ -47,7 +47,7 @@ def show(as_json: bool) -> None:
         return
     people = {
         "concurrency_limit": "off" if concurrency_limit is None else concurrency_limit,
-        "slots_in_use": "unknown: Redis does not answer" if in_use is None else in_use,
+        "slots_in_use": "unknown: Redis is unavailable" if in_use is None else in_use,
     }
     show_record(people, as_json)
 
@@ -56,20 +56,21 @@ def show(as_json: bool) -> None:
 @click.argument("concurrency_limit", metavar="N|off", type=LimitType())
 @json_option
 def change(concurrency_limit: int | None, as_json: bool) -> None:
-    """Process at most N accounts at once, or with `off` as many as are asked for.
+    """Process at most N accounts at once; `off` removes the limit.
 
-    It holds at once for every new request; what is being processed goes on.
+    The limit applies to new requests immediately. Accounts that are being processed are not affected.
     """
     with open_session(read_settings()) as session:
         set_concurrency_limit(session, concurrency_limit)
-    sentence = "The limit is off."
+    sentence = "The number of accounts processed at once is no longer limited."
     if concurrency_limit is not None:
-        sentence = f"At most {concurrency_limit} accounts are processed at once."
+        noun = "account is" if concurrency_limit == 1 else "accounts are"
+        sentence = f"At most {concurrency_limit} {noun} processed at once."
     show_done({"concurrency_limit": concurrency_limit}, as_json, sentence)
 
 
 def _slots_in_use(settings: Settings) -> int | None:
-    """How many slots are held, or None while Redis is away."""
+    """Return how many slots are held, or None while Redis is unavailable."""
     with open_redis(settings) as redis:
         try:
             return Slots(redis).in_use()

@@ -10,26 +10,30 @@ from migration_service.services.setup.organisations import create_organisation, 
 
 @click.group()
 def organisations() -> None:
-    """Organisations, which own API keys and import suppliers."""
+    """Manage organisations, which own API keys and import suppliers."""
 
 
 @organisations.command()
 @click.argument("name")
 @json_option
 def create(name: str, as_json: bool) -> None:
-    """Make an organisation."""
+    """Create an organisation."""
     with open_session(read_settings()) as session:
         record = _record(create_organisation(session, name))
-    show_done(record, as_json, f"Organisation {name!r} is there.")
+    show_done(record, as_json, f"Organisation {name!r} was created.")
 
 
 @organisations.command("list")
 @json_option
 def list_all(as_json: bool) -> None:
-    """Every organisation."""
+    """List all organisations."""
     with open_session(read_settings()) as session:
         records = [_record(organisation) for organisation in list_organisations(session)]
-    show_list(records, as_json, nothing="There are no organisations yet: organisations create NAME.")
+    show_list(
+        records,
+        as_json,
+        nothing="There are no organisations yet. Create one: migration-service organisations create NAME",
+    )
 
 
 def _record(organisation: Organisation) -> Record:

@@ -1,5 +1,12 @@
-"""What commands print: tables for people, and with `--json` one JSON object, or one a line for lists."""
+"""What commands print: tables for people, and with `--json` one JSON object, or one a line for lists.
 
+Into a pipe or a file the tables are lines of values separated by tabs: nothing is padded and nothing is
+cut. Control characters are always shown escaped, because suppliers choose the texts of accounts, and a
+terminal would obey them.
+"""
+
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -15,17 +22,51 @@ from migration_service.schemas.json import encode_json
 #: A row to print, by the names that `--json` gives its values.
 Record = Mapping[str, Any]
 
-#: Wide enough that nothing is cut when the output goes into a file or a pipe.
-_UNLIMITED = 10_000
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON for programs.")
+# C0 and C1 controls, and what changes the direction or the visibility of the text around it.
+_CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+# The same without what separates lines and columns.
+_CONTROLS_WITHIN_LINES = re.compile(_CONTROLS.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+
+
+def escape_controls(text: str) -> str:
+    """Return the text with each control character written as `\\x1b` or `\\u202e`."""
+    return _CONTROLS.sub(_escape, text)
+
+
+def escape_lines(text: str) -> str:
+    """Return the text escaped in the same way, but with its line feeds and tabs as they are."""
+    return _CONTROLS_WITHIN_LINES.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def escape_json(text: str) -> str:
+    """Return JSON text with control characters as JSON escapes, so that it means the same."""
+    return _CONTROLS_WITHIN_LINES.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 account`, `2 accounts`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def show_json(value: Any) -> None:
+    """Print a value as one line of JSON."""
+    click.echo(escape_json(encode_json(value).decode()))
 
 
 def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None:
-    """Print `records`, which have the same keys; for people `nothing` where there is none."""
+    """Print `records`, which have the same keys; for people `nothing` if there are none."""
     if as_json:
         for record in records:
-            click.echo(encode_json(record))
+            show_json(record)
     elif records:
         _print_table([_heading(name) for name in records[0]], [list(record.values()) for record in records])
     else:
@@ -33,26 +74,49 @@ def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None
 
 
 def show_record(record: Record, as_json: bool) -> None:
-    """Print one record: for people a line for each value."""
+    """Print one record, with a line for each value."""
     if as_json:
-        click.echo(encode_json(record))
+        show_json(record)
     else:
         _print_table(None, [[_heading(name), value] for name, value in record.items()])
 
 
 def show_done(record: Record, as_json: bool, sentence: str) -> None:
-    """Print what a command has done: `sentence` for people, `record` for programs."""
-    click.echo(encode_json(record) if as_json else sentence)
+    """Print what a command has done: `sentence`, or `record` as JSON."""
+    if as_json:
+        show_json(record)
+    else:
+        click.echo(escape_controls(sentence))
+
+
+def show_tree(title: str, value: Any) -> None:
+    """Print an object with everything in it, one value a line, indented below the key it belongs to."""
+    click.echo(click.style(escape_controls(title), bold=True))
+    _grow(value, "  ")
+
+
+def _grow(value: Any, indent: str) -> None:
+    for key, below in value.items() if isinstance(value, dict) else enumerate(value):
+        name = escape_controls(str(key))
+        if isinstance(below, dict | list):
+            if below:
+                click.echo(indent + click.style(name, bold=True))
+                _grow(below, indent + "  ")
+        elif below is not None:
+            click.echo(f"{indent}{click.style(f'{name}:', dim=True)} {_readable(below)}")
 
 
 def _print_table(headings: list[str] | None, rows: Sequence[Sequence[Any]]) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_UNLIMITED)
-    table = Table(*(headings or ("", "")), box=SIMPLE_HEAD, show_header=headings is not None, pad_edge=False)
+    if not sys.stdout.isatty():
+        for row in ([headings] if headings else []) + [*rows]:
+            click.echo("\t".join(_readable(value).replace("\n", ", ") for value in row))
+        return
+    table = Table(box=SIMPLE_HEAD, show_header=headings is not None, pad_edge=False)
+    for heading in headings or ("", ""):
+        table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*(Text(_readable(value)) for value in row))
-    console.print(table)
+    Console().print(table)
 
 
 def _heading(name: str) -> str:
@@ -65,4 +129,6 @@ def _readable(value: Any) -> str:
             return "-"
         case datetime():
             return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return str(value)
+        case list():
+            return "\n".join(_readable(item) for item in value)
+    return escape_controls(str(value))

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.cli.output import json_option, show_list
+from migration_service.cli.output import count, json_option, show_json, show_list, show_record
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
-from migration_service.schemas.json import encode_json
 from migration_service.services.batches.steering import get_batch_to_reconcile
 from migration_service.services.reporting.reconciliation import (
     AccountDifference,
@@ -21,51 +20,65 @@ from migration_service.services.reporting.reconciliation import (
     find_differences,
     stream_id_map,
 )
+from migration_service.services.reporting.sent import OpenItem, Sent, count_sent, find_open
 from migration_service.services.setup.suppliers import get_import_supplier
 
+_Item = TypeVar("_Item")
+
+#: Items of each kind that are shown to people.
 _SHOWN = 20
+_SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowledged", "open")
 
 
 @click.command()
 @click.argument("supplier")
-@click.option("--batch", "batch_id", metavar="ID", help="Only the accounts on the lines of this batch.")
+@click.option("--batch", "batch_id", metavar="ID", help="Compare only the accounts of this batch.")
+@click.option(
+    "--created-only",
+    is_flag=True,
+    help="Exit with 1 only if a created account differs, and not because something is open.",
+)
 @click.option(
     "--id-map",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.csv",
-    help="Also write the old and the new number of every account.",
+    help="Also write the old and the new number of every created account.",
 )
 @json_option
-def reconcile(supplier: str, batch_id: str | None, id_map: Path | None, as_json: bool) -> None:
-    """Compare what was staged for SUPPLIER with what was created.
+def reconcile(
+    supplier: str, batch_id: str | None, created_only: bool, id_map: Path | None, as_json: bool
+) -> None:
+    """Compare what SUPPLIER sent with what was created.
 
-    Counts and sums, exact to the cent, and each account that differs. The exit status is 0 where nothing
-    does, 1 where something does, 2 where it could not run. With --json one line for each account that
-    differs, and the totals last.
+    First what was sent, by what became of it, and what is open: not created, not skipped and not
+    acknowledged (see `acknowledgements`). Then counts and sums of the created accounts, exact to the cent,
+    and each account that differs.
+
+    The exit status is 0 if nothing is open and nothing differs, 1 otherwise, and 2 if it could not run. With
+    --json the output has one line for what was sent, one for each item that is open, one for each account
+    that differs, and one for the totals.
     """
     totals = Totals()
+    report = _Report(as_json)
     with _nothing_is_refused(), open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
             found = get_import_supplier(session, supplier, organisation_id=None)
             wanted = get_batch_to_reconcile(session, batch_id, found)
-        shown: list[AccountDifference] = []
+            sent = count_sent(session, found.id, batch_id=wanted)
+        report.show_sent(sent)
+        for item in find_open(sessions, found.id, batch_id=wanted):
+            report.add_open(item)
         for account in find_differences(sessions, found.id, totals, batch_id=wanted):
-            if as_json:
-                click.echo(encode_json(account))
-            elif len(shown) < _SHOWN:
-                shown.append(account)
+            report.add_difference(account)
         if id_map is not None:
             _write_id_map(sessions, found.id, id_map)
-    if as_json:
-        click.echo(encode_json(totals.to_dict()))
-    else:
-        _show(totals, shown)
-    sys.exit(1 if totals.differing else 0)
+    report.end(sent, totals)
+    sys.exit(1 if totals.differing or (sent.open and not created_only) else 0)
 
 
 @contextmanager
 def _nothing_is_refused() -> Iterator[None]:
-    """1 means that something differs, so what cannot be reconciled at all is 2."""
+    """Exit with 2 if nothing can be reconciled: 1 means that something is open or differs."""
     try:
         yield
     except RefusedError as error:
@@ -80,20 +93,80 @@ def _write_id_map(sessions: sessionmaker[Session], import_supplier_id: int, file
         raise CannotRunError(f"{file} cannot be written: {error.strerror}.") from error
 
 
-def _show(totals: Totals, shown: list[AccountDifference]) -> None:
+class _Report:
+    """What is printed: with `--json` every item at once, for people the first of each kind."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._open: list[OpenItem] = []
+        self._differing: list[AccountDifference] = []
+
+    def show_sent(self, sent: Sent) -> None:
+        if self._as_json:
+            show_json({"sent": sent})
+            return
+        show_record({name: getattr(sent, name) for name in _SENT}, as_json=False)
+        if sent.lines_removed:
+            click.echo(
+                f"{sent.lines_removed} lines of batches are no longer kept: what was refused of them "
+                "is not known."
+            )
+
+    def add_open(self, item: OpenItem) -> None:
+        self._add(item, self._open)
+
+    def add_difference(self, account: AccountDifference) -> None:
+        self._add(account, self._differing)
+
+    def _add(self, item: _Item, shown: list[_Item]) -> None:
+        if self._as_json:
+            show_json(item)
+        elif len(shown) < _SHOWN:
+            shown.append(item)
+
+    def end(self, sent: Sent, totals: Totals) -> None:
+        if self._as_json:
+            show_json(totals.to_dict())
+            return
+        if sent.open:
+            click.echo(f"{count(sent.open, 'item')} open{_first(sent.open)}:\n")
+            show_list([_row(item) for item in self._open], as_json=False, nothing="")
+        else:
+            click.echo("Nothing is open.")
+        _show_created(totals, self._differing)
+
+
+def _first(number: int) -> str:
+    return f", of which the first {_SHOWN} (all with --json)" if number > _SHOWN else ""
+
+
+def _row(item: OpenItem) -> dict[str, Any]:
+    errors = item.errors or []
+    return {
+        "account": item.external_account_number,
+        "reason": item.reason,
+        "batch": item.batch_id,
+        "line": item.line_number,
+        "errors": ", ".join(dict.fromkeys(str(error["code"]) for error in errors)) or None,
+    }
+
+
+def _show_created(totals: Totals, shown: list[AccountDifference]) -> None:
     rows: list[dict[str, Any]] = [
         {"measure": measure, "staged": staged, "created": created, "differs": staged != created or "-"}
         for measure, (staged, created) in totals.measures.items()
     ]
-    show_list(rows, as_json=False, nothing="Nothing was staged.")
-    if totals.skipped:
-        click.echo(f"{totals.skipped} accounts are marked to be skipped, and in no total.")
+    show_list(rows, as_json=False, nothing="No account was created.")
     if totals.not_comparable:
-        click.echo(f"{totals.not_comparable} accounts cannot be compared: their staged payload was removed.")
+        click.echo(
+            f"{count(totals.not_comparable, 'account')} cannot be compared: the staged payload was removed."
+        )
     if not totals.differing:
-        click.echo("Clean: every account is as it was staged.")
+        if rows:
+            click.echo("Clean: every created account is as it was staged.")
         return
-    click.echo(f"{totals.differing} accounts differ; the first of them (all with --json):\n")
+    differ = "differs" if totals.differing == 1 else "differ"
+    click.echo(f"{count(totals.differing, 'created account')} {differ}{_first(totals.differing)}:\n")
     differing = [
         {**asdict(account), "differences": ", ".join(map(_sentence, account.differences))}
         for account in shown

@@ -10,17 +10,17 @@ from migration_service.db.revisions import RevisionsBlockedError, current_revisi
 
 @click.group()
 def revisions() -> None:
-    """Revisions, which bring the database's tables up to date."""
+    """Bring the database tables up to date."""
 
 
 @revisions.command("upgrade")
 @json_option
 def upgrade_tables(as_json: bool) -> None:
-    """Apply what is missing, all of it or nothing; several that start at once wait for each other.
+    """Apply all missing revisions in one transaction.
 
-    Old processes can live with the new tables: apply the revisions first, then replace the processes.
-    It waits two seconds at a time for a table that is in use, so that nobody has to wait long behind it, and
-    gives up after five minutes (exit status 2).
+    Old processes work with the new tables: apply the revisions first, then replace the processes. Several
+    upgrades that start at once wait for each other. If a table is in use, the command retries every two
+    seconds, so that it blocks other queries no longer, and gives up after five minutes (exit status 2).
     """
     settings = read_settings()
     before = _current(settings)
@@ -29,14 +29,14 @@ def upgrade_tables(as_json: bool) -> None:
     except RevisionsBlockedError as error:
         raise CannotRunError(str(error)) from error
     after = _current(settings)
-    sentence = f"The tables are at revision {after}" + (" already." if before == after else ".")
+    sentence = f"The tables are at revision {after}" + (" already." if before == after else " now.")
     show_done({"before": before, "after": after}, as_json, sentence)
 
 
 @revisions.command()
 @json_option
 def current(as_json: bool) -> None:
-    """The revision of the tables, and the newest one; exit status 1 where they differ."""
+    """Show the revision of the tables and the newest one. The exit status is 1 if they differ."""
     found, newest = _current(read_settings()), newest_revision()
     show_record({"current": found, "newest": newest}, as_json)
     if found != newest:

@@ -1,4 +1,4 @@
-"""How commands reach the database, and how they end: 0 done, 1 refused, 2 could not run."""
+"""How commands connect, and their exit statuses: 0 done, 1 refused, 2 could not run."""
 
 import socket
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from migration_service.origin import ActorKind, Origin, acting_as
 
 
 class RefusedError(click.ClickException):
-    """The service says no: exit status 1."""
+    """The service refuses the command: exit status 1."""
 
     exit_code = 1
 
@@ -31,7 +31,7 @@ class CannotRunError(click.ClickException):
 
 
 def read_settings() -> Settings:
-    """The settings of this command. Raises CannotRunError naming what is missing."""
+    """Return the settings of this command. Raise CannotRunError naming what is missing."""
     try:
         return Settings.from_env()
     except SettingsError as error:
@@ -40,10 +40,9 @@ def read_settings() -> Settings:
 
 @contextmanager
 def open_session(settings: Settings) -> Iterator[Session]:
-    """The transaction of a command: committed at the end, rolled back where it is refused.
+    """Open the transaction of a command: committed at the end, rolled back if the command is refused.
 
-    Raises RefusedError with the reason of a ServiceError, and CannotRunError where the database cannot be
-    used.
+    Raise RefusedError with the reason of a ServiceError, and CannotRunError if the database cannot be used.
     """
     with open_sessions(settings) as sessions, sessions.begin() as session:
         yield session
@@ -51,7 +50,7 @@ def open_session(settings: Settings) -> Iterator[Session]:
 
 @contextmanager
 def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
-    """For commands of several transactions. Raises what `open_session` raises."""
+    """Open sessions for a command with several transactions. Raise what `open_session` raises."""
     try:
         engine = make_engine(
             settings.database_url,
@@ -62,7 +61,7 @@ def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
         )
     except (ArgumentError, ValueError) as error:
         raise CannotRunError(
-            "DATABASE_URL is not an address: postgresql://user:password@host:port/name."
+            "DATABASE_URL is not an address. Expected: postgresql://user:password@host:port/name"
         ) from error
     try:
         with acting_as(_origin()):
@@ -75,8 +74,8 @@ def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
         if getattr(error.orig, "sqlstate", None) != "42P01":  # undefined_table
             raise
         raise CannotRunError(
-            f"The database {_place(settings)} does not have the service's tables: "
-            "start the service once, or apply the revisions."
+            f"The database {_place(settings)} does not have the service's tables. "
+            "Create them: migration-service revisions upgrade"
         ) from error
     finally:
         engine.dispose()
@@ -84,11 +83,13 @@ def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
 
 @contextmanager
 def open_redis(settings: Settings) -> Iterator[Redis]:
-    """A client whose commands fail after about a second. Raises CannotRunError for a bad address."""
+    """Open a client whose commands fail after about a second. Raise CannotRunError for an invalid address."""
     try:
         redis = make_redis(settings.redis_url, max_connections=1)
     except ValueError as error:
-        raise CannotRunError("REDIS_URL is not an address: redis://:password@host:port/0.") from error
+        raise CannotRunError(
+            "REDIS_URL is not an address. Expected: redis://:password@host:port/0"
+        ) from error
     try:
         yield redis
     finally:
@@ -112,6 +113,6 @@ def _place(settings: Settings) -> str:
 
 def _reason(error: OperationalError) -> str:
     if getattr(error.orig, "sqlstate", None):
-        return f"gave up: {str(error.orig).splitlines()[0]}"
+        return f"reports: {str(error.orig).splitlines()[0]}"
     said = str(error.orig).strip().splitlines()
     return f"cannot be reached: {said[0] if said else 'no answer'}"

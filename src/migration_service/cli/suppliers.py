@@ -22,28 +22,33 @@ _STATUSES = {status.lower(): status for status in SupplierStatus}
 
 @click.group()
 def suppliers() -> None:
-    """Import suppliers, which accounts are migrated from."""
+    """Manage import suppliers, from which accounts are migrated."""
 
 
 @suppliers.command()
 @click.argument("code")
-@click.option("--organisation", required=True, metavar="NAME", help="Whose API keys migrate its accounts.")
+@click.option(
+    "--organisation",
+    required=True,
+    metavar="NAME",
+    help="The organisation whose API keys may migrate its accounts.",
+)
 @click.option(
     "--document-root",
     default="",
     metavar="URL",
-    help="Where the document paths of payloads start, as s3://bucket/folder.",
+    help="The root of the document paths in payloads, for example s3://bucket/folder.",
 )
 @click.option(
     "--profile",
     type=click.Choice([profile.value for profile in Profile]),
     default=Profile.LENIENT.value,
     show_default=True,
-    help="With strict, what is only a warning otherwise is an error.",
+    help="strict: warnings count as errors.",
 )
 @json_option
 def create(code: str, organisation: str, document_root: str, profile: str, as_json: bool) -> None:
-    """Make the import supplier CODE; it is Ongoing from the start."""
+    """Create the import supplier CODE with the status Ongoing."""
     with open_session(read_settings()) as session:
         supplier = create_import_supplier(
             session,
@@ -53,23 +58,27 @@ def create(code: str, organisation: str, document_root: str, profile: str, as_js
             profile=profile,
         )
         record = _record(supplier, organisation)
-    show_done(record, as_json, f"Import supplier {code!r} is there, and {supplier.status}.")
+    show_done(record, as_json, f"Import supplier {code!r} was created; its status is {supplier.status}.")
 
 
 @suppliers.command("list")
 @json_option
 def list_all(as_json: bool) -> None:
-    """Every import supplier."""
+    """List all import suppliers."""
     with open_session(read_settings()) as session:
         records = [_record(supplier, owner) for supplier, owner in list_import_suppliers(session)]
-    show_list(records, as_json, nothing="There are no import suppliers yet: suppliers create CODE.")
+    show_list(
+        records,
+        as_json,
+        nothing="There are no import suppliers yet. Create one: migration-service suppliers create CODE",
+    )
 
 
 @suppliers.command()
 @click.argument("code")
 @json_option
 def show(code: str, as_json: bool) -> None:
-    """The import supplier CODE."""
+    """Show the import supplier CODE."""
     with open_session(read_settings()) as session:
         supplier = get_import_supplier(session, code, organisation_id=None)
         record = _record(supplier, supplier.organisation_name)
@@ -81,17 +90,17 @@ def show(code: str, as_json: bool) -> None:
 @click.argument("status", type=click.Choice(list(_STATUSES), case_sensitive=False))
 @json_option
 def change_status(code: str, status: str, as_json: bool) -> None:
-    """Say what the import supplier CODE takes from now on.
+    """Set the status of the import supplier CODE.
 
     \b
-    ongoing   new accounts
-    paused    nothing now; more accounts are expected later
-    complete  nothing any more
+    ongoing   new accounts are accepted
+    paused    no accounts are accepted now; more are expected later
+    complete  no more accounts are accepted
     """
     with open_session(read_settings()) as session:
         set_status(session, code, _STATUSES[status])
     record = {"code": code, "status": _STATUSES[status]}
-    show_done(record, as_json, f"Import supplier {code!r} is {_STATUSES[status]}.")
+    show_done(record, as_json, f"The status of import supplier {code!r} is now {_STATUSES[status]}.")
 
 
 @suppliers.command("set-emails")
@@ -99,20 +108,24 @@ def change_status(code: str, status: str, as_json: bool) -> None:
 @click.argument("state", type=click.Choice(["on", "off"]))
 @json_option
 def change_emails(code: str, state: str, as_json: bool) -> None:
-    """Say whether customers of the import supplier CODE get an e-mail when their account is created.
+    """Set whether customers of the import supplier CODE get an e-mail when their account is created.
 
-    It needs a mail server: MIGRATION_SERVICE_SMTP_URL and MIGRATION_SERVICE_EMAIL_FROM, here and for the
-    workers.
+    This requires a mail server: set MIGRATION_SERVICE_SMTP_URL and MIGRATION_SERVICE_EMAIL_FROM for this
+    command and for the workers.
     """
     settings = read_settings()
     if state == "on":
         try:
             mail_server(settings)
         except SettingsError as error:
-            raise CannotRunError(f"No customer e-mail can be sent: {error}") from error
+            raise CannotRunError(f"Customer e-mails cannot be sent: {error}") from error
     with open_session(settings) as session:
         set_customer_emails(session, code, on=state == "on")
-    show_done({"code": code, "customer_emails": state}, as_json, f"Customer e-mails of {code!r} are {state}.")
+    show_done(
+        {"code": code, "customer_emails": state},
+        as_json,
+        f"Customer e-mails for import supplier {code!r} are now {state}.",
+    )
 
 
 def _record(supplier: ImportSupplier | KnownSupplier, organisation: str) -> Record:

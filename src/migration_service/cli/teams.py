@@ -10,7 +10,7 @@ from migration_service.services.setup.teams import create_operations_team, list_
 
 @click.group()
 def teams() -> None:
-    """Operations teams, which created accounts are linked to."""
+    """Manage operations teams, to which created accounts are linked."""
 
 
 @teams.command()
@@ -20,20 +20,24 @@ def teams() -> None:
 )
 @json_option
 def create(name: str, organisation: str | None, as_json: bool) -> None:
-    """Make an operations team."""
+    """Create an operations team."""
     with open_session(read_settings()) as session:
         team = create_operations_team(session, name, organisation_name=organisation)
         record = _record(team, organisation)
-    show_done(record, as_json, f"Operations team {name!r} is there.")
+    show_done(record, as_json, f"Operations team {name!r} was created.")
 
 
 @teams.command("list")
 @json_option
 def list_all(as_json: bool) -> None:
-    """Every operations team."""
+    """List all operations teams."""
     with open_session(read_settings()) as session:
         records = [_record(team, owner) for team, owner in list_operations_teams(session)]
-    show_list(records, as_json, nothing="There are no operations teams yet: teams create NAME.")
+    show_list(
+        records,
+        as_json,
+        nothing="There are no operations teams yet. Create one: migration-service teams create NAME",
+    )
 
 
 def _record(team: OperationsTeam, organisation: str | None) -> Record:

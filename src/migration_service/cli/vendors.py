@@ -11,7 +11,7 @@ from migration_service.services.setup.vendors import create_payment_vendor, list
 
 @click.group()
 def vendors() -> None:
-    """Payment vendors, which payment instructions are verified with."""
+    """Manage payment vendors, which verify payment instructions."""
 
 
 @vendors.command()
@@ -20,13 +20,13 @@ def vendors() -> None:
     "--kind",
     required=True,
     type=click.Choice([kind.value for kind in VendorKind]),
-    help="The interface that it speaks: the plain JSON one of the documentation, or Stripe's.",
+    help="The interface of the vendor: the plain JSON one of the documentation, or Stripe's.",
 )
-@click.option("--url", required=True, help="Its address, as https://gateway.example/v2.")
+@click.option("--url", required=True, help="The vendor's address, for example https://gateway.example/v2.")
 @click.option(
     "--secret-env",
     metavar="VAR",
-    help="The environment variable of the web processes that holds its secret; the secret is not stored.",
+    help="Environment variable of the web processes with the vendor's secret, which is not stored.",
 )
 @click.option(
     "--organisation", metavar="NAME", help="Whose vendor it is; without it, all organisations share it."
@@ -35,7 +35,7 @@ def vendors() -> None:
 def create(
     *, name: str, kind: str, url: str, secret_env: str | None, organisation: str | None, as_json: bool
 ) -> None:
-    """Make the payment vendor NAME."""
+    """Create the payment vendor NAME."""
     with open_session(read_settings()) as session:
         vendor = create_payment_vendor(
             session,
@@ -46,16 +46,20 @@ def create(
             organisation_name=organisation,
         )
         record = _record(vendor, organisation)
-    show_done(record, as_json, f"Payment vendor {name!r} is there.")
+    show_done(record, as_json, f"Payment vendor {name!r} was created.")
 
 
 @vendors.command("list")
 @json_option
 def list_all(as_json: bool) -> None:
-    """Every payment vendor."""
+    """List all payment vendors."""
     with open_session(read_settings()) as session:
         records = [_record(vendor, owner) for vendor, owner in list_payment_vendors(session)]
-    show_list(records, as_json, nothing="There are no payment vendors yet: vendors create NAME.")
+    show_list(
+        records,
+        as_json,
+        nothing="There are no payment vendors yet. Create one: migration-service vendors create NAME",
+    )
 
 
 def _record(vendor: PaymentVendor, organisation: str | None) -> Record:

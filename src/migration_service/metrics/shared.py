@@ -1,11 +1,11 @@
-"""Figures that are kept in Redis, as workers on any machine add to them and any web process shows them.
+"""Figures that are kept in Redis: workers on any machine add to them, and any web process shows them.
 
-They are for watching only. A flushed Redis sets them back to nothing, as a restart does with any counter.
+They are for monitoring only. Flushing Redis resets them to zero, as a restart does with any counter.
 """
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,9 +21,9 @@ _SUM = "sum"
 
 @dataclass(frozen=True, slots=True)
 class TaskTimes:
-    """How often tasks of this name ended so, and how long they took.
+    """How often tasks of this name ended in this state, and how long they took.
 
-    `buckets` are cumulative, as Prometheus wants them: for each limit of SECONDS_BUCKETS and for +Inf.
+    `buckets` are cumulative, as Prometheus expects: one for each limit of SECONDS_BUCKETS, and one for +Inf.
     """
 
     task: str
@@ -33,7 +33,7 @@ class TaskTimes:
 
 
 def add_task_time(redis: Redis, task: str, state: str, seconds: float) -> None:
-    """Count a task that ended. Errors of Redis pass through."""
+    """Count a task that ended. Raise RedisError if Redis is unavailable."""
     bucket = bisect_left(SECONDS_BUCKETS, seconds)
     with redis.pipeline(transaction=False) as pipeline:
         pipeline.hincrby(_TASKS, f"{task}|{state}|{bucket}")
@@ -42,7 +42,7 @@ def add_task_time(redis: Redis, task: str, state: str, seconds: float) -> None:
 
 
 def read_task_times(redis: Redis) -> Iterator[TaskTimes]:
-    """What `add_task_time` counted, for each task and state."""
+    """Yield what `add_task_time` counted, for each task and state."""
     stored = cast(dict[bytes, bytes], redis.hgetall(_TASKS))
     tasks: dict[tuple[str, str], dict[str, float]] = {}
     for field, value in stored.items():
@@ -56,38 +56,18 @@ def read_task_times(redis: Redis) -> Iterator[TaskTimes]:
 
 
 def keep_counts(redis: Redis, counts: dict[str, Any], *, rest_seconds: float) -> None:
-    """Keep what was counted in the database; `is_resting` says no to counting again for so long."""
+    """Keep what was counted in the database. `is_resting` is true for the next `rest_seconds`."""
     redis.set(_COUNTS, json.dumps(counts))
     if rest_seconds >= 1:
         redis.set(_REST, b"1", ex=int(rest_seconds))
 
 
 def read_counts(redis: Redis) -> dict[str, Any] | None:
-    """What `keep_counts` kept last; None where nothing was counted yet."""
+    """Return what `keep_counts` kept last, or None if nothing was counted yet."""
     stored = cast(bytes | None, redis.get(_COUNTS))
     return json.loads(stored) if stored else None
 
 
 def is_resting(redis: Redis) -> bool:
-    """Whether the last count was so long that the next one should wait."""
+    """Return whether the last count took so long that the next one should wait."""
     return bool(redis.exists(_REST))
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerFigures:
-    """What waits in the broker."""
-
-    #: Messages that no worker took yet, by queue.
-    waiting: dict[str, int]
-    #: Messages that workers took and did not acknowledge.
-    unacknowledged: int
-
-
-def read_broker(broker: Redis, queues: Sequence[str], key_prefix: str) -> BrokerFigures:
-    """The lengths of the queues of a broker that is a Redis; `key_prefix` is what its keys begin with."""
-    with broker.pipeline(transaction=False) as pipeline:
-        for queue in queues:
-            pipeline.llen(key_prefix + queue)
-        pipeline.hlen(key_prefix + "unacked")
-        *waiting, unacknowledged = pipeline.execute()
-    return BrokerFigures(dict(zip(queues, waiting, strict=True)), unacknowledged)

@@ -5,6 +5,7 @@ Every model is imported here, so that `Base.metadata` is complete for whoever im
 
 from migration_service.models.access import Operator, OperatorOrganisation, RefreshToken, TokenSession
 from migration_service.models.account import Account, Customer, UserDetail
+from migration_service.models.acknowledgement import Acknowledgement
 from migration_service.models.audit import AuditDay, AuditEntry
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
 from migration_service.models.customer_email import CustomerEmail
@@ -37,6 +38,7 @@ from migration_service.models.supply import (
 __all__ = [
     "Account",
     "AccountImportProcess",
+    "Acknowledgement",
     "Agreement",
     "ApiKey",
     "Attempt",

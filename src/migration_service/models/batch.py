@@ -39,6 +39,7 @@ class Batch(Base):
         CheckConstraint(
             "operations_team_id IS NOT NULL OR mode IN ('validate', 'stage')", name="team_to_create"
         ),
+        CheckConstraint("profile IN ('lenient', 'strict')", name="profile"),
         # What the feeder looks at: the few batches that are not over.
         Index("ix_batch_open", "created_at", postgresql_where=text("finished_at IS NULL")),
     )
@@ -49,6 +50,14 @@ class Batch(Base):
     mode: Mapped[str]
     source: Mapped[str]
     operations_team_id: Mapped[int | None] = mapped_column(ForeignKey(OperationsTeam.id))
+    #: What people call it, and the name of the file that its lines came in.
+    name: Mapped[str | None]
+    file_name: Mapped[str | None]
+    #: The profile that its lines are validated under; None: the supplier's own.
+    profile: Mapped[str | None]
+    #: The rules and the profile when it was started or last retried: if they are others now, a line that
+    #: failed for its content may pass.
+    validated_under: Mapped[str | None]
     #: The key that it runs under; None if an operator started it on the command line.
     api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
     #: The request that started it, and the address that it came from.
@@ -129,3 +138,10 @@ class BatchChunk(Base):
     #: Lines that were worked on since the chunk was last opened: what the rate is made of.
     worked: Mapped[int] = mapped_column(server_default="0")
     finished_at: Mapped[datetime | None]
+    #: When a worker last brought lines of it to their outcome.
+    worked_at: Mapped[datetime | None]
+    #: When a worker last gave it back because there were no slots.
+    throttled_at: Mapped[datetime | None]
+    #: Lines that failed before an account was attempted, each time they did. Never lowered, as the metric
+    #: that it feeds must only grow.
+    refused: Mapped[int] = mapped_column(server_default="0")

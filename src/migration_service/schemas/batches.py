@@ -3,8 +3,8 @@
 from marshmallow import fields
 
 from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import Choice, Identifier, WholeNumber
-from migration_service.states import BatchMode, BatchSource, BatchState, LineStatus
+from migration_service.schemas.fields import Choice, Flag, Identifier, Text, WholeNumber
+from migration_service.states import BatchCondition, BatchMode, BatchSource, BatchState, LineStatus, Profile
 
 _COUNTS = {"type": "object", "additionalProperties": {"type": "integer"}}
 
@@ -36,6 +36,17 @@ class BatchArgumentsSchema(Fields):
         },
     )
 
+    name = Text(max_length=200, metadata={"description": "What people call the batch; shown wherever it is."})
+    file_name = Text(max_length=255, metadata={"description": "The name of the file that is the body."})
+    profile = Choice(
+        Profile,
+        metadata={
+            "description": "Validate the lines under this profile instead of the supplier's own. Only "
+            "`strict`, unless the mode is `validate`.",
+            "schema": {"type": "string", "enum": [profile.value for profile in Profile]},
+        },
+    )
+
 
 class BatchListArgumentsSchema(Fields):
     """The query string of the list of batches."""
@@ -62,6 +73,39 @@ class ResultArgumentsSchema(Fields):
         },
     )
 
+    code = Identifier(
+        metadata={"description": "Only lines with an error or a warning of this code; in CSV, only those."}
+    )
+    path = Identifier(
+        max_length=1_000,
+        metadata={
+            "description": "Only lines with an error or a warning at this path or below it; in CSV, only "
+            "those. `*` stands for any index, as in `customers.*.mobile`."
+        },
+    )
+
+
+class FailedLinesArgumentsSchema(Fields):
+    """The query string of the failed lines of a batch."""
+
+    code = Identifier(metadata={"description": "Only lines with an error or a warning of this code."})
+    path = Identifier(
+        max_length=1_000,
+        metadata={"description": "Only lines with an error or a warning at this path or below it."},
+    )
+
+
+class RetryArgumentsSchema(Fields):
+    """The query string of a retry."""
+
+    all = Flag(
+        load_default=False,
+        metadata={
+            "description": "Also the lines that failed for their content, although nothing changed.",
+            "schema": {"type": "boolean", "default": False},
+        },
+    )
+
 
 class BatchAnswerSchema(Fields):
     """A batch and how far it is."""
@@ -69,7 +113,15 @@ class BatchAnswerSchema(Fields):
     batch_id = fields.UUID()
     import_supplier = fields.String()
     operations_team_name = fields.String(allow_none=True)
+    name = fields.String(allow_none=True, metadata={"description": "What people call it."})
+    file_name = fields.String(
+        allow_none=True, metadata={"description": "The name of the file that its lines came in."}
+    )
     mode = fields.String(metadata={"enum": [mode.value for mode in BatchMode]})
+    profile = fields.String(
+        allow_none=True,
+        metadata={"description": "What its lines are validated under; null: the supplier's own profile."},
+    )
     source = fields.String(metadata={"enum": [source.value for source in BatchSource]})
     state = fields.String(metadata={"enum": [state.value for state in BatchState]})
     reason = fields.String(
@@ -96,9 +148,20 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
         allow_none=True, metadata={"description": "Lines a second: lately, or on the whole once it is over."}
     )
     time_left = fields.Float(allow_none=True, metadata={"description": "In seconds, at this rate."})
+    condition = fields.String(
+        allow_none=True,
+        metadata={
+            "description": "Why a running batch does not get on. `STALLED`: no line was worked on for a "
+            "minute. `THROTTLED`: its lines wait for slots.",
+            "enum": [*(condition.value for condition in BatchCondition), None],
+        },
+    )
 
 
 class RetryAnswerSchema(BatchProgressAnswerSchema):
     """A batch some of whose lines are tried again."""
 
     retried = fields.Integer(metadata={"description": "Lines that are PENDING again."})
+    left = fields.Integer(
+        metadata={"description": "Lines that stay FAILED: they would fail for their content again."}
+    )

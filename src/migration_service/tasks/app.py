@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
-from celery import Celery
-from celery.app import app_or_default
+from celery import Celery, current_app
 from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -52,4 +51,4 @@ class MigrationCelery(Celery):
 
 def celery_app() -> MigrationCelery:
     """The application that the running task belongs to."""
-    return cast(MigrationCelery, app_or_default())
+    return cast(MigrationCelery, current_app)

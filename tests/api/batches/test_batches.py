@@ -7,13 +7,15 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+import msgspec
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text, update
 
 from batch_client import BatchClient, counts, ndjson
-from migration_service.models import Batch, BatchLine
+from migration_service.models import AccountImportProcess, Batch, BatchLine, ImportSupplier
+from migration_service.services.batches.chunks import release_chunk
 from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.results import write_csv
 from migration_service.states import SupplierStatus
@@ -211,11 +213,85 @@ def test_results_come_as_csv_where_it_is_asked_for(batches: BatchClient) -> None
     assert answer.mimetype == "text/csv"
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert [row["status"] for row in rows] == ["VALID", "FAILED"]
-    assert rows[1]["errors"] == "required at external_account_number: This field is required."
+    assert (rows[0]["code"], rows[0]["path"]) == ("", "")
+    assert (rows[1]["code"], rows[1]["path"], rows[1]["value"]) == ("required", "external_account_number", "")
 
 
-def test_no_cell_of_a_csv_is_a_formula() -> None:
-    assert write_csv([["=1+1", "-5", 5, None]]) == b"'=1+1,'-5,5,\r\n"
+def test_csv_has_a_row_for_each_finding_with_its_path_and_value(batches: BatchClient) -> None:
+    one, two = batches.supplier.accounts(2)
+    one |= {"billing_postcode": "nowhere", "customers": "nobody"}
+    two |= {"customers": "someone"}
+    batch_id = batches.run([one, two], "validate")["batch_id"]
+    path, headers = f"/batches/{batch_id}/results/", {"Accept": "text/csv"}
+    rows = list(csv.DictReader(io.StringIO(batches.supplier.get(path, headers=headers).text)))
+    found = {(row["line_number"], row["severity"], row["path"], row["value"]) for row in rows}
+    assert ("1", "error", "customers", "nobody") in found
+    assert ("1", "warning", "billing_postcode", "nowhere") in found
+    (row,) = csv.DictReader(
+        io.StringIO(batches.supplier.get(f"{path}?code=invalid_postcode", headers=headers).text)
+    )
+    assert (row["line_number"], row["code"]) == ("1", "invalid_postcode")
+
+
+def test_every_cell_of_a_csv_is_quoted_and_exactly_the_value() -> None:
+    assert write_csv([["=1+1", '-5 "x"', 5, None]]) == b'"=1+1","-5 ""x""","5",""\r\n'
+
+
+def test_results_are_filtered_by_code_and_by_path(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(3)
+    point = accounts[0]["supply_addresses"][0]["meter_points"][0]
+    point["ean"] = "1"
+    accounts[1]["external_account_number"] = ""
+    batch_id = batches.run(accounts, "validate")["batch_id"]
+
+    def lines(query: str) -> list[int]:
+        return [line["line_number"] for line in batches.results(batch_id, query)]
+
+    assert lines("?path=external_account_number") == [2]
+    assert lines("?path=supply_addresses") == [1]
+    assert lines("?path=supply_addresses.*.meter_points.0.ean") == [1]
+    assert lines("?path=supply_addresses.*.meter_points.99.ean") == []
+    assert lines("?path=external") == []
+    assert lines("?path=(") == []
+    assert lines("?code=blank") == [2]
+    assert lines("?code=blank&status=VALID") == []
+
+
+def test_failed_lines_are_given_back_as_they_were_sent_and_settle_the_batch(batches: BatchClient) -> None:
+    sound, broken, staged = batches.supplier.accounts(3)
+    wrong = broken | {"customers": "nobody"}
+    sent = [msgspec.json.encode(sound), b'  {"external_account_number":  "x"}', msgspec.json.encode(wrong)]
+    batch_id = batches.run([*sent, sent[2]])["batch_id"]
+    answer = batches.supplier.get(f"/batches/{batch_id}/failed-lines/")
+    assert answer.data.splitlines() == [sent[1].strip(), sent[2]]
+    answer = batches.supplier.get(f"/batches/{batch_id}/failed-lines/?path=customers&code=not_a_list")
+    assert answer.data.splitlines() == [sent[2]]
+    # A line of what is pending has no text of its own: then it is the staged payload.
+    staged["billing_postcode"] = "nowhere"
+    batches.supplier.stage(staged)
+    pending = (batches.post(None, source="pending", profile="strict").json or {})["batch_id"]
+    with batches.supplier.Session.begin() as session:
+        number = batches.supplier.process_of(staged["external_account_number"])
+        session.execute(update(AccountImportProcess).where(number).values(rules_version="old"))
+    batches.work()
+    (line,) = batches.supplier.get(f"/batches/{pending}/failed-lines/").data.splitlines()
+    assert msgspec.json.decode(line)["external_account_number"] == staged["external_account_number"]
+
+
+def test_a_batch_keeps_its_name_and_the_name_of_its_file(batches: BatchClient) -> None:
+    batch_id = batches.start([b"{}"], "validate", name="First night", file_name="book.ndjson")
+    report = batches.get(batch_id)
+    assert (report["name"], report["file_name"], report["profile"]) == ("First night", "book.ndjson", None)
+
+
+def test_a_batch_may_be_stricter_than_its_supplier_and_not_more_lenient(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["billing_postcode"] = "nowhere"
+    assert counts(batches.run([account], "stage")) == {"STAGED": 1}
+    assert counts(batches.run([account], "stage", profile="strict")) == {"FAILED": 1}
+    answer = batches.post(b"{}", "stage", profile="lenient")
+    assert (answer.status_code, (answer.json or {})["errors"][0]["attr"]) == (400, "profile")
+    assert batches.post(b"{}", "validate", profile="lenient").status_code == 202
 
 
 def test_results_are_filtered_by_status(batches: BatchClient) -> None:
@@ -257,11 +333,51 @@ def test_retry_does_the_failed_lines_again_and_no_others(batches: BatchClient) -
         batches.resources, batches.supplier.current_attempt(accounts[1]["external_account_number"])
     )
     answer = batches.change(report["batch_id"], "retry-failed").json or {}
-    assert (answer["retried"], answer["state"]) == (2, "RUNNING")
+    assert (answer["retried"], answer["left"], answer["state"]) == (1, 2, "RUNNING")
     batches.work()
     report = batches.get(report["batch_id"])
     assert report["state"] == "COMPLETED"
     assert counts(report) == {"IMPORTED": 2, "ALREADY_IMPORTED": 1, "FAILED": 2}
+    assert (batches.change(report["batch_id"], "retry-failed").json or {})["retried"] == 0
+    path = f"/batches/{report['batch_id']}/retry-failed/?all=true"
+    assert (batches.supplier.post(path).json or {})["retried"] == 1
+
+
+def test_after_a_change_of_the_profile_what_failed_for_its_content_may_pass(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["billing_postcode"] = "nowhere"
+    _set_profile(batches, "strict")
+    report = batches.run([account], "stage")
+    assert counts(report) == {"FAILED": 1}
+    _set_profile(batches, "lenient")
+    assert (batches.change(report["batch_id"], "retry-failed").json or {})["retried"] == 1
+    batches.work()
+    assert counts(batches.get(report["batch_id"])) == {"STAGED": 1}
+
+
+def _set_profile(batches: BatchClient, profile: str) -> None:
+    with batches.supplier.Session.begin() as session:
+        session.execute(
+            update(ImportSupplier).where(ImportSupplier.code == batches.supplier.code).values(profile=profile)
+        )
+
+
+def test_a_batch_that_does_not_get_on_says_why(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(2))
+    assert batches.get(batch_id)["condition"] is None
+    with batches.supplier.Session.begin() as session:
+        session.execute(
+            update(Batch)
+            .where(Batch.id == UUID(batch_id))
+            .values(created_at=func.now() - text("interval '2 minutes'"))
+        )
+    assert batches.get(batch_id)["condition"] == "STALLED"
+    (chunk,) = batches.dispatch()
+    with batches.supplier.Session.begin() as session:
+        release_chunk(session, chunk)
+    assert batches.get(batch_id)["condition"] == "THROTTLED"
+    batches.work()
+    assert batches.get(batch_id)["condition"] is None
 
 
 def test_what_is_pending_is_imported_without_a_file(batches: BatchClient) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
+from batch_client import BatchClient
 from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.tasks.accounts import perform_attempt
@@ -65,3 +66,22 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_say_why(
     assert _run(environment, "unskip", supplier.code, number).exit_code == 0
     assert supplier.stage(account).status_code == 200
     assert "'NOBODY' does not exist" in _run(environment, "show", "NOBODY", number).stderr
+
+
+def test_an_account_that_every_line_refused_is_shown_with_its_lines(
+    environment: dict[str, str], supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    batches = BatchClient(supplier, worker_resources)
+    batch_id = batches.run([account | {"customers": "nobody"}])["batch_id"]
+    shown = json.loads(_run(environment, "show", supplier.code, number, "--json").stdout)
+    assert (shown["import"]["state"], shown["attempts"], shown["account"]) == (None, [], None)
+    (line,) = shown["batch_lines"]
+    assert (line["batch_id"], line["line_number"], line["status"]) == (batch_id, 1, "FAILED")
+    assert line["errors"][0]["attr"] == "customers"
+    text = _run(environment, "show", supplier.code, number).stdout
+    for value in (batch_id, "Nothing is staged", "attr: customers", "line_number: 1"):
+        assert value in text
+    nothing = _run(environment, "show", supplier.code, "unknown")
+    assert (nothing.exit_code, "on no line of a batch" in nothing.stderr) == (1, True)

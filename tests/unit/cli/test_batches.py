@@ -53,7 +53,7 @@ def test_a_file_is_started_from_disk_and_from_standard_input(
     file = tmp_path / "book.ndjson.gz"
     file.write_bytes(ndjson(accounts, compress=True))
     result = run("batches", "start", str(file), "--supplier", batches.supplier.code, "--mode", "stage")
-    assert (result.exit_code, "runs: batches watch" in result.stdout) == (0, True)
+    assert (result.exit_code, "was started: batches watch" in result.stdout) == (0, True)
     batches.work()
     batch_id = _start(run, batches, accounts)
     batches.work()
@@ -89,7 +89,10 @@ def test_a_batch_is_paused_resumed_retried_and_cancelled(run: Run, batches: Batc
         assert json.loads(run("batches", command, batch_id, "--json").stdout)["state"] == state
     batches.work()
     retried = json.loads(run("batches", "retry-failed", batch_id, "--json").stdout)
-    assert retried == {"batch_id": batch_id, "retried": 1}
+    assert retried == {"batch_id": batch_id, "retried": 0, "left": 1}
+    assert "1 line left as failed" in run("batches", "retry-failed", batch_id).stdout
+    retried = json.loads(run("batches", "retry-failed", batch_id, "--all", "--json").stdout)
+    assert retried == {"batch_id": batch_id, "retried": 1, "left": 0}
     assert json.loads(run("batches", "cancel", batch_id, "--json").stdout)["state"] == "CANCELLED"
     refused = run("batches", "resume", batch_id)
     assert (refused.exit_code, "CANCELLED" in refused.stderr) == (1, True)
@@ -101,8 +104,23 @@ def test_results_are_written_as_ndjson_and_csv(run: Run, batches: BatchClient) -
     lines = run("batches", "results", batch_id, "--status", "FAILED").stdout.splitlines()
     assert [json.loads(line)["line_number"] for line in lines] == [3]
     rows = run("batches", "results", batch_id, "--format", "csv").stdout.splitlines()
-    assert rows[0].startswith("line_number,external_account_number,status")
+    assert rows[0].startswith('"line_number","external_account_number","status"')
     assert len(rows) == 4
+    rows = run("batches", "results", batch_id, "--format", "csv", "--code", "parse_error").stdout.splitlines()
+    assert len(rows) == 2
+    assert run("batches", "failed-lines", batch_id).stdout == "{\n"
+
+
+def test_a_batch_has_the_name_of_its_file_and_one_of_its_own(
+    run: Run, batches: BatchClient, tmp_path: Path
+) -> None:
+    file = tmp_path / "book.ndjson"
+    file.write_bytes(ndjson(batches.supplier.accounts(1)))
+    given = ("--supplier", batches.supplier.code, "--mode", "validate", "--name", "First", "--json")
+    started = json.loads(run("batches", "start", str(file), *given, "--profile", "strict").stdout)
+    shown = json.loads(run("batches", "show", started["batch_id"], "--json").stdout)
+    assert (shown["name"], shown["file_name"], shown["profile"]) == ("First", "book.ndjson", "strict")
+    assert "First" in run("batches", "list", "--supplier", batches.supplier.code).stdout
 
 
 @pytest.mark.parametrize(
@@ -129,11 +147,32 @@ def test_reconcile_ends_with_0_1_or_2(run: Run, batches: BatchClient, tmp_path: 
 
     batches.supplier.stage(accounts[2])
     result = run("reconcile", batches.supplier.code, "--json")
-    *differences, totals = map(json.loads, result.stdout.splitlines())
-    assert (result.exit_code, totals["differing"], totals["clean"]) == (1, 1, False)
-    assert [it["external_account_number"] for it in differences] == [accounts[2]["external_account_number"]]
+    sent, item, totals = map(json.loads, result.stdout.splitlines())
+    assert (result.exit_code, sent["sent"]["open"], totals["clean"]) == (1, 1, True)
+    assert item["external_account_number"] == accounts[2]["external_account_number"]
     assert run("reconcile", batches.supplier.code, "--batch", batch_id).exit_code == 0
-    assert "1 accounts differ" in run("reconcile", batches.supplier.code).stdout
+    assert run("reconcile", batches.supplier.code, "--created-only").exit_code == 0
+    assert "1 item open" in run("reconcile", batches.supplier.code).stdout
 
     for arguments in (("NOBODY",), (batches.supplier.code, "--batch", "nothing")):
         assert run("reconcile", *arguments).exit_code == 2
+
+
+def test_what_was_refused_is_acknowledged_with_who_and_why(run: Run, batches: BatchClient) -> None:
+    (broken,) = batches.supplier.accounts(1)
+    number = broken["external_account_number"]
+    batch_id = _start(run, batches, [broken | {"customers": "nobody"}, b"{"])
+    batches.work()
+    supplier = batches.supplier.code
+    assert "invalid" not in run("reconcile", supplier, "--batch", batch_id).stderr
+    why = ("--reason", "Closed", "--by", "Ada")
+    done = run("acknowledgements", "add", supplier, number, *why)
+    assert (done.exit_code, done.stdout) == (0, "1 account acknowledged.\n")
+    assert run("acknowledgements", "add", supplier, "--batch", batch_id, "--line", "2", *why).exit_code == 0
+    assert run("reconcile", supplier).exit_code == 0
+    listed = run("acknowledgements", "list", supplier, "--json").stdout.splitlines()
+    assert [json.loads(line)["acknowledged_by"] for line in listed] == ["Ada", "Ada"]
+    refused = run("acknowledgements", "add", supplier, "unknown", *why)
+    assert (refused.exit_code, "not among those that were refused" in refused.stderr) == (1, True)
+    for arguments in ((), (number, "--batch", batch_id), (number, "--line", "1")):
+        assert run("acknowledgements", "add", supplier, *arguments, *why).exit_code == 2

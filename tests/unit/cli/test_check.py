@@ -1,6 +1,7 @@
 """`migration-service check`: a file is validated with no server, no settings and no database."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 from batch_client import ndjson
 from migration_service.cli import main
 from migration_service_local.samples import FAULTS, generate_accounts, generate_accounts_with_faults
+from servers import COMMAND
 
 
 def _check(file: Path, *arguments: str) -> Result:
@@ -74,3 +76,16 @@ def test_a_file_that_cannot_be_read_ends_with_2(tmp_path: Path, content: bytes |
     result = _check(file, "--processes", "1")
     assert result.exit_code == 2
     assert "cannot be read" in result.stderr
+
+
+def test_a_pipe_is_read_though_it_has_no_position(tmp_path: Path) -> None:
+    file = tmp_path / "book.ndjson"
+    file.write_bytes(b"{}\n")
+    done = subprocess.run(
+        ["bash", "-c", f"{COMMAND} check --processes 1 <(cat {file})"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "1 line: 0 without errors, 1 with errors." in done.stdout

@@ -1,10 +1,12 @@
 """The operators' commands, with `--json` and for people, and how they end when something is wrong."""
 
 import json
+import platform
 import secrets
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from factories import Customer, make_customer
 from migration_service.cli import COMMANDS, main
 from migration_service.config import Settings
+from migration_service.db.revisions import newest_revision
 from migration_service.errors import UnauthenticatedError
 from migration_service.services.access.api_keys import authenticate_api_key
 
@@ -89,7 +92,7 @@ def test_for_people_a_key_stands_alone_on_standard_output(
     run: Run, customer: Customer, sessions: sessionmaker[Session]
 ) -> None:
     result = run("api-keys", "issue", "--organisation", customer.organisation)
-    assert result.stderr == "It is not shown again.\n"
+    assert result.stderr == "The key is not shown again. Send it through a secure channel.\n"
     with sessions.begin() as session:
         authenticate_api_key(session, result.stdout.strip())
 
@@ -190,7 +193,7 @@ def test_a_database_without_the_tables_is_said_to_be_one(run: Run, migrated: Set
 def test_a_limit_is_a_number_or_off(run: Run, number: str) -> None:
     result = run("limit", "set", "--", number)
     assert result.exit_code == 2
-    assert "neither off nor a number" in result.stderr
+    assert "neither `off` nor a whole number" in result.stderr
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself(run: Run) -> None:
@@ -267,3 +270,14 @@ def test_customer_emails_are_switched_on_where_there_is_a_mail_server(run: Run, 
     assert state() == "on"
     assert run("suppliers", "set-emails", code, "off").exit_code == 0
     assert state() == "off"
+
+
+def test_the_version_is_shown_without_settings() -> None:
+    result = CliRunner(env={"DATABASE_URL": "", "MIGRATION_SERVICE_HOME": "/nowhere"}).invoke(
+        main, ["--version"]
+    )
+    assert result.exit_code == 0
+    assert result.stdout == (
+        f"migration-service {version('migration-service')}, newest revision {newest_revision()}, "
+        f"Python {platform.python_version()}\n"
+    )

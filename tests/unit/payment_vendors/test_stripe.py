@@ -26,7 +26,7 @@ def stripe(localstripe_url: str, limits: CallLimits) -> VendorClient:
     return make_vendor("stripe", localstripe_url, API_KEY, limits=limits)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def card(localstripe_url: str) -> str:
     return post(
         localstripe_url,
@@ -41,7 +41,7 @@ def card(localstripe_url: str) -> str:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def sepa_debit(localstripe_url: str) -> str:
     return post(
         localstripe_url,

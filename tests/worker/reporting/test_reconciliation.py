@@ -22,6 +22,7 @@ from migration_service.models import (
 )
 from migration_service.schemas.json import parse_json
 from migration_service.services.imports.staging import skip_account
+from migration_service.services.reporting import sent as sent_module
 from migration_service.services.reporting.retention import remove_batch_lines, remove_payloads
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -90,7 +91,7 @@ def test_a_cent_too_much_is_found_with_its_account(batches: BatchClient) -> None
         report = _reconcile(batches, query)
         assert (report["clean"], report["differing"]) == (False, 1)
         (found,) = report["differences"]
-        assert (found["external_account_number"], found["state"]) == (number, "IMPORTED")
+        assert found["external_account_number"] == number
         by_measure = {it["measure"]: it for it in found["differences"]}
         assert set(by_measure) == {"ledger_balances", "statements"}
         assert by_measure["statements"]["created"] == 0
@@ -98,27 +99,124 @@ def test_a_cent_too_much_is_found_with_its_account(batches: BatchClient) -> None
         assert balances["created"] - balances["staged"] == Decimal("0.01")
 
 
-def test_what_is_pending_differs_and_what_is_skipped_does_not(batches: BatchClient) -> None:
-    accounts = batches.supplier.accounts(3)
-    batches.run(accounts[:1])
-    for account in accounts[1:]:
-        batches.supplier.stage(account)
+def _open(report: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [(it["external_account_number"], it["reason"], it["line_number"]) for it in report["open"]]
+
+
+def _skip(batches: BatchClient, number: str) -> None:
     with batches.supplier.Session.begin() as session:
         supplier = session.scalars(
             select(ImportSupplier).where(ImportSupplier.code == batches.supplier.code)
         ).one()
-        skip_account(session, supplier.id, accounts[2]["external_account_number"])
+        skip_account(session, supplier.id, number)
+
+
+def test_what_is_staged_is_open_and_what_is_skipped_is_not(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(3)
+    batches.run(accounts[:1])
+    for account in accounts[1:]:
+        batches.supplier.stage(account)
+    _skip(batches, accounts[2]["external_account_number"])
     report = _reconcile(batches)
-    assert (report["differing"], report["skipped"]) == (1, 1)
-    assert report["differences"] == [
-        {
-            "external_account_number": accounts[1]["external_account_number"],
-            "service_account_number": None,
-            "state": "PENDING",
-            "differences": [{"measure": "accounts", "staged": 1, "created": 0}],
-        }
-    ]
-    assert _totals(report)["accounts"] == (Decimal(2), Decimal(1))
+    sent = report["sent"]
+    assert (sent["sent"], sent["created"], sent["staged"], sent["skipped"], sent["open"]) == (3, 1, 1, 1, 1)
+    assert _open(report) == [(accounts[1]["external_account_number"], "STAGED", None)]
+    assert (report["clean"], report["differing"]) == (True, 0)
+    assert _totals(report)["accounts"] == (Decimal(1), Decimal(1))
+
+
+def test_what_was_refused_is_open_until_a_later_line_settles_it(batches: BatchClient) -> None:
+    sound, broken, other = batches.supplier.accounts(3)
+    wrong = broken | {"customers": "nobody"}
+    first = batches.run([sound, wrong, b"{}", wrong, b"{"])["batch_id"]
+    number = broken["external_account_number"]
+    for query in ("", f"?batch={first}"):
+        report = _reconcile(batches, query)
+        assert _open(report) == [(number, "REFUSED", 2), (None, "REFUSED", 3), (None, "REFUSED", 5)]
+        assert report["open"][0]["errors"][0]["attr"] == "customers"
+        sent = report["sent"]
+        assert (sent["sent"], sent["created"], sent["refused"], sent["open"]) == (4, 1, 3, 3)
+        assert report["clean"] is True
+    second = batches.run([wrong, other])["batch_id"]
+    found = _reconcile(batches)["open"][0]
+    assert (found["batch_id"], found["line_number"]) == (second, 1)
+    batches.run([broken])
+    for query, sent_in_all in (("", 5), (f"?batch={first}", 4), (f"?batch={second}", 2)):
+        sent = _reconcile(batches, query)["sent"]
+        assert (sent["sent"], sent["refused"]) == (sent_in_all, 0 if query.endswith(second) else 2)
+
+
+def test_validating_and_rehearsing_is_not_sending(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(2)
+    for mode in ("validate", "dry-run"):
+        batches.run([*accounts, b"{}"], mode)
+    report = _reconcile(batches)
+    assert (report["sent"]["sent"], report["open"]) == (0, [])
+
+
+def test_a_line_that_no_worker_has_reached_waits(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batch_id = batches.start([account], "stage")
+    assert batches.change(batch_id, "cancel").status_code == 200
+    report = _reconcile(batches)
+    assert _open(report) == [(account["external_account_number"], "WAITING", 1)]
+    assert (report["sent"]["waiting"], report["sent"]["open"]) == (1, 1)
+
+
+def test_what_is_open_comes_in_pages(batches: BatchClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = batches.supplier.accounts(5)
+    wrong = [account | {"customers": "nobody"} for account in accounts[:3]]
+    batches.run([b"{}", b"{", *wrong, b"[]"])
+    for account in accounts[3:]:
+        batches.supplier.stage(account)
+    whole = _open(_reconcile(batches))
+    assert len(whole) == 8
+    for page in (1, 2, 3, 8):
+        monkeypatch.setattr(sent_module, "_PAGE", page)
+        assert _open(_reconcile(batches)) == whole
+
+
+def _acknowledge(batches: BatchClient, **body: Any) -> Any:
+    path = f"/reconciliation/{batches.supplier.code}/acknowledgements/"
+    return batches.supplier.post(path, json={"reason": "Closed before the migration."} | body)
+
+
+def test_what_is_acknowledged_with_a_reason_is_no_longer_open(batches: BatchClient) -> None:
+    (broken,) = batches.supplier.accounts(1)
+    number = broken["external_account_number"]
+    wrong = broken | {"customers": "nobody"}
+    batch_id = batches.run([wrong, b"{}", b"{", b"[]"])["batch_id"]
+    assert _acknowledge(batches, external_account_numbers=[number]).json == {"acknowledged": 1}
+    assert _acknowledge(batches, batch=batch_id, line_numbers=[3]).json == {"acknowledged": 1}
+    report = _reconcile(batches)
+    assert [line for _, _, line in _open(report)] == [2, 4]
+    assert (report["sent"]["acknowledged"], report["sent"]["open"]) == (2, 2)
+    assert _acknowledge(batches, batch=batch_id).status_code == 201
+    assert _reconcile(batches)["open"] == []
+    found: Any = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/acknowledgements/").json
+    assert found[-1]["external_account_number"] == number
+    assert found[-1]["reason"] == "Closed before the migration."
+    assert found[-1]["acknowledged_by"].startswith("API key ")
+    assert {it["line_number"] for it in found[:-1]} == {2, 3, 4}
+    # Refused again, and so open again.
+    batches.run([wrong])
+    assert _open(_reconcile(batches)) == [(number, "REFUSED", 1)]
+
+
+def test_what_was_not_refused_cannot_be_acknowledged(batches: BatchClient) -> None:
+    accounts, batch_id = _import(batches, 2)
+    number = accounts[0]["external_account_number"]
+    for body, attr in (
+        ({"external_account_numbers": ["unknown"]}, "external_account_numbers.0"),
+        ({"external_account_numbers": [number]}, "external_account_numbers.0"),
+        ({"batch": batch_id, "line_numbers": [1]}, "line_numbers.0"),
+        ({}, "external_account_numbers"),
+        ({"batch": batch_id, "external_account_numbers": [number]}, "external_account_numbers"),
+        ({"external_account_numbers": [number], "line_numbers": [1]}, "batch"),
+        ({"external_account_numbers": [number], "reason": " "}, "reason"),
+    ):
+        answer = _acknowledge(batches, **body)
+        assert (answer.status_code, answer.json["errors"][0]["attr"]) == (400, attr)
 
 
 def test_what_was_added_afterwards_does_not_count(batches: BatchClient) -> None:

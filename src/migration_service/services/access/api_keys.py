@@ -201,3 +201,8 @@ def _random(characters: str, length: int) -> str:
 
 def _hash(api_key: str) -> bytes:
     return sha256(api_key.encode()).digest()
+
+
+def get_api_key_name(session: Session, api_key_id: int) -> str:
+    """Return what an API key is called where somebody did something with it: its prefix."""
+    return f"API key {session.get_one(ApiKey, api_key_id).prefix}"

@@ -16,7 +16,7 @@ from migration_service.services.imports.staging import StagedProcess
 from migration_service.services.processing.creation import CreatedAccount
 from migration_service.services.processing.customer_emails import record_customer_emails
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchMode, Outcome
+from migration_service.states import BatchMode, Outcome, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class ChunkJob:
     operations_team_id: int | None
     api_key_id: int | None
     batch_id: UUID
+    #: What the lines are validated under.
+    profile: Profile
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from migration_service.services.batches.counts import recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.slots import LiveAttempt
-from migration_service.states import BatchMode, BatchState, ChunkState, LineStatus, SupplierStatus
+from migration_service.states import BatchMode, BatchState, ChunkState, LineStatus, Profile, SupplierStatus
 
 #: After this many workers that did not come back, the first line that is pending is given up.
 MAX_TRIES = 5
@@ -103,7 +103,14 @@ def work_on_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> 
     if batch.state != BatchState.RUNNING or not ongoing:
         _give_back(session, key)
         return None
-    job = ChunkJob(supplier, BatchMode(batch.mode), batch.operations_team_id, batch.api_key_id, key.batch_id)
+    job = ChunkJob(
+        supplier,
+        BatchMode(batch.mode),
+        batch.operations_team_id,
+        batch.api_key_id,
+        key.batch_id,
+        Profile(batch.profile or supplier.profile),
+    )
     lines = _lines_to_do(session, chunk, len(attempts))
     hopeless = chunk.tries > MAX_TRIES
     with acting_as(_origin_of(batch)):
@@ -115,7 +122,8 @@ def work_on_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> 
             .where(Batch.id == batch.id, Batch.started_at.is_(None))
             .values(started_at=func.now())
         )
-    recount(session, key.batch_id, [key.first_line], worked=len(results))
+    refused = sum(map(_was_refused, results)) if job.mode.creates else 0
+    recount(session, key.batch_id, [key.first_line], worked=len(results), refused=refused)
     return int(chunk.counts.get(LineStatus.PENDING, 0)) - len(results)
 
 
@@ -130,11 +138,18 @@ def _origin_of(batch: Batch) -> Origin:
     )
 
 
+def _was_refused(result: LineResult) -> bool:
+    """Return whether a line failed before an account was attempted: then no attempt tells of it."""
+    attempted = any(item.code == AccountCreationFailedError.code for item in result.errors)
+    return result.status is LineStatus.FAILED and not attempted
+
+
 def release_chunk(session: Session, key: ChunkKey) -> None:
     """Give a chunk back that could not be worked on now: it is a row among the others again."""
     free = select(BatchChunk.batch_id).where(_is(key), BatchChunk.state == ChunkState.DISPATCHED)
     if session.execute(free.with_for_update(skip_locked=True)).first():
-        session.execute(update(BatchChunk).where(_is(key)).values(state=ChunkState.PENDING, attempts=None))
+        values = {"state": ChunkState.PENDING, "attempts": None, "throttled_at": func.now()}
+        session.execute(update(BatchChunk).where(_is(key)).values(values))
 
 
 def list_live_batch_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:

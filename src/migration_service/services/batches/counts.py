@@ -1,6 +1,6 @@
 """Counts of batches: always sums over their chunks, which are counted from their lines.
 
-No counter is ever raised, here or in Redis: whatever is killed, the counts are right.
+They are counted in the transaction that changes the lines, so they are right whatever is killed.
 """
 
 from collections.abc import Sequence
@@ -34,6 +34,9 @@ _RECOUNT = text("""
             SELECT FROM batch_line WHERE batch_line.batch_id = batch_chunk.batch_id
               AND line_number BETWEEN first_line AND last_line AND status = 'PENDING') THEN now() END,
         worked = CASE state WHEN 'DONE' THEN 0 ELSE worked + :worked END,
+        worked_at = CASE WHEN :worked > 0 THEN now() ELSE worked_at END,
+        throttled_at = CASE WHEN :worked > 0 THEN NULL ELSE throttled_at END,
+        refused = refused + :refused,
         tries = least(greatest(tries - 1, 0), 1),
         attempts = NULL, dispatched_at = now()
     WHERE batch_id = :batch_id AND (:first_lines IS NULL OR first_line = ANY (:first_lines))
@@ -41,14 +44,20 @@ _RECOUNT = text("""
 
 
 def recount(
-    session: Session, batch_id: UUID, first_lines: Sequence[int] | None = None, *, worked: int = 0
+    session: Session,
+    batch_id: UUID,
+    first_lines: Sequence[int] | None = None,
+    *,
+    worked: int = 0,
+    refused: int = 0,
 ) -> None:
-    """Count the lines of some chunks again, or of all chunks of a batch; no worker has them any more.
+    """Count the lines of these chunks again (None: of all chunks), which no worker has any more.
 
-    A chunk without pending lines is DONE, and one that was DONE and has some is opened again. `worked` lines
-    of each got their outcome just now. The caller holds the locks of the chunks.
+    A chunk without pending lines is DONE. One that was DONE and has some is opened again. `worked` lines of
+    each just came to their outcome, `refused` of them before an account was attempted. The caller holds the
+    locks of the chunks.
     """
-    values = {"batch_id": batch_id, "first_lines": first_lines, "worked": worked}
+    values = {"batch_id": batch_id, "first_lines": first_lines, "worked": worked, "refused": refused}
     session.execute(_RECOUNT, values)
 
 
@@ -60,13 +69,17 @@ RATE_WINDOW = 30
 class BatchProgress:
     """How far a batch is."""
 
-    #: Lines by status; only those that there are.
+    #: Lines by status; no status has a zero.
     counts: dict[str, int]
     #: Lines with this code among their errors, the most frequent first; the same for warnings.
     error_counts: dict[str, int]
     warning_counts: dict[str, int]
     #: Lines a second: lately while it runs, on the whole once it is over. None: nothing was done yet.
     rate: float | None
+    #: Seconds since lines were last worked on, or since the start; None if it has no chunk.
+    idle_seconds: float | None
+    #: Whether workers gave lines back lately because there were no slots.
+    is_throttled: bool
 
 
 def count_lines(session: Session, batch_ids: list[UUID]) -> dict[UUID, dict[str, int]]:
@@ -89,7 +102,15 @@ def get_progress(
     if started_at:
         since = {"batch_id": batch_id, "started_at": started_at, "finished_at": finished_at}
         rate = session.scalar(_RATE, since | {"window": RATE_WINDOW})
-    return BatchProgress(counts, found["errors"], found["warnings"], float(rate) if rate else None)
+    idle, throttled = session.execute(_PACE, {"batch_id": batch_id}).one()
+    return BatchProgress(
+        counts,
+        found["errors"],
+        found["warnings"],
+        float(rate) if rate else None,
+        idle_seconds=None if idle is None else float(idle),
+        is_throttled=bool(throttled),
+    )
 
 
 _COUNTS = text("""
@@ -104,6 +125,14 @@ _PROGRESS = text("""
         UNION ALL SELECT 'errors', * FROM jsonb_each(error_counts)
         UNION ALL SELECT 'warnings', * FROM jsonb_each(warning_counts)) AS counted
     WHERE batch_id = :batch_id GROUP BY kind, key ORDER BY kind, n DESC, key
+""")
+
+# The batch may have been resumed lately: then nothing was worked on for long, and nothing is wrong. A chunk
+# that was published a moment ago is no sign of work, so only the outcomes count.
+_PACE = text("""
+    SELECT extract(epoch FROM now() - greatest(max(worked_at), max(batch.created_at))),
+           bool_or(throttled_at > now() - interval '30 seconds')
+    FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id WHERE batch_id = :batch_id
 """)
 
 _RATE = text("""

@@ -36,7 +36,7 @@ from migration_service.services.processing.creation import (
     create_accounts,
     explain_refusal,
 )
-from migration_service.states import BatchMode, ImportState, LineStatus, Profile
+from migration_service.states import BatchMode, ImportState, LineStatus
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -136,7 +136,7 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
     """Validate a payload into the candidate; true where nothing is wrong with it."""
     result = candidate.result
     try:
-        account = validate_account(parse_json(payload), Profile(job.supplier.profile))
+        account = validate_account(parse_json(payload), job.profile)
     except ParseError as error:
         result.errors = error.errors
         return False
@@ -162,7 +162,7 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
     if not ids:
         return {}
     process = AccountImportProcess
-    stale = (process.rules_version != RULES_VERSION) | (process.profile != job.supplier.profile)
+    stale = (process.rules_version != RULES_VERSION) | (process.profile != job.profile)
     payload = case((stale, process.payload.op("::")(text("text")))).label("payload")
     rows = session.execute(
         select(process.id, process.state, process.service_account_number, payload)
@@ -203,9 +203,8 @@ def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> l
 
 def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
     def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
-        return stage_accounts(
-            Transaction.of(session), job.supplier, [it.account for it in some if it.account]
-        )
+        accounts = [it.account for it in some if it.account]
+        return stage_accounts(Transaction.of(session), job.supplier, accounts, profile=job.profile)
 
     outcomes: list[StagedProcess | ServiceError] = _each_by_itself(session, candidates, stage)
     for candidate, outcome in zip(candidates, outcomes, strict=True):

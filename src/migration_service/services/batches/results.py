@@ -1,21 +1,26 @@
-"""The results of a batch, line by line, streamed: as NDJSON or CSV."""
+"""The results of a batch, line by line, streamed: as NDJSON or CSV, or the failed lines as they were sent."""
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import ColumnElement, RowMapping, Text, and_, bindparam, func, literal, select, text, true
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import BatchLine
-from migration_service.schemas.json import encode_json
+from migration_service.errors import DuplicateLineError, ParseError
+from migration_service.models import AccountImportProcess, Batch, BatchLine
+from migration_service.schemas.json import encode_json, parse_json
 from migration_service.states import LineStatus
 
 #: Lines that are read from the database, and written, at once.
 _PIECE = 1_000
+#: Lines whose text is read at once.
+_TEXT_PIECE = 50
 _COLUMNS = (
     BatchLine.line_number,
     BatchLine.external_account_number,
@@ -25,6 +30,18 @@ _COLUMNS = (
     BatchLine.warnings,
 )
 _NAMES = tuple(column.key for column in _COLUMNS)
+_CSV_NAMES = (*_NAMES[:4], "severity", "code", "path", "detail", "value")
+#: Characters of a value that are shown beside its error.
+_VALUE_LENGTH = 200
+# The text of a line, or of the staged payload that it stands for.
+_TEXT = (BatchLine.payload, AccountImportProcess.payload.op("::")(text("text")).label("staged"))
+_IS_DUPLICATE = func.coalesce(BatchLine.errors.contains([{"code": DuplicateLineError.code}]), literal(False))
+_HAS_FINDING = text("""
+    EXISTS (SELECT FROM jsonb_array_elements(
+                coalesce(batch_line.errors, '[]') || coalesce(batch_line.warnings, '[]')) AS finding
+            WHERE (:code IS NULL OR finding ->> 'code' = :code)
+              AND (:path IS NULL OR coalesce(finding ->> 'attr', '') ~ :path))
+""").bindparams(bindparam("code", type_=Text), bindparam("path", type_=Text))
 
 
 class ResultFormat(StrEnum):
@@ -32,47 +49,127 @@ class ResultFormat(StrEnum):
 
     #: One JSON object a line.
     NDJSON = "ndjson"
-    #: With a heading; errors and warnings as `code at path` each, and with their details.
+    #: With a heading; one row for each error and warning, and one for each line that has none.
     CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFilter:
+    """Which lines are wanted; None: any."""
+
+    status: LineStatus | None = None
+    #: Lines with an error or a warning of this code.
+    code: str | None = None
+    #: Lines with an error or a warning at this path. `*` stands for any index: `customers.*.mobile`.
+    path: str | None = None
+
+    def condition(self) -> ColumnElement[bool]:
+        """Return the condition on a line."""
+        conditions: list[Any] = [BatchLine.status == self.status] if self.status else []
+        if self.picks_findings:
+            conditions.append(_HAS_FINDING.bindparams(code=self.code, path=self._pattern()))
+        return and_(true(), *conditions)
+
+    @property
+    def picks_findings(self) -> bool:
+        """Whether only some errors and warnings are wanted."""
+        return self.code is not None or self.path is not None
+
+    def picks(self, finding: dict[str, Any]) -> bool:
+        """Return whether an error or a warning is wanted."""
+        pattern = self._pattern()
+        return self.code in (None, finding["code"]) and (
+            pattern is None or re.search(pattern, finding["attr"] or "") is not None
+        )
+
+    def _pattern(self) -> str | None:
+        if self.path is None:
+            return None
+        parts = ("[0-9]+" if part == "*" else re.escape(part) for part in self.path.split("."))
+        return f"^{'[.]'.join(parts)}([.]|$)"
 
 
 def stream_results(
     sessions: sessionmaker[Session],
     batch_id: UUID,
     result_format: ResultFormat,
-    *,
-    status: LineStatus | None = None,
+    wanted: ResultFilter = ResultFilter(),
 ) -> Iterator[bytes]:
-    """The lines of a batch in their order, only those in `status` where it is given, in pieces.
+    """Yield the wanted lines of a batch in their order, in pieces.
 
-    Each piece is a transaction of its own: a slow reader holds none open.
+    Each piece is a transaction of its own: a slow reader keeps none open.
     """
-    pieces = _read(sessions, batch_id, status)
-    return _ndjson(pieces) if result_format is ResultFormat.NDJSON else _csv(pieces)
+    if result_format is ResultFormat.CSV:
+        return _csv(sessions, batch_id, wanted)
+    return _ndjson(_read(sessions, batch_id, wanted.condition(), _COLUMNS, _PIECE))
+
+
+def stream_failed_lines(
+    sessions: sessionmaker[Session],
+    batch_id: UUID,
+    wanted: ResultFilter = ResultFilter(),
+) -> Iterator[bytes]:
+    """Yield the failed lines of a batch as they were sent, as NDJSON in pieces: to correct and send again.
+
+    Left out are lines that were too long to keep, and those that repeat the account of an earlier line.
+    """
+    failed = replace(wanted, status=LineStatus.FAILED)
+    columns = (BatchLine.line_number, *_TEXT)
+    condition = failed.condition() & ~_IS_DUPLICATE
+    for piece in _read(sessions, batch_id, condition, columns, _TEXT_PIECE):
+        yield b"".join(text + b"\n" for line in piece if (text := _text(line)) is not None)
+
+
+def find_lines(
+    session: Session, import_supplier_id: int, external_account_number: str, limit: int = 20
+) -> list[dict[str, Any]]:
+    """Return the lines of batches that have an account, the newest first, with what became of each."""
+    rows = session.execute(
+        select(
+            Batch.id.label("batch_id"),
+            Batch.name.label("batch_name"),
+            Batch.mode,
+            Batch.created_at,
+            *_COLUMNS,
+        )
+        .join(Batch, Batch.id == BatchLine.batch_id)
+        .where(
+            Batch.import_supplier_id == import_supplier_id,
+            BatchLine.external_account_number == external_account_number,
+        )
+        .order_by(Batch.id.desc(), BatchLine.line_number)
+        .limit(limit)
+    )
+    return [
+        {**row, "errors": row["errors"] or [], "warnings": row["warnings"] or []} for row in rows.mappings()
+    ]
 
 
 def _read(
-    sessions: sessionmaker[Session], batch_id: UUID, status: LineStatus | None
-) -> Iterator[list[dict[str, Any]]]:
+    sessions: sessionmaker[Session],
+    batch_id: UUID,
+    condition: ColumnElement[bool],
+    columns: Sequence[Any],
+    piece: int,
+) -> Iterator[list[RowMapping]]:
     statement = (
-        select(*_COLUMNS)
-        .where(BatchLine.batch_id == batch_id, BatchLine.line_number > bindparam("after"))
+        select(*columns)
+        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
+        .where(BatchLine.batch_id == batch_id, BatchLine.line_number > bindparam("after"), condition)
         .order_by(BatchLine.line_number)
-        .limit(_PIECE)
+        .limit(piece)
     )
-    if status is not None:
-        statement = statement.where(BatchLine.status == status)
     after = 0
     while True:
         with sessions.begin() as session:
-            rows = session.execute(statement, {"after": after}).all()
+            rows = session.execute(statement, {"after": after}).mappings().all()
         if not rows:
             return
-        after = rows[-1].line_number
-        yield [dict(zip(_NAMES, row, strict=True)) for row in rows]
+        after = rows[-1]["line_number"]
+        yield [*rows]
 
 
-def _ndjson(pieces: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:
+def _ndjson(pieces: Iterable[list[RowMapping]]) -> Iterator[bytes]:
     for piece in pieces:
         yield b"".join(
             encode_json({**line, "errors": line["errors"] or [], "warnings": line["warnings"] or []}) + b"\n"
@@ -80,29 +177,67 @@ def _ndjson(pieces: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:
         )
 
 
-def _csv(pieces: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:
-    yield write_csv([[*_NAMES]])
-    for piece in pieces:
-        yield write_csv(
-            [*(line[name] for name in _NAMES[:4]), _findings(line["errors"]), _findings(line["warnings"])]
-            for line in piece
-        )
+def _csv(sessions: sessionmaker[Session], batch_id: UUID, wanted: ResultFilter) -> Iterator[bytes]:
+    yield write_csv([_CSV_NAMES])
+    columns = (*_COLUMNS, *_TEXT)
+    for piece in _read(sessions, batch_id, wanted.condition(), columns, _TEXT_PIECE):
+        yield write_csv(row for line in piece for row in _rows(line, wanted))
 
 
-def _findings(items: list[dict[str, Any]] | None) -> str:
-    return "\n".join(
-        f"{item['code']}{' at ' + item['attr'] if item['attr'] else ''}: {item['detail']}"
+def _rows(line: RowMapping, wanted: ResultFilter) -> Iterator[list[Any]]:
+    """Yield a row of CSV for each error and warning of a line, or one row if the line has none."""
+    head = [line[name] for name in _NAMES[:4]]
+    findings = [
+        (severity, item)
+        for severity, items in (("error", line["errors"]), ("warning", line["warnings"]))
         for item in items or ()
-    )
+    ]
+    if not findings:
+        yield [*head, *[None] * 5]
+        return
+    payload = _payload(line)
+    for severity, item in findings:
+        if wanted.picks(item):
+            value = _value_at(payload, item["attr"])
+            yield [*head, severity, item["code"], item["attr"], item["detail"], value]
+
+
+def _text(line: RowMapping) -> bytes | None:
+    """Return the text of a line: as it was sent, or of the staged payload if the line had no text."""
+    if line["payload"] is not None:
+        return bytes(line["payload"])
+    return line["staged"].encode() if line["staged"] is not None else None
+
+
+def _payload(line: RowMapping) -> Any:
+    text = _text(line)
+    try:
+        return parse_json(text) if text is not None else None
+    except ParseError:
+        return None
+
+
+def _value_at(payload: Any, path: str | None) -> str | None:
+    """Return the value at a path of a payload as JSON text, shortened; None if there is nothing."""
+    if path is None:
+        return None
+    value = payload
+    for part in path.split("."):
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    text = value if isinstance(value, str) else encode_json(value).decode()
+    return text if len(text) <= _VALUE_LENGTH else f"{text[:_VALUE_LENGTH]}..."
 
 
 def write_csv(rows: Iterable[Iterable[Any]]) -> bytes:
-    """Rows of CSV in UTF-8; a spreadsheet takes no cell of them for a formula."""
+    """Return rows of CSV in UTF-8, every cell in quotation marks.
+
+    The cells are exactly the values: programs read them. A spreadsheet must be told that they are text.
+    """
     text = io.StringIO()
-    csv.writer(text).writerows([_safe(cell) for cell in row] for row in rows)
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(rows)
     return text.getvalue().encode()
-
-
-def _safe(cell: Any) -> Any:
-    # What starts like this is run as a formula by spreadsheets; suppliers choose the texts.
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -19,20 +19,30 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, text
+from sqlalchemy import ARRAY, Text, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import one_of
-from migration_service.errors import BatchNotFoundError, BatchStateError
+from migration_service.errors import (
+    AccountCreationFailedError,
+    AccountImportInProgressError,
+    BatchNotFoundError,
+    BatchStateError,
+)
 from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTeam
 from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import require_supplier_allowed
-from migration_service.services.batches.counts import count_lines, get_progress, recount
+from migration_service.services.batches.counts import BatchProgress, count_lines, get_progress, recount
+from migration_service.services.batches.upload import validated_under
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchState, LineStatus
+from migration_service.states import BatchCondition, BatchState, LineStatus
 
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)
+#: Seconds without a line that was worked on, after which a running batch is stalled.
+STALLED_AFTER = 60.0
+#: The errors of a line that have nothing to do with its content: with no others it may pass another time.
+MAY_PASS = (AccountCreationFailedError.code, AccountImportInProgressError.code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +52,12 @@ class BatchReport:
     batch_id: UUID
     import_supplier: str
     operations_team_name: str | None
+    #: What people call it, and the name of the file that its lines came in.
+    name: str | None
+    file_name: str | None
     mode: str
+    #: The profile that its lines are validated under; None: the supplier's own.
+    profile: str | None
     source: str
     state: str
     reason: str | None
@@ -59,8 +74,10 @@ class BatchReport:
     warning_counts: dict[str, int] | None = None
     #: Lines a second, lately or on the whole; None: nothing was done yet.
     rate: float | None = None
-    #: Seconds; None where it does not run, or cannot be told.
+    #: Seconds; None if it does not run, or if nothing was done yet.
     time_left: float | None = None
+    #: Why it does not get on; None if it does, or if it does not run.
+    condition: BatchCondition | None = None
 
 
 def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -> Batch:
@@ -78,6 +95,14 @@ def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -
     return batch
 
 
+def get_batch_with_lines(session: Session, batch_id: str, *, organisation_id: int | None) -> Batch:
+    """Return the batch as `get_batch` does. Raise BatchStateError if its lines are no longer kept."""
+    batch = get_batch(session, batch_id, organisation_id=organisation_id)
+    if batch.lines_removed_at:
+        raise BatchStateError("The lines of the batch are not kept any more.")
+    return batch
+
+
 def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: KnownSupplier) -> UUID | None:
     """The id of the supplier's batch of this name, if one is named, and if it has its lines.
 
@@ -88,9 +113,7 @@ def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: Kno
     batch = get_batch(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
         raise BatchNotFoundError(found=batch_id)
-    if batch.lines_removed_at:
-        raise BatchStateError("The lines of the batch are not kept any more.")
-    return batch.id
+    return get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id).id
 
 
 def report_batch(session: Session, batch: Batch) -> BatchReport:
@@ -110,6 +133,7 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         warning_counts=progress.warning_counts,
         rate=progress.rate and round(progress.rate, 1),
         time_left=round(left / progress.rate, 1) if runs and progress.rate else None,
+        condition=_condition(batch, progress) if left else None,
     )
 
 
@@ -164,24 +188,47 @@ def cancel_batch(session: Session, batch: Batch) -> None:
     _record(session, AuditAction.BATCH_CANCELLED, batch)
 
 
-def retry_failed(session: Session, batch: Batch) -> int:
-    """Make the FAILED lines pending again; how many there are. Raises BatchStateError.
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """How many failed lines are pending again, and how many are left as they are."""
 
-    Lines that cannot come to anything else are left as they are: too long ones, and accounts that are on
-    an earlier line. The rest is done again from the text that the line has: a line whose text is wrong will
-    fail again.
+    retried: int
+    #: They failed for their content, and would fail again.
+    left: int
+
+
+def retry_failed(session: Session, batch: Batch, *, everything: bool = False) -> Retried:
+    """Make those FAILED lines pending again that may pass now. Raise BatchStateError if none can be.
+
+    A line may pass if it failed for infrastructure or for the state of its account, or if the rules or the
+    profile have changed since. With `everything`, also those that failed for their content are tried. Never
+    tried again are lines that were too long to keep, and those that repeat the account of an earlier line.
     """
     if batch.state == BatchState.CANCELLED:
         raise BatchStateError("The batch was cancelled.")
     if batch.lines_removed_at:
         raise BatchStateError("The lines of the batch are not kept any more.")
-    lines = session.scalars(_RETRY, {"batch_id": batch.id}).all()
+    supplier = session.get_one(ImportSupplier, batch.import_supplier_id)
+    now = validated_under(batch.profile, supplier.profile)
+    codes = None if everything or batch.validated_under != now else list(MAY_PASS)
+    lines = session.scalars(_RETRY, {"batch_id": batch.id, "codes": codes}).all()
     recount(session, batch.id, sorted(set(lines)))
+    batch.validated_under = now
     if lines and batch.state == BatchState.COMPLETED:
         batch.state, batch.finished_at, batch.started_at = BatchState.RUNNING, None, None
     _take_over(session, batch)
     _record(session, AuditAction.BATCH_RETRIED, batch, {"lines": len(lines)})
-    return len(lines)
+    failed = count_lines(session, [batch.id])[batch.id].get(LineStatus.FAILED, 0)
+    return Retried(len(lines), failed)
+
+
+def _condition(batch: Batch, progress: BatchProgress) -> BatchCondition | None:
+    if batch.state != BatchState.RUNNING:
+        return None
+    if progress.is_throttled:
+        return BatchCondition.THROTTLED
+    idle = progress.idle_seconds
+    return BatchCondition.STALLED if idle is not None and idle > STALLED_AFTER else None
 
 
 def _take_over(session: Session, batch: Batch) -> None:
@@ -209,7 +256,10 @@ def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int
         "batch_id": batch.id,
         "import_supplier": supplier,
         "operations_team_name": team,
+        "name": batch.name,
+        "file_name": batch.file_name,
         "mode": batch.mode,
+        "profile": batch.profile,
         "source": batch.source,
         "state": batch.state,
         "reason": batch.reason,
@@ -234,5 +284,7 @@ _RETRY = text("""
     WHERE batch_id = :batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line
       AND status = 'FAILED' AND (payload IS NOT NULL OR account_import_process_id IS NOT NULL)
       AND NOT errors @> '[{"code": "duplicate_line_in_batch"}]'
+      AND (:codes IS NULL OR NOT EXISTS (
+          SELECT FROM jsonb_array_elements(errors) AS error WHERE error ->> 'code' <> ALL (:codes)))
     RETURNING chunk.first_line
-""")
+""").bindparams(bindparam("codes", type_=ARRAY(Text)))

@@ -21,13 +21,14 @@ from migration_service.errors import (
 )
 from migration_service.models import Batch
 from migration_service.origin import current_origin
+from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
-from migration_service.states import BatchMode, BatchSource, LineStatus
+from migration_service.states import BatchMode, BatchSource, LineStatus, Profile
 
 #: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
 CHUNK_LINES = 100
@@ -45,6 +46,11 @@ class BatchOrder:
     lines: Iterable[Line] | None = None
     api_key_id: int | None = None
     idempotency_key: str | None = None
+    #: What people call the batch, and the name of the file that the lines come in.
+    name: str | None = None
+    file_name: str | None = None
+    #: The profile that the lines are validated under; None: the supplier's own.
+    profile: Profile | None = None
 
 
 def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID:
@@ -72,12 +78,18 @@ def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) ->
     return batch_id
 
 
+def validated_under(profile: str | None, supplier_profile: str) -> str:
+    """Return what names the rules and the profile that lines of a batch are validated under now."""
+    return f"{RULES_VERSION} {profile or supplier_profile}"
+
+
 class _Hashed:
     """The lines of an order, which are hashed together with it as they pass."""
 
     def __init__(self, order: BatchOrder, supplier_code: str) -> None:
         self._lines = order.lines or ()
-        asked = [supplier_code, order.mode, order.operations_team_name, order.lines is None]
+        asked: list[Any] = [supplier_code, order.mode, order.operations_team_name, order.lines is None]
+        asked += [order.profile] if order.profile else []
         self._hash = sha256(encode_json(asked))
         self._wanted = order.idempotency_key is not None
 
@@ -127,6 +139,10 @@ def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) 
             request_id=current_origin().request_id,
             address=current_origin().address,
             idempotency_key=order.idempotency_key,
+            name=order.name,
+            file_name=order.file_name,
+            profile=order.profile,
+            validated_under=validated_under(order.profile, supplier.profile),
         )
         .on_conflict_do_nothing(constraint="uq_batch_idempotency_key")
         .returning(Batch.id)

@@ -90,12 +90,16 @@ _FIND = """
 
 
 def stage_accounts(
-    statements: Statements, supplier: KnownSupplier, accounts: Sequence[ValidatedAccount]
+    statements: Statements,
+    supplier: KnownSupplier,
+    accounts: Sequence[ValidatedAccount],
+    *,
+    profile: str | None = None,
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts, and lock their processes; the results in their order.
 
     The same payload again changes nothing, and neither does one of an account that is past staging: its
-    state says so.
+    state says so. `profile` is the one that the payloads passed, by default the supplier's own.
     """
     numbers = [account.data["external_account_number"] for account in accounts]
     rows = statements.execute(
@@ -103,7 +107,7 @@ def stage_accounts(
         {
             "import_supplier_id": supplier.id,
             "rules_version": RULES_VERSION,
-            "profile": supplier.profile,
+            "profile": profile or supplier.profile,
             "numbers": numbers,
             "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
             "hashes": [account.sha256 for account in accounts],

@@ -1,11 +1,11 @@
-"""Reconciliation: what was staged against what was created, account by account, exact to the cent.
+"""Reconciliation of created accounts: what was staged against what was created, exact to the cent.
 
-The staged payloads are counted and summed as JSON, the created accounts as rows, and the two never meet
-before: so it also finds what creation itself got wrong. Page by page, so memory and each statement stay
-small however large the book is.
+The staged payloads are counted and summed as JSON, the created accounts as rows. The two sums share no
+code, so this also finds what creation itself got wrong. Memory and each statement stay small however large
+the book is, because it is read page by page. `services.reporting.sent` says what was sent and never created.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy import Row
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.schemas.json import encode_json
 from migration_service.services.batches.results import write_csv
 from migration_service.services.reporting.reconciliation_sql import (
     COMPARE,
@@ -21,7 +22,8 @@ from migration_service.services.reporting.reconciliation_sql import (
     LIST_PAGE,
     LIST_PAGE_OF_BATCH,
 )
-from migration_service.states import ImportState
+from migration_service.services.reporting.sent import Sent, find_open
+from migration_service.services.setup.suppliers import KnownSupplier
 
 _PAGE = 2_000
 
@@ -41,35 +43,30 @@ class AccountDifference:
 
     external_account_number: str
     service_account_number: str | None
-    #: Where its import is: PENDING, with nothing created, or IMPORTED with something different.
-    state: str
     differences: list[Difference]
 
 
 @dataclass(slots=True)
 class Totals:
-    """The sums over all accounts; complete once `find_differences` is through."""
+    """The sums over the created accounts. They are complete once `find_differences` has ended."""
 
     #: For each measure the staged and the created sum: counts, and amounts in euros.
     measures: dict[str, tuple[Decimal, Decimal]] = field(default_factory=dict)
-    #: Accounts that operators took out; they count nowhere.
-    skipped: int = 0
-    #: Created accounts whose staged payload was removed after its retention time: there is nothing left to
+    #: Created accounts whose staged payload was removed after its retention time. There is nothing left to
     #: compare them with. They are among the accounts, and in no other measure.
     not_comparable: int = 0
-    #: Accounts that are not as they were staged, the pending ones included.
+    #: Created accounts that are not as they were staged.
     differing: int = 0
 
     def add(self, measure: str, staged: Decimal, created: Decimal) -> None:
-        """Take a sum of one page in."""
+        """Add the sums of one page."""
         before = self.measures.get(measure, (Decimal(0), Decimal(0)))
         self.measures[measure] = (before[0] + staged, before[1] + created)
 
     def to_dict(self) -> dict[str, Any]:
-        """What there is to say beside the single accounts."""
+        """Return everything beside the single accounts, ready for JSON."""
         return {
             "totals": [Difference(measure, *sums) for measure, sums in self.measures.items()],
-            "skipped": self.skipped,
             "not_comparable": self.not_comparable,
             "differing": self.differing,
             "clean": not self.differing,
@@ -79,10 +76,10 @@ class Totals:
 def find_differences(
     sessions: sessionmaker[Session], import_supplier_id: int, totals: Totals, *, batch_id: UUID | None = None
 ) -> Iterator[AccountDifference]:
-    """Every account that differs, in the order of the numbers (or of the batch's lines); fills `totals`.
+    """Yield every created account that differs, by number (or by line of the batch), and fill `totals`.
 
-    With `batch_id` only the accounts that are in the batch. What was added to accounts after they were
-    created, and moved their balances, is left out on both sides. Each page is a transaction of its own.
+    With `batch_id`, only the accounts on the lines of that batch. What was added to accounts after their
+    creation, and moved their balances, is left out on both sides. Each page is a transaction of its own.
     """
     statement = LIST_PAGE if batch_id is None else LIST_PAGE_OF_BATCH
     values: dict[str, Any] = {"import_supplier_id": import_supplier_id, "limit": _PAGE}
@@ -100,23 +97,21 @@ def find_differences(
 
 
 def _compare(session: Session, page: Sequence[Row[Any]], totals: Totals) -> dict[int, list[Difference]]:
-    """The differences of the imported accounts of a page, by the id of their process."""
-    imported = [row.id for row in page if row.state == ImportState.IMPORTED and row.has_payload]
-    totals.skipped += sum(row.state == ImportState.SKIPPED for row in page)
-    totals.not_comparable += sum(not row.has_payload for row in page)
-    staged = sum(row.state != ImportState.SKIPPED for row in page)
-    totals.add("accounts", Decimal(staged), Decimal(sum(row.has_account for row in page)))
-    found: dict[int, list[Difference]] = {}
-    for measure, staged_sum, created_sum, differing in session.execute(COMPARE, {"process_ids": imported}):
+    """Return the differences of a page's accounts, by the id of their import process."""
+    comparable = [row.id for row in page if row.has_payload]
+    totals.not_comparable += len(page) - len(comparable)
+    imported, created = (sum(row.is_imported for row in page), sum(row.has_account for row in page))
+    totals.add("accounts", Decimal(imported), Decimal(created))
+    found: dict[int, list[Difference]] = {
+        row.id: [Difference("accounts", Decimal(row.is_imported), Decimal(row.has_account))]
+        for row in page
+        if row.is_imported != row.has_account
+    }
+    for measure, staged_sum, created_sum, differing in session.execute(COMPARE, {"process_ids": comparable}):
         totals.add(measure, staged_sum, created_sum)
         for process_id, staged_value, created_value in differing or ():
             difference = Difference(measure, Decimal(staged_value), Decimal(created_value))
             found.setdefault(int(process_id), []).append(difference)
-    for row in page:
-        is_imported = row.state == ImportState.IMPORTED
-        if row.state != ImportState.SKIPPED and not (is_imported and row.has_account):
-            created = Decimal(int(row.has_account))
-            found.setdefault(row.id, []).insert(0, Difference("accounts", Decimal(1), created))
     totals.differing += len(found)
     return found
 
@@ -124,13 +119,30 @@ def _compare(session: Session, page: Sequence[Row[Any]], totals: Totals) -> dict
 def _order(page: Sequence[Row[Any]], found: dict[int, list[Difference]]) -> Iterator[AccountDifference]:
     for row in page:
         if row.id in found:
-            yield AccountDifference(
-                row.external_account_number, row.service_account_number, row.state, found[row.id]
-            )
+            yield AccountDifference(row.external_account_number, row.service_account_number, found[row.id])
+
+
+def stream_reconciliation(
+    sessions: sessionmaker[Session], supplier: KnownSupplier, sent: Sent, *, batch_id: UUID | None = None
+) -> Iterator[bytes]:
+    """Yield the whole reconciliation as one JSON object, in pieces."""
+    totals = Totals()
+    yield b'{"import_supplier":%b,"sent":%b,"open":[' % (encode_json(supplier.code), encode_json(sent))
+    yield from _join(find_open(sessions, supplier.id, batch_id=batch_id))
+    yield b'],"differences":['
+    yield from _join(find_differences(sessions, supplier.id, totals, batch_id=batch_id))
+    yield b"]," + encode_json(totals.to_dict())[1:]
+
+
+def _join(items: Iterable[Any]) -> Iterator[bytes]:
+    comma = b""
+    for item in items:
+        yield comma + encode_json(item)
+        comma = b","
 
 
 def stream_id_map(sessions: sessionmaker[Session], import_supplier_id: int) -> Iterator[bytes]:
-    """The old and the new number of every account that was created, as CSV with a heading, in pieces."""
+    """Yield the old and the new number of every created account, as CSV with a heading, in pieces."""
     yield write_csv([["external_account_number", "service_account_number", "account_created_at"]])
     after = ""
     while True:

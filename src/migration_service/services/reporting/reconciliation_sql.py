@@ -1,29 +1,31 @@
-"""The statements behind `services.reconciliation`."""
+"""The statements behind `services.reporting.reconciliation`."""
 
 from sqlalchemy import ARRAY, BigInteger, bindparam, text
 
-#: One page of a supplier's processes; `place` is where the next page starts.
+#: One page of the processes whose account was created; `place` is where the next page starts.
 LIST_PAGE = text("""
-    SELECT process.id, process.external_account_number, process.service_account_number, process.state,
-           process.payload IS NOT NULL AS has_payload, account.id IS NOT NULL AS has_account,
-           process.external_account_number AS place
+    SELECT process.id, process.external_account_number, process.service_account_number,
+           process.state = 'IMPORTED' AS is_imported, process.payload IS NOT NULL AS has_payload,
+           account.id IS NOT NULL AS has_account, process.external_account_number AS place
     FROM account_import_process AS process
     LEFT JOIN account ON account.account_import_process_id = process.id
     WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
+      AND (process.state = 'IMPORTED' OR account.id IS NOT NULL)
     ORDER BY process.external_account_number LIMIT :limit
 """)
 
 #: The same of the accounts on the lines of a batch. An account that is on two lines counts on the first.
 LIST_PAGE_OF_BATCH = text("""
-    SELECT process.id, process.external_account_number, process.service_account_number, process.state,
-           process.payload IS NOT NULL AS has_payload, account.id IS NOT NULL AS has_account,
-           line.line_number AS place
+    SELECT process.id, process.external_account_number, process.service_account_number,
+           process.state = 'IMPORTED' AS is_imported, process.payload IS NOT NULL AS has_payload,
+           account.id IS NOT NULL AS has_account, line.line_number AS place
     FROM batch_line AS line
     JOIN account_import_process AS process
       ON process.import_supplier_id = :import_supplier_id
      AND process.external_account_number = line.external_account_number
     LEFT JOIN account ON account.account_import_process_id = process.id
     WHERE line.batch_id = :batch_id AND line.line_number > :after
+      AND (process.state = 'IMPORTED' OR account.id IS NOT NULL)
       AND (line.errors IS NULL OR NOT line.errors @> '[{"code": "duplicate_line_in_batch"}]')
     ORDER BY line.line_number LIMIT :limit
 """)

@@ -49,7 +49,7 @@ def test_who_logs_in_is_known_with_role_and_organisations(
     with sessions.begin() as session:
         operator = authenticate_operator(session, name, PASSWORD)
         assert (operator.name, operator.role) == (name, OperatorRole.OPERATE)
-        assert operator.organisation_ids == {customer.organisation_id}
+        assert operator.organisation_ids == frozenset([customer.organisation_id])
         set_operator_role(session, name, OperatorRole.READ)
         assert authenticate_operator(session, name, PASSWORD).role is OperatorRole.READ
         (bound,) = [bound for operator, bound in list_operators(session) if operator.name == name]

@@ -1,0 +1,93 @@
+"""`migration-service acknowledgements`."""
+
+import getpass
+
+import click
+
+from migration_service.cli.output import count, json_option, show_done, show_list
+from migration_service.cli.session import open_session, read_settings
+from migration_service.services.batches.steering import get_batch_to_reconcile
+from migration_service.services.reporting.acknowledgements import (
+    AcknowledgementOrder,
+    acknowledge,
+    list_acknowledgements,
+)
+from migration_service.services.setup.suppliers import get_import_supplier
+
+
+@click.group()
+def acknowledgements() -> None:
+    """Acknowledge, with a reason, what was refused and stays out of the platform."""
+
+
+@acknowledgements.command()
+@click.argument("supplier")
+@click.argument("external_account_numbers", nargs=-1, metavar="[EXTERNAL_ACCOUNT_NUMBER]...")
+@click.option(
+    "--batch", "batch_id", metavar="ID", help="The lines of this batch that have no account number."
+)
+@click.option(
+    "--line",
+    "lines",
+    type=click.IntRange(1),
+    multiple=True,
+    metavar="N",
+    help="Only this line of the batch. May be given several times.",
+)
+@click.option("--reason", required=True, help="Why the accounts or lines stay out.")
+@click.option("--by", metavar="NAME", help="Who decided it.  [default: the user of this command]")
+@json_option
+def add(
+    *,
+    supplier: str,
+    external_account_numbers: tuple[str, ...],
+    batch_id: str | None,
+    lines: tuple[int, ...],
+    reason: str,
+    by: str | None,
+    as_json: bool,
+) -> None:
+    """Acknowledge accounts of SUPPLIER, or lines without an account number.
+
+    They were refused, and are then no longer open in `reconcile`. An account that is refused again later is
+    open again. Accounts that are staged are left out with `accounts skip` instead.
+    """
+    if bool(external_account_numbers) == (batch_id is not None):
+        raise click.UsageError("Expected either account numbers or --batch: give one of them.")
+    if lines and batch_id is None:
+        raise click.UsageError("--line needs the --batch that the line is in.")
+    with open_session(read_settings()) as session:
+        found = get_import_supplier(session, supplier, organisation_id=None)
+        order = AcknowledgementOrder(
+            reason=reason,
+            acknowledged_by=by or getpass.getuser(),
+            external_account_numbers=external_account_numbers,
+            batch_id=get_batch_to_reconcile(session, batch_id, found),
+            line_numbers=lines or None,
+        )
+        acknowledged = acknowledge(session, found.id, order)
+    kind = "account" if external_account_numbers else "line"
+    show_done({"acknowledged": acknowledged}, as_json, f"{count(acknowledged, kind)} acknowledged.")
+
+
+@acknowledgements.command("list")
+@click.argument("supplier")
+@json_option
+def list_all(supplier: str, as_json: bool) -> None:
+    """List what was acknowledged for SUPPLIER, by whom, when and why, the newest first."""
+    with open_session(read_settings()) as session:
+        found = list_acknowledgements(
+            session, get_import_supplier(session, supplier, organisation_id=None).id
+        )
+    rows = [
+        {
+            "external_account_number": item.external_account_number,
+            "batch_id": item.batch_id,
+            "line_number": item.line_number,
+            "reason": item.reason,
+            "acknowledged_by": item.acknowledged_by,
+            "acknowledged_at": item.acknowledged_at,
+        }
+        for item in found
+    ]
+    show_list(rows, as_json, nothing="Nothing is acknowledged: acknowledgements add.")

@@ -1,0 +1,77 @@
+"""`migration-service batches results` and `failed-lines`: what became of each line."""
+
+import sys
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+import click
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.cli.output import escape_lines
+from migration_service.cli.session import open_sessions, read_settings
+from migration_service.services.batches.results import (
+    ResultFilter,
+    ResultFormat,
+    stream_failed_lines,
+    stream_results,
+)
+from migration_service.services.batches.steering import get_batch_with_lines
+from migration_service.states import LineStatus
+
+_code = click.option("--code", metavar="CODE", help="Only lines with an error or a warning of this code.")
+_path = click.option(
+    "--path",
+    metavar="PATH",
+    help="Only lines with an error or a warning at this path or below it; * stands for any index.",
+)
+
+
+@click.command()
+@click.argument("batch_id")
+@click.option("--status", type=click.Choice([status.value for status in LineStatus], case_sensitive=False))
+@_code
+@_path
+@click.option(
+    "--format",
+    "result_format",
+    type=click.Choice([kind.value for kind in ResultFormat]),
+    default=ResultFormat.NDJSON.value,
+    show_default=True,
+)
+def results(
+    batch_id: str, status: str | None, code: str | None, path: str | None, result_format: str
+) -> None:
+    """Write what became of each line of the batch BATCH_ID to standard output.
+
+    CSV has a row for each error and warning, with its line, account, code, path and value, and one row for
+    each line that has none.
+    """
+    wanted = ResultFilter(LineStatus(status) if status else None, code, path)
+    _write(batch_id, lambda sessions, id_: stream_results(sessions, id_, ResultFormat(result_format), wanted))
+
+
+@click.command("failed-lines")
+@click.argument("batch_id")
+@_code
+@_path
+def failed_lines(batch_id: str, code: str | None, path: str | None) -> None:
+    """Write the failed lines of the batch BATCH_ID to standard output as they were sent.
+
+    Correct them, and start the corrected file as a new batch: reconcile then counts each account once. Left
+    out are lines that were too long to keep, and those that repeat the account of an earlier line.
+    """
+    wanted = ResultFilter(code=code, path=path)
+    _write(batch_id, lambda sessions, id_: stream_failed_lines(sessions, id_, wanted))
+
+
+def _write(batch_id: str, stream: Callable[[sessionmaker[Session], UUID], Iterator[bytes]]) -> None:
+    """Write what `stream` yields; on a terminal with control characters escaped."""
+    with open_sessions(read_settings()) as sessions:
+        with sessions.begin() as session:
+            batch = get_batch_with_lines(session, batch_id, organisation_id=None)
+        for piece in stream(sessions, batch.id):
+            if sys.stdout.isatty():
+                click.echo(escape_lines(piece.decode(errors="replace")), nl=False)
+            else:
+                sys.stdout.buffer.write(piece)
+        sys.stdout.flush()

@@ -1,0 +1,37 @@
+"""What was sent, never became an account, and somebody has accepted so, with a reason."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, func
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db.base import Base
+from migration_service.models.operation import ImportSupplier
+
+
+class Acknowledgement(Base):
+    """Who accepted, when and why, that an account or a line without a number stays out of the platform.
+
+    It covers what had been sent by then. What is sent and refused afterwards is open again.
+    """
+
+    __tablename__ = "acknowledgement"
+    __table_args__ = (
+        CheckConstraint(
+            "external_account_number IS NOT NULL OR (batch_id IS NOT NULL AND line_number IS NOT NULL)",
+            name="account_or_line",
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    #: The account; None if the line has no number.
+    external_account_number: Mapped[str | None]
+    #: The line, if it has no number. No foreign key: the acknowledgement outlives the line.
+    batch_id: Mapped[UUID | None]
+    line_number: Mapped[int | None]
+    reason: Mapped[str]
+    #: The name that an operator gave, or the prefix of an API key.
+    acknowledged_by: Mapped[str]
+    acknowledged_at: Mapped[datetime] = mapped_column(server_default=func.now())

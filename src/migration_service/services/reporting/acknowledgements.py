@@ -1,0 +1,73 @@
+"""Acknowledging, with a reason, that something that was sent stays out of the platform."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from migration_service.errors import ErrorItem, RequestFailedValidationError
+from migration_service.models import Acknowledgement
+from migration_service.services.reporting.sent_sql import ACKNOWLEDGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgementOrder:
+    """What is acknowledged, by whom and why: accounts, or lines of a batch that have no account number."""
+
+    reason: str
+    acknowledged_by: str
+    external_account_numbers: Sequence[str] = ()
+    batch_id: UUID | None = None
+    #: None: every line of the batch that has no number.
+    line_numbers: Sequence[int] | None = None
+
+
+def acknowledge(session: Session, import_supplier_id: int, order: AcknowledgementOrder) -> int:
+    """Keep the acknowledgement of each account and line; return how many there are.
+
+    Raise RequestFailedValidationError if one of them was not refused: an account that is staged can be
+    skipped instead, and one that was created or never sent has nothing to acknowledge.
+    """
+    rows = session.execute(
+        ACKNOWLEDGE,
+        {
+            "import_supplier_id": import_supplier_id,
+            "batch_id": order.batch_id,
+            "numbers": list(order.external_account_numbers),
+            "line_numbers": None if order.line_numbers is None else list(order.line_numbers),
+            "reason": order.reason,
+            "acknowledged_by": order.acknowledged_by,
+        },
+    ).all()
+    numbers = {row.external_account_number for row in rows}
+    lines = {row.line_number for row in rows if row.external_account_number is None}
+    errors = [
+        ErrorItem("invalid", _NOT_REFUSED.format(f"Account {number!r}"), f"external_account_numbers.{index}")
+        for index, number in enumerate(order.external_account_numbers)
+        if number not in numbers
+    ] + [
+        ErrorItem("invalid", _NOT_UNNUMBERED.format(number), f"line_numbers.{index}")
+        for index, number in enumerate(order.line_numbers or ())
+        if number not in lines
+    ]
+    if errors:
+        raise RequestFailedValidationError(errors[0].detail, errors=errors)
+    return len(rows)
+
+
+def list_acknowledgements(session: Session, import_supplier_id: int) -> Sequence[Acknowledgement]:
+    """Return every acknowledgement of a supplier, the newest first."""
+    return session.scalars(
+        select(Acknowledgement)
+        .where(Acknowledgement.import_supplier_id == import_supplier_id)
+        .order_by(Acknowledgement.id.desc())
+    ).all()
+
+
+_NOT_REFUSED = (
+    "{} is not among those that were refused or wait. An account that is staged can be skipped, "
+    "and one that was created or never sent has nothing to acknowledge."
+)
+_NOT_UNNUMBERED = "Line {} of the batch does not exist, or has an account number: acknowledge the number."

@@ -1,0 +1,122 @@
+"""What a supplier sent, and what of it is open: not created, not skipped, and not acknowledged.
+
+Sent are the lines of stage and import batches and single stagings, each account number once. A line
+without a number counts by itself. Each account is counted by where it is now, so what a later line settled
+is no longer open.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.services.reporting.sent_sql import (
+    COUNT_PROCESSES,
+    COUNT_PROCESSES_OF_BATCH,
+    COUNT_REMOVED_LINES,
+    COUNT_UNSTAGED,
+    LIST_STAGED,
+    LIST_STAGED_OF_BATCH,
+    LIST_UNSTAGED,
+)
+from migration_service.states import ImportState, LineStatus, OpenReason
+
+_PAGE = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What was sent, by what became of it. The first number is the sum of the next five."""
+
+    sent: int
+    #: Refused by validation or by the database; nothing of it is staged.
+    refused: int
+    #: Not decided yet: the line is pending, or its batch only validates.
+    waiting: int
+    #: Staged, and not created.
+    staged: int
+    created: int
+    #: Operators took it out.
+    skipped: int
+    #: How many of those refused or waiting somebody has acknowledged with a reason.
+    acknowledged: int
+    #: Refused, waiting and staged, less those acknowledged.
+    open: int
+    #: Lines of stage and import batches that are no longer kept: what was refused of them is not known.
+    lines_removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenItem:
+    """An account, or a line without a number, that was sent and is open."""
+
+    external_account_number: str | None
+    reason: OpenReason
+    #: The newest line that had it; None if it is staged.
+    batch_id: UUID | None = None
+    line_number: int | None = None
+    #: Objects of detail, code, attr.
+    errors: list[Any] | None = None
+
+
+def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Sent:
+    """Return what the supplier sent by what became of it, or only what is on the lines of a batch."""
+    session.execute(text("SET LOCAL statement_timeout = '10min'"))
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
+    states = dict.fromkeys(ImportState, 0)
+    statement = COUNT_PROCESSES if batch_id is None else COUNT_PROCESSES_OF_BATCH
+    for state, number in session.execute(statement, values):
+        states[ImportState(state)] = number
+    refused, waiting, acknowledged = session.execute(COUNT_UNSTAGED, values).one()
+    staged = states[ImportState.PENDING] + states[ImportState.IN_PROGRESS]
+    return Sent(
+        sent=refused + waiting + sum(states.values()),
+        refused=refused,
+        waiting=waiting,
+        staged=staged,
+        created=states[ImportState.IMPORTED],
+        skipped=states[ImportState.SKIPPED],
+        acknowledged=acknowledged,
+        open=refused + waiting + staged - acknowledged,
+        lines_removed=int(session.scalar(COUNT_REMOVED_LINES, values) or 0),
+    )
+
+
+def find_open(
+    sessions: sessionmaker[Session], import_supplier_id: int, *, batch_id: UUID | None = None
+) -> Iterator[OpenItem]:
+    """Yield everything that is open: what is staged, then refused accounts, then lines without a number.
+
+    Each page is a transaction of its own.
+    """
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": _PAGE}
+    yield from _find_staged(sessions, values)
+    place: dict[str, Any] = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
+    while True:
+        with sessions.begin() as session:
+            session.execute(text("SET LOCAL statement_timeout = '10min'"))
+            rows = session.execute(LIST_UNSTAGED, values | place).all()
+        for row in rows:
+            reason = OpenReason.REFUSED if row.status == LineStatus.FAILED else OpenReason.WAITING
+            yield OpenItem(
+                row.external_account_number, reason, row.batch_id, row.line_number, row.errors or []
+            )
+        if len(rows) < _PAGE:
+            return
+        place = {name: getattr(rows[-1], name) for name in place}
+
+
+def _find_staged(sessions: sessionmaker[Session], values: dict[str, Any]) -> Iterator[OpenItem]:
+    statement = LIST_STAGED if values["batch_id"] is None else LIST_STAGED_OF_BATCH
+    after = ""
+    while True:
+        with sessions.begin() as session:
+            rows = session.execute(statement, values | {"after": after}).all()
+        for row in rows:
+            yield OpenItem(row.external_account_number, OpenReason.STAGED)
+        if len(rows) < _PAGE:
+            return
+        after = rows[-1].place

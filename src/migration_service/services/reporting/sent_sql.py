@@ -1,0 +1,121 @@
+"""The statements behind `services.reporting.sent`."""
+
+from sqlalchemy import ARRAY, BigInteger, Text, Uuid, bindparam, text
+
+# Each account number of the lines of stage and import batches (or of one batch, whatever its mode) that
+# has no import process, with its newest line; and each line without a number. The newest batch has the
+# largest id. A line that repeats the number of an earlier one is never the one that counts.
+_UNSTAGED = """
+    SELECT DISTINCT ON (unnumbered, number_key, batch_key, line_key) *
+    FROM (
+        SELECT line.external_account_number, line.batch_id, line.line_number, line.status, line.errors,
+               batch.created_at AS sent_at, line.external_account_number IS NULL AS unnumbered,
+               coalesce(line.external_account_number, '') AS number_key,
+               CASE WHEN line.external_account_number IS NULL
+                    THEN CAST(line.batch_id AS text) ELSE '' END AS batch_key,
+               CASE WHEN line.external_account_number IS NULL THEN line.line_number ELSE 0 END AS line_key
+        FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
+        WHERE batch.import_supplier_id = :import_supplier_id
+          AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode IN ('stage', 'import')))
+          AND (line.errors IS NULL OR NOT line.errors @> '[{"code": "duplicate_line_in_batch"}]')
+          AND NOT EXISTS (
+              SELECT FROM account_import_process AS process
+              WHERE process.import_supplier_id = :import_supplier_id
+                AND process.external_account_number = line.external_account_number)) AS sent
+    ORDER BY unnumbered, number_key, batch_key, line_key, batch_id DESC, line_number
+"""
+
+_ACKNOWLEDGED = """
+    EXISTS (SELECT FROM acknowledgement
+            WHERE acknowledgement.import_supplier_id = :import_supplier_id
+              AND acknowledged_at >= sent_at
+              AND (acknowledgement.external_account_number = unstaged.external_account_number
+                   OR (unstaged.external_account_number IS NULL
+                       AND acknowledgement.external_account_number IS NULL
+                       AND acknowledgement.batch_id = unstaged.batch_id
+                       AND acknowledgement.line_number = unstaged.line_number)))
+"""
+
+_BATCH_ID = bindparam("batch_id", type_=Uuid)
+
+#: What has no import process: how much was refused, waits, and is acknowledged.
+COUNT_UNSTAGED = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
+    SELECT count(*) FILTER (WHERE status = 'FAILED') AS refused,
+           count(*) FILTER (WHERE status <> 'FAILED') AS waiting,
+           count(*) FILTER (WHERE {_ACKNOWLEDGED}) AS acknowledged
+    FROM unstaged
+""").bindparams(_BATCH_ID)
+
+#: Import processes of a supplier by their state.
+COUNT_PROCESSES = text("""
+    SELECT state, count(*) AS n FROM account_import_process
+    WHERE import_supplier_id = :import_supplier_id GROUP BY state
+""")
+
+#: The same for the account numbers on the lines of a batch.
+COUNT_PROCESSES_OF_BATCH = text("""
+    SELECT process.state, count(DISTINCT process.id) AS n
+    FROM batch_line AS line
+    JOIN account_import_process AS process
+      ON process.import_supplier_id = :import_supplier_id
+     AND process.external_account_number = line.external_account_number
+    WHERE line.batch_id = :batch_id GROUP BY process.state
+""")
+
+#: Lines of stage and import batches that are no longer kept, so that nothing can be said about them.
+COUNT_REMOVED_LINES = text("""
+    SELECT coalesce(sum(lines), 0) FROM batch
+    WHERE import_supplier_id = :import_supplier_id AND mode IN ('stage', 'import')
+      AND lines_removed_at IS NOT NULL AND :batch_id IS NULL
+""").bindparams(_BATCH_ID)
+
+#: One page of what has no import process and is not acknowledged: accounts first, then lines without a
+#: number. The four keys are those of the last one of the page before.
+LIST_UNSTAGED = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
+    SELECT external_account_number, batch_id, line_number, status, errors,
+           unnumbered, number_key, batch_key, line_key
+    FROM unstaged
+    WHERE NOT {_ACKNOWLEDGED}
+      AND (unnumbered, number_key, batch_key, line_key)
+          > (:unnumbered, :number_key, :batch_key, CAST(:line_key AS bigint))
+    ORDER BY unnumbered, number_key, batch_key, line_key LIMIT :limit
+""").bindparams(_BATCH_ID)
+
+#: One page of the accounts that are staged and not created.
+LIST_STAGED = text("""
+    SELECT process.external_account_number, process.external_account_number AS place
+    FROM account_import_process AS process
+    WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
+      AND process.state IN ('PENDING', 'IN_PROGRESS')
+    ORDER BY process.external_account_number LIMIT :limit
+""")
+
+#: The same of the accounts on the lines of a batch.
+LIST_STAGED_OF_BATCH = text("""
+    SELECT DISTINCT process.external_account_number, process.external_account_number AS place
+    FROM batch_line AS line
+    JOIN account_import_process AS process
+      ON process.import_supplier_id = :import_supplier_id
+     AND process.external_account_number = line.external_account_number
+    WHERE line.batch_id = :batch_id AND process.external_account_number > :after
+      AND process.state IN ('PENDING', 'IN_PROGRESS')
+    ORDER BY process.external_account_number LIMIT :limit
+""")
+
+#: Acknowledge what has no import process: these account numbers, or these lines of a batch (NULL: all its
+#: lines) that have no number. Returns what was acknowledged.
+ACKNOWLEDGE = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
+    INSERT INTO acknowledgement (import_supplier_id, external_account_number, batch_id, line_number, reason,
+        acknowledged_by)
+    SELECT :import_supplier_id, external_account_number, batch_id, line_number, :reason, :acknowledged_by
+    FROM unstaged
+    WHERE external_account_number = ANY (:numbers)
+       OR (unnumbered AND batch_id = :batch_id
+           AND (:line_numbers IS NULL OR line_number = ANY (:line_numbers)))
+    RETURNING external_account_number, line_number
+""").bindparams(
+    _BATCH_ID, bindparam("numbers", type_=ARRAY(Text)), bindparam("line_numbers", type_=ARRAY(BigInteger))
+)

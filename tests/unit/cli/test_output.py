@@ -1,0 +1,81 @@
+"""What commands print: no control character of a supplier's text, nothing padded or cut in a pipe."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from migration_service.cli import output
+from migration_service.cli.batch_progress import duration
+
+HOSTILE = "a\x1b[2Jb\x9bc\u202ed\u200be\rf\tg"
+SHOWN = r"a\x1b[2Jb\x9bc\u202ed\u200be\x0df\x09g"
+
+
+def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show_record({"name": HOSTILE}, as_json=False)
+    output.show_list([{"name": HOSTILE}], as_json=False, nothing="")
+    output.show_tree(HOSTILE, {HOSTILE: HOSTILE, "below": [{"it": HOSTILE}]})
+    output.show_done({}, False, HOSTILE)
+    text = capsys.readouterr().out
+    assert text.count(SHOWN) == 7
+    assert not [character for character in text if ord(character) < 32 and character not in "\n\t"]
+    assert not set(text) & {"\x9b", "\u202e", "\u200b"}
+
+
+def test_json_says_the_same_with_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show_list([{"name": HOSTILE}], as_json=True, nothing="")
+    text = capsys.readouterr().out
+    assert json.loads(text) == {"name": HOSTILE}
+    assert not set(text) & {"\x1b", "\x9b", "\u202e", "\u200b"}
+
+
+def test_text_in_other_scripts_stays_as_it_is() -> None:
+    text = "Zoë Ångström, Łódź, 東京, \N{SNOWMAN}"
+    assert output.escape_controls(text) == text
+
+
+def test_a_pipe_gets_values_with_tabs_that_are_neither_padded_nor_cut(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows: list[output.Record] = [
+        {"a_b": "x" * 500, "c": None},
+        {"a_b": ["1", "2"], "c": datetime(2026, 1, 2, tzinfo=UTC)},
+    ]
+    output.show_list(rows, as_json=False, nothing="")
+    output.show_tree("title", {"long": "y" * 500})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["a b\tc", f"{'x' * 500}\t-", "1, 2\t2026-01-02 00:00:00 UTC"]
+    assert lines[3:] == ["title", f"  long: {'y' * 500}"]
+
+
+def test_a_terminal_gets_a_table_that_folds_long_values() -> None:
+    script = (
+        "from migration_service.cli.output import show_list\n"
+        "show_list([{'name': 'x' * 500 + '\\x1b[31m'}], False, nothing='')"
+    )
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"COLUMNS": "80", "TERM": "xterm"}
+    subprocess.run([sys.executable, "-c", script], stdout=theirs, env=environment, check=True)
+    os.close(theirs)
+    text = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert text.count("x") - text.count("\\x1b") == 500
+    assert r"\x1b[31m" in text.replace("\r\n", "").replace(" ", "")
+    assert "\x1b[31m" not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(40, "40 s"), (254.6, "4 min"), (7_500, "2 h 5 min"), (5_400, "90 min")]
+)
+def test_a_duration_has_a_unit(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_a_number_agrees_with_its_noun() -> None:
+    counted = [output.count(number, "account") for number in (0, 1, 2)]
+    assert counted == ["0 accounts", "1 account", "2 accounts"]

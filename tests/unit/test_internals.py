@@ -1,0 +1,119 @@
+"""Internals of libraries: each is used in one module, and each new version has to be checked."""
+
+import http.client
+import inspect
+from importlib.metadata import version
+
+import pytest
+from billiard import pool
+from celery.events import EventDispatcher
+from celery.worker.consumer import Consumer
+from gunicorn.http.parser import RequestParser
+from gunicorn.workers.gthread import TConn, ThreadWorker
+from kombu.transport.redis import Channel
+from marshmallow import fields
+from packaging.specifiers import SpecifierSet
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import sessionmaker
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+
+INTERNALS = [
+    (
+        "gunicorn",
+        ">=27.0,<28",
+        "web_worker.py replaces the parser and the body reader of a connection. Check that ThreadWorker "
+        "still has `handle(conn)` and `handle_request(req, conn)`, then run tests/e2e/test_slow_clients.py.",
+    ),
+    (
+        "celery",
+        ">=5.6.3,<5.7",
+        "tasks/event_flow.py replaces `on_send_buffered` of the consumer's event dispatcher. Check that the "
+        "dispatcher still calls it, run tests/e2e/test_event_flow.py, and read docs/decisions/0002.",
+    ),
+    (
+        "billiard",
+        ">=4.3,<4.4",
+        "tasks/worker_pool.py sets GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT. Check that a child still reads "
+        "it when it ends, and run tests/e2e/test_worker_survives_redis.py.",
+    ),
+    (
+        "kombu",
+        ">=5.7,<5.8",
+        "metrics/broker.py reads the lists and the hash of the Redis transport. Check their names, and run "
+        "tests/api/reporting.",
+    ),
+    (
+        "marshmallow",
+        ">=4.0,<5",
+        "schemas/compiled.py calls `_deserialize` of a field. Check that `deserialize` still calls it "
+        "between the checks for missing values and the validators, and run tests/unit/schemas.",
+    ),
+    (
+        "urllib3",
+        ">=2.0,<3",
+        "payment_vendors/deadlines.py replaces the connection classes of a pool. Check `ConnectionCls` and "
+        "`pool_classes_by_scheme`, and run tests/unit/payment_vendors.",
+    ),
+    (
+        "sqlalchemy",
+        ">=2.1,<2.2",
+        "db/statements.py calls `DBAPIError.instance` and reads `sessionmaker.kw`. Check both, and run "
+        "tests/unit/db.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("library", "versions", "what_to_check"), INTERNALS)
+def test_the_version_is_one_whose_internals_were_checked(
+    library: str, versions: str, what_to_check: str
+) -> None:
+    found = version(library)
+    assert found in SpecifierSet(versions), f"{library} {found} is not in {versions}. {what_to_check}"
+
+
+def test_gunicorn_hands_a_connection_and_a_request_to_the_methods_that_are_replaced() -> None:
+    assert [*inspect.signature(ThreadWorker.handle).parameters] == ["self", "conn"]
+    assert [*inspect.signature(ThreadWorker.handle_request).parameters] == ["self", "req", "conn"]
+    assert [*inspect.signature(RequestParser.__init__).parameters][:4] == [
+        "self",
+        "cfg",
+        "source",
+        "source_addr",
+    ]
+    assert {"sock", "client"} <= set(inspect.signature(TConn.__init__).parameters)
+
+
+def test_celery_calls_the_hook_that_gathers_events() -> None:
+    assert "on_send_buffered" in inspect.signature(EventDispatcher.__init__).parameters
+    assert "self.on_send_buffered()" in inspect.getsource(EventDispatcher)
+    assert "self.timer" in inspect.getsource(Consumer.__init__)
+
+
+def test_billiard_reads_the_limit_when_a_child_ends() -> None:
+    assert "GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT" in inspect.getsource(pool.Worker)
+
+
+def test_kombu_keeps_unacknowledged_messages_under_the_name_of_an_option() -> None:
+    assert "unacked_key" in Channel.from_transport_options
+
+
+def test_marshmallow_reads_a_value_with_the_method_that_compiled_schemas_call() -> None:
+    assert "self._deserialize(" in inspect.getsource(fields.Field.deserialize)
+
+
+def test_urllib3_makes_connections_and_pools_of_the_replaced_classes() -> None:
+    assert "self.ConnectionCls(" in inspect.getsource(HTTPConnectionPool._new_conn)
+    assert "self.ConnectionCls(" in inspect.getsource(HTTPSConnectionPool._new_conn)
+    assert "self.pool_classes_by_scheme[" in inspect.getsource(PoolManager._new_pool)
+
+
+def test_an_answer_of_http_client_reads_from_fp() -> None:
+    assert "self.response_class(" in inspect.getsource(http.client.HTTPConnection.getresponse)
+    assert "self.fp = " in inspect.getsource(http.client.HTTPResponse.__init__)
+
+
+def test_sqlalchemy_translates_errors_and_keeps_the_engine_of_a_sessionmaker() -> None:
+    assert {"statement", "params", "orig", "dbapi_base_err", "hide_parameters"} <= set(
+        inspect.signature(DBAPIError.instance).parameters
+    )
+    assert sessionmaker(None).kw["bind"] is None
