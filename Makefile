@@ -22,8 +22,14 @@ endif
 run: environment
 	$(BIN)/migration-service up $(ARGS)
 
-test: check
-	$(BIN)/pytest $(ARGS)
+# Two processes, as some tests load the whole machine by themselves; the checks run beside them. Some tests
+# only, or all in the order of a run that failed:
+#   make test ARGS="-n 0 tests/unit/test_slots.py"    make test ARGS=--randomly-seed=1234
+test: environment-dev
+	@$(MAKE) --no-print-directory check > .make/check.log 2>&1 & checks=$$!; \
+	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS); tests=$$?; \
+	wait $$checks || { cat .make/check.log; exit 1; }; \
+	exit $$tests
 
 # The real service, damaged at random under load, then counted: make drill ARGS="--rounds 20 --seed 7"
 drill: environment-dev

@@ -1,12 +1,14 @@
 """Servers for every test that wants them: started once, on free ports, gone at the end."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from flask import Flask
+from hypothesis import settings as hypothesis_settings
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import disconnect
+from factories import close_celery, disconnect
 from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
@@ -15,6 +17,29 @@ from migration_service.db.revisions import upgrade
 from migration_service.tasks.app import WorkerResources
 from servers import EmbeddedServers
 from supplier_client import SupplierClient
+
+# The same examples at each run; MIGRATION_SERVICE_FUZZ, which asks for more of them, also asks for others.
+hypothesis_settings.register_profile("the same", derandomize=True)
+hypothesis_settings.register_profile("others", derandomize=False)
+hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_FUZZ") else "the same")
+
+#: Fixtures that are too expensive to be made by two processes: their tests stay together, and the first ones
+#: here begin first, as they take longest.
+_MADE_ONCE = ("scene", "running", "environment", "localstripe_url", "sandbox_url", "hasty")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group the tests that share an expensive fixture, and begin with the groups that take longest."""
+    for item in items:
+        shared = next((name for name in _MADE_ONCE if name in getattr(item, "fixturenames", ())), None)
+        if shared:
+            item.add_marker(pytest.mark.xdist_group(shared if shared == "scene" else f"{item.path}:{shared}"))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    names = getattr(item, "fixturenames", ())
+    return next((turn for turn, name in enumerate(_MADE_ONCE[:2]) if name in names), len(_MADE_ONCE))
 
 
 @pytest.fixture(scope="session")
@@ -79,10 +104,9 @@ def app(migrated: Settings) -> Iterator[Flask]:
 @pytest.fixture(scope="session")
 def worker_resources(migrated: Settings) -> Iterator[WorkerResources]:
     """The connections of a worker: with them tasks are called as plain functions."""
-    resources = create_celery(migrated).resources
-    yield resources
-    resources.Session.kw["bind"].dispose()
-    resources.redis.connection_pool.disconnect()
+    celery = create_celery(migrated)
+    yield celery.resources
+    close_celery(celery)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from migration_service.services.access.api_keys import find_prefix, issue_api_ke
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
+from migration_service.tasks.app import MigrationCelery
 
 #: Makes a client of an application with settings of its own.
 MakeClient = Callable[[Settings], FlaskClient]
@@ -28,7 +29,19 @@ def disconnect(app: Flask) -> None:
     shared.Session.kw["bind"].dispose()
     shared.redis.connection_pool.disconnect()
     shared.dispatch.waiting_redis.connection_pool.disconnect()
-    shared.dispatch.celery.close()
+    close_celery(shared.dispatch.celery)
+
+
+def close_celery(celery: MigrationCelery) -> None:
+    """Close every connection of a Celery application, those of tasks that ran in it as well.
+
+    A task of a test runs in the current application, which may be the one of a web application.
+    """
+    made = vars(celery).get("resources")
+    if made is not None:
+        made.Session.kw["bind"].dispose()
+        made.redis.connection_pool.disconnect()
+    celery.close()
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Logging: one JSON object a line for machines, or one readable line for people.
+"""Logging: one JSON object per line for programs, or one line of text for people.
 
-The request id travels in a context variable from the request into every line, and with the message
-into the task that the request caused.
+A context variable carries the request id from the request into every line, and the message carries it into
+the task that the request caused.
 """
 
 import logging
@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 from pythonjsonlogger.json import JsonFormatter
 
-#: The id of the request (or of the task's request) that is being worked on.
+#: The id of the request, or of the task's request, that is being handled.
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 
@@ -35,9 +35,9 @@ def configure_logging(level: str, log_format: str) -> None:
 
 
 def make_handler(log_format: str) -> logging.Handler:
-    """What writes to standard error in `log_format`.
+    """Return a handler that writes to standard error in `log_format`.
 
-    auto is text where a person reads it, on a terminal, and json elsewhere.
+    auto: text on a terminal, and json elsewhere.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_RequestIdFilter())

@@ -1,6 +1,6 @@
 """OpenTelemetry traces: from the request through the message and the task to the statements in the database.
 
-Optional: the packages are the extra `otel`, and nothing of this is imported unless
+Optional: the packages are in the extra `otel`, and this module is imported only if
 OTEL_EXPORTER_OTLP_ENDPOINT is set. All other standard variables (OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER,
 OTEL_EXPORTER_OTLP_HEADERS ...) are read by OpenTelemetry itself.
 """
@@ -18,12 +18,12 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-#: Asked for every few seconds by machines: not traced.
+#: Requested every few seconds by monitoring, and therefore not traced.
 _QUIET = "health/.*,metrics"
 
 
 def trace_web(app: Flask) -> None:
-    """Trace the requests of this web process, and tell the workers to which trace their tasks belong."""
+    """Trace the requests of this web process, and pass the trace on to the tasks."""
     _start_exporter("migration-service-web")
     FlaskInstrumentor().instrument_app(app, excluded_urls=_QUIET)
     CeleryInstrumentor().instrument()
@@ -31,7 +31,7 @@ def trace_web(app: Flask) -> None:
 
 
 def trace_workers() -> None:
-    """Trace the tasks of each child of a worker: a thread that sends spans does not survive a fork."""
+    """Trace the tasks in each child of a worker: a thread that sends spans does not survive a fork."""
 
     def start(**_kwargs: Any) -> None:
         provider = _start_exporter("migration-service-worker")
@@ -47,7 +47,7 @@ def trace_workers() -> None:
 
 
 def _start_exporter(service_name: str) -> TracerProvider:
-    # What OTEL_SERVICE_NAME says counts more than this name.
+    # OTEL_SERVICE_NAME takes precedence over this name.
     resource = Resource.create()
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: service_name}))

@@ -1,8 +1,10 @@
 """gunicorn's threaded worker with a limit on how slowly a client may send and read.
 
-gunicorn waits for a request's bytes as long as it takes, so that a few hundred connections which send
-nothing would keep every thread. Here a request has some seconds, and more for what it has sent already:
-large bodies over slow lines get through, and who sends nothing does not.
+gunicorn waits for a request's bytes without limit, so a few hundred connections that send nothing would
+occupy every thread. Here a request has a time limit, which grows with what it has sent: large bodies over
+slow connections are accepted, and connections that send nothing are closed.
+
+This is the only module that uses internals of gunicorn.
 """
 
 import socket
@@ -17,33 +19,33 @@ from werkzeug.exceptions import BadRequest, RequestTimeout
 
 from migration_service.config import Settings
 
-#: Bytes for which a client gets another second.
+#: A client gets another second for this many bytes.
 LEAST_RATE = 10_000
-#: Seconds after which a client that takes nothing of its answer is cut off.
+#: Seconds after which a client that does not read its answer is disconnected.
 _STALLED_READER = 30
 
 
 class ClientTooSlowError(NoMoreData):  # type: ignore[misc]  # gunicorn has no types
-    """The request did not come in time."""
+    """The request did not arrive in time."""
 
 
 class PacedSocket:
-    """A connection that stops receiving from a client which is too slow; everything else is the socket's."""
+    """A socket that stops receiving from a client that is too slow."""
 
-    def __init__(self, connection: socket.socket, patience: float) -> None:
+    def __init__(self, connection: socket.socket, time_limit: float) -> None:
         self._socket = connection
-        self._patience = patience
+        self._time_limit = time_limit
         self.restart()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._socket, name)
 
     def restart(self) -> None:
-        """Another request begins."""
-        self._deadline = time.monotonic() + self._patience
+        """Start the time of another request."""
+        self._deadline = time.monotonic() + self._time_limit
 
     def recv(self, size: int) -> bytes:
-        """What the client sent. Raises ClientTooSlowError when its time is over."""
+        """Return what the client sent. Raise ClientTooSlowError if its time has run out."""
         left = self._deadline - time.monotonic()
         outer = self._socket.gettimeout()
         if left <= 0:
@@ -60,7 +62,7 @@ class PacedSocket:
 
 
 class _BodyReader:
-    """Reads a request's body, and says in HTTP's words what is wrong with it."""
+    """Reads a request's body, and translates its errors into HTTP errors."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
@@ -80,18 +82,18 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.patience = Settings.from_env().request_seconds
+        self.time_limit = Settings.from_env().request_seconds
 
     def handle(self, conn: TConn) -> Any:
-        """One request of a connection, in a thread: its time starts."""
+        """Handle one request of a connection in a thread, and start its time."""
         if conn.parser is None and not self.cfg.is_ssl:
             conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _STALLED_READER, 0))
-            conn.parser = RequestParser(self.cfg, PacedSocket(conn.sock, self.patience), conn.client)
+            conn.parser = RequestParser(self.cfg, PacedSocket(conn.sock, self.time_limit), conn.client)
         elif isinstance(connection := getattr(conn.parser.unreader, "sock", None), PacedSocket):
             connection.restart()
         return super().handle(conn)
 
     def handle_request(self, req: Any, conn: TConn) -> Any:
-        """The request's head is there: call the application."""
+        """Call the application once the head of the request has arrived."""
         req.body.reader = _BodyReader(req.body.reader)
         return super().handle_request(req, conn)

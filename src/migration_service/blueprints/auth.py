@@ -21,6 +21,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "added_data": (Scope.ADDED_DATA,),
     "status": (Scope.READ,),
     "reconciliation": (Scope.READ,),
+    "reconciliation.acknowledge_open": (Scope.PROCESS, Scope.BATCHES),
     "batches.list_batches": (Scope.READ, Scope.BATCHES),
     "batches.get_batch": (Scope.READ, Scope.BATCHES),
     "batches.get_results": (Scope.READ, Scope.BATCHES),

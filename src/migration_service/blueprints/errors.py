@@ -1,4 +1,4 @@
-"""Every error as the body of section 7.2, whatever raised it; the one table from error to status."""
+"""Every error as the body of section 7.2, and the only table from errors to HTTP statuses."""
 
 import logging
 import random
@@ -16,7 +16,7 @@ from migration_service.schemas.json import encode_json
 
 logger = logging.getLogger(__name__)
 
-#: The status of each class of error; the first class of an error's ancestry that is here counts.
+#: The status of each class of errors. The first ancestor of an error that is listed here counts.
 STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
     errors.InvalidError: HTTPStatus.BAD_REQUEST,
     errors.BatchFileTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -43,12 +43,12 @@ _RETRY_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def status_of(error: type[errors.ServiceError]) -> HTTPStatus:
-    """The HTTP status of a class of error."""
+    """Return the HTTP status of a class of errors."""
     return next(STATUS[ancestor] for ancestor in error.__mro__ if ancestor in STATUS)
 
 
 def error_body(error: errors.ServiceError) -> dict[str, Any]:
-    """The body of an error: detail, code, errors, and what the error has beside them."""
+    """Return the body of an error: detail, code, errors, and the extra fields of the error."""
     items = [item.to_dict() for item in error.errors]
     return {"detail": error.detail, "code": error.code, "errors": items, **error.extra_fields()}
 
@@ -65,12 +65,12 @@ def register_error_handlers(app: Flask) -> None:
 
 def _service_error(error: errors.ServiceError) -> Response:
     status = status_of(type(error))
-    # Not Flask's encoder: a transaction that is sent back keeps its numbers as numbers.
+    # Not Flask's encoder: numbers of a transaction that is sent back stay numbers.
     response = Response(encode_json(error_body(error)), status, mimetype="application/json")
     if status == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = "Token"
     if status in _RETRY_LATER:
-        # Spread, so that those who were refused together do not come back together.
+        # Random, so that clients that were refused together do not retry together.
         response.headers["Retry-After"] = str(random.randint(1, 3))  # noqa: S311
     return response
 
@@ -100,8 +100,8 @@ def _database_away(error: Exception) -> Response:
 
 
 def _unexpected_error(_error: Exception) -> Response:
-    logger.exception("An error that nobody expected")
-    answer = jsonify(_plain_body("An error that was not expected. Nothing was changed.", "error"))
+    logger.exception("An unexpected error")
+    answer = jsonify(_plain_body("An unexpected error. Nothing was changed.", "error"))
     answer.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
     return answer
 

@@ -24,7 +24,7 @@ from migration_service.blueprints.resources import resources
 from migration_service.errors import InvalidError, ServiceError
 from migration_service.schemas.json import encode_json
 
-#: A mutation with an API key has about 200 bytes; what tools ask to read the schema has 2,000.
+#: A mutation with an API key has about 200 bytes, and the query of tools for the schema 2,000.
 MAX_BODY_BYTES = 64 * 1024
 _MAX_TOKENS = 1_000
 _MAX_COMMENTS = 100
@@ -43,7 +43,7 @@ blueprint = Blueprint("graphql", __name__, url_prefix="/v1/graphql")
 
 @blueprint.get("/", strict_slashes=False)
 def show_hint() -> Response:
-    """How to use the endpoint. Nothing is done on GET: an API key does not belong in an address."""
+    """Return how to use the endpoint. GET does nothing else: an API key does not belong in a URL."""
     if "query" not in request.args:
         return _answer({"detail": _HINT}, HTTPStatus.OK)
     status = HTTPStatus.METHOD_NOT_ALLOWED
@@ -54,7 +54,7 @@ def show_hint() -> Response:
 
 @blueprint.post("/", strict_slashes=False)
 def obtain_token() -> Response:
-    """Carry out a GraphQL document; every failure is answered in GraphQL's shape."""
+    """Execute a GraphQL document. Every failure is answered in GraphQL's shape."""
     try:
         return _answer_result(_execute(*_read_request()))
     except ServiceError as error:
@@ -64,7 +64,7 @@ def obtain_token() -> Response:
 
 
 def _read_request() -> tuple[str, dict[str, Any], str | None]:
-    """The document, the variables, and the name of the operation. Raises InvalidError."""
+    """Return the document, the variables and the name of the operation. Raise InvalidError."""
     request.max_content_length = MAX_BODY_BYTES
     body = read_json()
     if not isinstance(body, dict):
@@ -80,7 +80,7 @@ def _read_request() -> tuple[str, dict[str, Any], str | None]:
 
 
 def _execute(query: str, variables: dict[str, Any], operation_name: str | None) -> ExecutionResult:
-    """Carry out the document; a result without data is one that was not begun."""
+    """Execute the document. A result without data was not started."""
     try:
         document = parse(query, max_lexical_tokens=_MAX_TOKENS, max_comments=_MAX_COMMENTS)
         if problems := validate(SCHEMA, document, _RULES, max_errors=20):

@@ -1,4 +1,4 @@
-"""Is the process alive, and can it work (for load balancers and orchestrators)."""
+"""Health checks for load balancers and orchestrators: is the process alive, and is it ready?"""
 
 from flask import Blueprint, Response, jsonify
 from redis import RedisError
@@ -12,13 +12,13 @@ blueprint = Blueprint("health", __name__, url_prefix="/health")
 
 @blueprint.get("/live")
 def live() -> Response:
-    """200 as long as the process answers."""
+    """Return 200 while the process answers."""
     return jsonify(status="ok")
 
 
 @blueprint.get("/ready")
 def ready() -> tuple[Response, int]:
-    """200 where the database answers, 503 where not. Redis is reported: only `process` needs it."""
+    """Return 200 if the database answers, and 503 otherwise. Redis is reported: only `process` needs it."""
     parts = {"database": _database_answers(), "redis": _redis_answers()}
     states = {name: "ok" if answers else "away" for name, answers in parts.items()}
     status = 200 if parts["database"] else 503

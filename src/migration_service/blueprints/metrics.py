@@ -1,4 +1,4 @@
-"""Figures for Prometheus. Not for the world: for who has the token, or for this machine alone."""
+"""Figures for Prometheus, for clients with the token, or for this machine only if none is set."""
 
 import hmac
 from ipaddress import ip_address
@@ -16,14 +16,13 @@ from migration_service.metrics.process import CONTENT_TYPE, exposition
 blueprint = Blueprint("metrics", __name__)
 
 _EXTENSION = "migration_service_figures"
-#: What a proxy adds: then the address says nothing about who asks, whether it is the peer's or, with
-#: MIGRATION_SERVICE_TRUSTED_PROXIES, what the proxy wrote down.
+#: What a proxy adds. The address then does not tell whether the client is this machine.
 _PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via")
 
 
 @blueprint.get("/metrics")
 def metrics() -> Response:
-    """Everything counted, in Prometheus' text format. Raises NotFoundError or UnauthenticatedError."""
+    """Return all figures in the text format of Prometheus. Raise NotFoundError or UnauthenticatedError."""
     settings = resources().settings
     _require_permission(settings.metrics_token)
     return Response(exposition(_figures(), shared_folder=settings.metrics_folder), content_type=CONTENT_TYPE)
@@ -33,7 +32,7 @@ def _require_permission(token: str) -> None:
     if token:
         given = request.headers.get("Authorization", "")
         if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
-            raise UnauthenticatedError("The metrics ask for their bearer token.")
+            raise UnauthenticatedError("The metrics require their bearer token.")
     elif not _asked_from_here():
         raise NotFoundError
 

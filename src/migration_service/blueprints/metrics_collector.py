@@ -1,4 +1,4 @@
-"""What /metrics reads at the moment of the question, from Redis and from a small index of the database.
+"""What /metrics reads when it is requested, from Redis and from a small index of the database.
 
 These figures are the whole service's: with several web servers each shows the same ones, so that queries
 take the largest (`max`), not the sum.
@@ -26,7 +26,7 @@ from migration_service.tasks.app import KEY_PREFIX, QUEUES
 
 logger = logging.getLogger(__name__)
 
-#: Seconds for which an answer holds: many who ask at once cost no more than one.
+#: Seconds for which an answer is reused, so that many simultaneous requests cost no more than one.
 _FRESH_SECONDS = 2.0
 
 
@@ -42,7 +42,7 @@ class ServiceFigures(Collector):
         self._known_at = -math.inf
 
     def collect(self) -> Iterable[Metric]:
-        """Every figure that can be had: a part that is away is said to be, and does not hide the rest."""
+        """Return every available figure. `migration_part_up` tells which part is unavailable."""
         with self._lock:
             if time.monotonic() - self._known_at > _FRESH_SECONDS:
                 self._known = list(self._read())
@@ -59,7 +59,7 @@ class ServiceFigures(Collector):
                 yield from list(read())
                 up.add_metric([part], 1)
             except expected as error:
-                logger.warning("%s does not answer /metrics: %s", part, type(error).__name__)
+                logger.warning("%s is unavailable for /metrics: %s", part, type(error).__name__)
                 up.add_metric([part], 0)
         yield up
 

@@ -177,7 +177,7 @@ def end(session_id: str, as_json: bool) -> None:
 def _show_key(api_key: str, record: Record, as_json: bool) -> None:
     show_done(record, as_json, api_key)
     if not as_json:
-        click.echo("It is not shown again.", err=True)
+        click.echo("The key is not shown again. Send it through a secure channel.", err=True)
 
 
 def _record(api_key: ApiKey, organisation: str) -> Record:

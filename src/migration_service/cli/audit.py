@@ -38,7 +38,7 @@ def _filtered(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def audit() -> None:
-    """The audit: who did what, on what, from where, and with which outcome."""
+    """Show, export and verify the audit: who did what, and from where."""
 
 
 @audit.command("list")

@@ -20,7 +20,7 @@ _role = click.Choice([role.value for role in OperatorRole])
 
 @click.group()
 def operators() -> None:
-    """Operators: the people who operate the service, each with a role."""
+    """Manage operators: people, each with a role."""
 
 
 @operators.command()

@@ -1,4 +1,4 @@
-"""Writing the messages that customers get. Nothing here is sent, and nothing is looked up."""
+"""Writing the messages that customers get. Nothing is sent or read from the database here."""
 
 import uuid
 from datetime import datetime
@@ -78,7 +78,7 @@ def _recipient_address(recipient: str, name: str) -> Address:
     try:
         return _address(recipient, name)
     except ValueError as error:
-        raise EmailRefusedError("The address cannot be written to.") from error
+        raise EmailRefusedError("The address is not a valid e-mail address.") from error
 
 
 def _address(address: str, display_name: str) -> Address:

@@ -1,4 +1,4 @@
-"""Sending one message through a mail server, telling what lasts from what passes.
+"""Sending one message through a mail server, and telling lasting failures from temporary ones.
 
 Before the server has answered the end of the message nobody can know whether it took it: the message counts
 as not sent, and a repeat carries the same Message-ID.
@@ -19,19 +19,19 @@ _ACCESS_CODES = {530, 534, 535, 538}
 
 
 class EmailError(Exception):
-    """A message was not sent; the text says why, without the customer's address."""
+    """A message was not sent. The text says why, without the customer's address."""
 
 
 class EmailRefusedError(EmailError):
-    """The server will never take this message for this address."""
+    """The server will never accept this message for this address."""
 
 
 class EmailDelayedError(EmailError):
-    """The message may be taken later: the server is away or busy, or the settings are wrong."""
+    """The server may accept the message later: it is unavailable or busy, or the settings are wrong."""
 
 
 class MailServerAwayError(EmailDelayedError):
-    """The server takes no message at all: it is away or busy, or does not let this service in."""
+    """The server accepts no message at all: it is unavailable or busy, or refuses the login."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What this process counts and times for Prometheus, and how all of it is written down.
+"""What this process counts and times for Prometheus, and how it is rendered.
 
 Every label has a closed set of values: route templates and not paths, codes and not sentences, suppliers and
 vendors that operators made. What is read at the moment of the question comes from
@@ -19,10 +19,10 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-# When a series began is of no use to anybody, and doubles their number outside of gunicorn.
+# The creation time of a series is not needed, and would double the number of series.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
-#: What `exposition` writes.
+#: The content type of what `exposition` returns.
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 #: Seconds. A process request may wait for half a minute.

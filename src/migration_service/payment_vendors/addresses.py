@@ -1,4 +1,4 @@
-"""What may become part of an address that is called: the vendor's URL, and the reference in its path."""
+"""Checks of what becomes part of a URL that is called: the vendor's URL, and the reference in its path."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -10,7 +10,7 @@ MAX_REFERENCE_LENGTH = 255
 
 
 def check_reference(reference: str) -> None:
-    """Refuse a reference that no vendor can know, or that could change the address that is called.
+    """Refuse a reference that no vendor can have, or that could change the URL that is called.
 
     Everything else in it is percent-encoded; `.` and `..` cannot be, since an address loses them when it is
     normalised. Raises PaymentInstructionRejectedError.

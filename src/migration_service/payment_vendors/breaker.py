@@ -1,4 +1,4 @@
-"""A circuit breaker: a vendor that stays down is left alone for a while instead of holding up threads.
+"""A circuit breaker: a vendor that stays down is not called for a while, so that it does not block threads.
 
 It is kept per vendor and per process. Sharing it through Redis would make a payment instruction depend on
 Redis, and save no more than a few calls for each process when a vendor goes down.
@@ -30,7 +30,7 @@ class CircuitBreaker:
         self._next_trial_at = 0.0
 
     def allows_call(self) -> bool:
-        """Whether a call may be made now; its outcome must be recorded."""
+        """Return whether a call may be made now. Its outcome must be recorded."""
         with self._lock:
             if self._failures < self._failures_to_open:
                 return True
@@ -42,12 +42,12 @@ class CircuitBreaker:
             return True
 
     def record_success(self) -> None:
-        """The vendor has answered, with whatever answer."""
+        """Record that the vendor has answered, whatever the answer is."""
         with self._lock:
             self._failures = 0
 
     def record_failure(self) -> None:
-        """The vendor has not answered."""
+        """Record that the vendor has not answered."""
         with self._lock:
             self._failures += 1
             self._next_trial_at = self._clock() + self._open_seconds

@@ -59,6 +59,10 @@ BODIES = {
     "added_data.create_transactions": _added(transactions=[_PAYMENT]),
     "added_data.create_historical_statements": _added(statements=[_STATEMENT]),
     "added_data.create_payment_instruction": _added(vendor="v", reference="r", type="CARD"),
+    "reconciliation.acknowledge_open": lambda _customer: {
+        "reason": "They stay out.",
+        "external_account_numbers": ["1"],
+    },
     "account_imports.process": lambda customer: {
         "external_account_number": "1",
         "import_supplier_code": customer.import_supplier,

@@ -13,14 +13,15 @@ from supplier_client import SupplierClient
 
 _START = Decimal("10.00")
 _SIGNS = {"PAYMENT": 1, "CREDIT": 1, "CHARGE": -1, "SUPPLY_CHARGE": -1, "REPAYMENT": -1}
-_TODAY = datetime.now(UTC).date()
 
 _amounts = st.decimals(Decimal(-100_000), Decimal(100_000), places=4) | st.sampled_from([Decimal("0.1")] * 3)
 _transactions = st.fixed_dictionaries(
     {
         # Few of each, so that ids come again, with the same amount and with another.
         "transaction_id": st.sampled_from([f"T-{number}" for number in range(6)]),
-        "transaction_date": st.dates(_TODAY - timedelta(days=5_000), _TODAY + timedelta(days=500)).map(str),
+        "transaction_date": st.integers(-5_000, 500).map(
+            lambda days: str(datetime.now(UTC).date() + timedelta(days=days))
+        ),
         "amount": _amounts.map(str),
         "type": st.sampled_from(list(_SIGNS)),
     }

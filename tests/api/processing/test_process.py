@@ -17,6 +17,7 @@ from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.accounts import LOOK, perform_attempt, ring_bell
 from migration_service.tasks.app import WorkerResources
+from servers import wait_until
 from supplier_client import SupplierClient
 
 
@@ -79,8 +80,8 @@ def test_the_request_waits_for_the_worker_and_answers_201(
     answers = []
     request = threading.Thread(target=lambda: answers.append(supplier.process(number, prefer="")))
     request.start()
-    while supplier.status(number).json != {"status": "IN_PROGRESS", "service_account_number": ""}:
-        pass
+    wait_until(lambda: json_of(supplier.status(number))["status"] == "IN_PROGRESS", "the attempt began")
+    assert supplier.status(number).json == {"status": "IN_PROGRESS", "service_account_number": ""}
     _work(supplier, worker_resources, number)
     request.join()
     assert answers[0].status_code == 201
@@ -95,8 +96,7 @@ def test_a_bell_that_lies_only_makes_the_request_look_into_the_database(
     answers = []
     request = threading.Thread(target=lambda: answers.append(supplier.process(number, prefer="")))
     request.start()
-    while (supplier.status(number).json or {}).get("status") != "IN_PROGRESS":
-        pass
+    wait_until(lambda: json_of(supplier.status(number))["status"] == "IN_PROGRESS", "the attempt began")
     attempt_id = supplier.current_attempt(number)
     ring_bell(worker_resources, str(attempt_id), lie)
     assert perform_attempt(worker_resources, attempt_id)
@@ -129,8 +129,7 @@ def test_a_dry_run_that_would_succeed_is_rolled_back_and_says_so(
         target=lambda: answers.append(supplier.process(number, prefer="", dry_run=True))
     )
     request.start()
-    while (supplier.status(number).json or {}).get("status") != "IN_PROGRESS":
-        pass
+    wait_until(lambda: json_of(supplier.status(number))["status"] == "IN_PROGRESS", "the attempt began")
     _work(supplier, worker_resources, number)
     request.join()
     assert answers[0].status_code == 400

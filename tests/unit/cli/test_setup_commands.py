@@ -142,7 +142,7 @@ def test_the_limit_is_shown_while_redis_is_away(run: Run) -> None:
     ("arguments", "sentence"),
     [
         (("api-keys", "issue", "--organisation", "nobody"), "Organisation 'nobody' does not exist."),
-        (("api-keys", "revoke", "ami_x"), "No API key has the prefix 'ami_x'."),
+        (("api-keys", "revoke", "ami_x"), "No API key has this prefix."),
         (("suppliers", "create", "X", "--organisation", "nobody"), "Organisation 'nobody' does not exist."),
         (("suppliers", "show", "nothing"), "Import supplier 'nothing' does not exist."),
         (("suppliers", "set-status", "nothing", "paused"), "Import supplier 'nothing' does not exist."),

@@ -18,6 +18,7 @@ from celery.signals import before_task_publish
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from factories import close_celery
 from imported_account import ImportedAccount
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
@@ -105,9 +106,7 @@ def make_celery(
 
     yield make
     for celery in made:
-        celery.resources.Session.kw["bind"].dispose()
-        celery.resources.redis.connection_pool.disconnect()
-        celery.close()
+        close_celery(celery)
     before.set_current()
 
 

@@ -116,7 +116,7 @@ def roll_api_key(session: Session, prefix: str, overlap: timedelta) -> tuple[str
 
 
 def find_prefix(api_key: str) -> str | None:
-    """The prefix of what looks like an API key, or None where it cannot be one."""
+    """Return the prefix of what has the form of an API key, or None if it does not."""
     key = _KEY.fullmatch(api_key)
     return key.group(1) if key else None
 
@@ -142,16 +142,16 @@ def authenticate_api_key(session: Session, api_key: str) -> ApiKey:
 
 
 def note_use(api_key: ApiKey) -> None:
-    """Remember that a token was obtained with the key just now."""
+    """Record that a token was obtained with the key."""
     now = datetime.now(UTC)
     if api_key.last_used_at is None or now - api_key.last_used_at > _USE_NOTED_EVERY:
         api_key.last_used_at = now
 
 
 def revoke_api_key(session: Session, prefix: str) -> ApiKey:
-    """End the key with this prefix, and at once every token that was obtained with it.
+    """Revoke the key with this prefix, and with it every token that was obtained with it.
 
-    Revoking twice changes nothing. Raise ApiKeyNotFoundError.
+    Revoking twice changes nothing. Raise ApiKeyNotFoundError if there is none.
     """
     api_key = get_api_key(session, prefix)
     if api_key.revoked_at is None:
@@ -173,12 +173,13 @@ def get_api_key(session: Session, prefix: str) -> ApiKey:
     if _PREFIX.fullmatch(prefix):
         api_key = session.scalar(select(ApiKey).where(ApiKey.prefix == prefix))
     if api_key is None:
-        raise ApiKeyNotFoundError(found=prefix)
+        # What has not the form of a prefix may be a mistyped key, which is not repeated.
+        raise ApiKeyNotFoundError(found=prefix if _PREFIX.fullmatch(prefix) else None)
     return api_key
 
 
 def list_api_keys(session: Session) -> Sequence[tuple[ApiKey, str]]:
-    """Every API key with its organisation's name, the oldest first."""
+    """Return every API key with its organisation's name, oldest first."""
     rows = session.execute(select(ApiKey, Organisation.name).join(Organisation).order_by(ApiKey.id)).all()
     return [(api_key, organisation_name) for api_key, organisation_name in rows]
 

@@ -1,4 +1,4 @@
-"""The names that operators give: what one may look like, and that there is only one of each."""
+"""The names that operators choose: their form, and that each is unique."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +13,12 @@ MAX_NAME = 128
 
 
 def is_name(text: str, max_length: int = MAX_NAME) -> bool:
-    """Whether `text` could be a name: 1 to `max_length` printable characters, no space at either end."""
+    """Return whether `text` is 1 to `max_length` printable characters without a space at either end."""
     return 0 < len(text) <= max_length and text.isprintable() and text == text.strip()
 
 
 def check_name(text: str, what: str, max_length: int = MAX_NAME) -> None:
-    """Raise NameInvalidError unless `text` is a name; `what` is the kind of thing that gets it."""
+    """Raise NameInvalidError unless `text` is a name; `what` is what it is the name of."""
     if not is_name(text, max_length):
         raise NameInvalidError(
             f"The {what} must have 1 to {max_length} printable characters, and no space at either end."
@@ -27,9 +27,9 @@ def check_name(text: str, what: str, max_length: int = MAX_NAME) -> None:
 
 @contextmanager
 def unique_name(session: Session, constraint: str, detail: str) -> Iterator[None]:
-    """Insert within this: a violation of `constraint` (its name in the database) raises NameTakenError.
+    """Raise NameTakenError if an insert within this block violates `constraint`, a name in the database.
 
-    The session stays usable, as the insert has a savepoint of its own.
+    The session stays usable, because the insert has a savepoint of its own.
     """
     try:
         with session.begin_nested():

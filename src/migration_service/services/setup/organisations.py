@@ -15,7 +15,7 @@ def create_organisation(session: Session, name: str) -> Organisation:
     """Make an organisation. Raises NameInvalidError and NameTakenError."""
     check_name(name, "name of an organisation")
     organisation = Organisation(name=name)
-    with unique_name(session, "uq_organisation_name", f"There is an organisation {name!r} already."):
+    with unique_name(session, "uq_organisation_name", f"Organisation {name!r} already exists."):
         session.add(organisation)
     record(session, AuditAction.ORGANISATION_CREATED, "organisation", name, organisation_id=organisation.id)
     return organisation

@@ -27,7 +27,7 @@ def create_operations_team(
     owner = None if organisation_name is None else get_organisation(session, organisation_name).id
     team = OperationsTeam(name=name, organisation_id=owner)
     constraint = "uq_operations_team_shared" if owner is None else "uq_operations_team_organisation_id_name"
-    with unique_name(session, constraint, f"Operations team {name!r} exists already."):
+    with unique_name(session, constraint, f"Operations team {name!r} already exists."):
         session.add(team)
     record(session, AuditAction.TEAM_CREATED, "operations_team", name, organisation_id=owner)
     return team

@@ -30,7 +30,7 @@ def create_payment_vendor(
     secret_env: str | None = None,
     organisation_name: str | None = None,
 ) -> PaymentVendor:
-    """Make a payment vendor of an organisation, or with None one that all organisations share.
+    """Create a payment vendor of an organisation, or with None one that all organisations share.
 
     `secret_env` names the environment variable of the web processes that holds its secret. Raise
     NameInvalidError, NameTakenError, OrganisationNotFoundError, and PaymentVendorInvalidError for the address
@@ -41,7 +41,7 @@ def create_payment_vendor(
     owner = None if organisation_name is None else get_organisation(session, organisation_name).id
     vendor = PaymentVendor(name=name, kind=kind, url=url, secret_env=secret_env, organisation_id=owner)
     constraint = "uq_payment_vendor_shared" if owner is None else "uq_payment_vendor_organisation_id_name"
-    with unique_name(session, constraint, f"Payment vendor {name!r} exists already."):
+    with unique_name(session, constraint, f"Payment vendor {name!r} already exists."):
         session.add(vendor)
     record(
         session,
@@ -74,7 +74,7 @@ def get_payment_vendor(session: Session, organisation_id: int, name: str) -> Pay
 
 
 def check_vendor(url: str, secret_env: str | None) -> None:
-    """Raise PaymentVendorInvalidError where a vendor can have no such address or variable."""
+    """Raise PaymentVendorInvalidError if a vendor cannot have this address or variable."""
     try:
         check_vendor_url(url, with_secret=secret_env is not None)
     except ValueError as error:
