@@ -1,4 +1,4 @@
-"""Writes monitoring/grafana-dashboard.json: `make docs`. The panels first, then Grafana's many words."""
+"""Write monitoring/grafana-dashboard.json: `make docs`."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ def _slow(share: float, metric: str, by: str) -> str:
     return f"histogram_quantile({share}, sum by (le, {by}) (rate({metric}_bucket[$__rate_interval])))"
 
 
-# Title, unit, and the queries with what their lines are called.
+# Title, unit, and the queries with their legends.
 PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
     (
         "Accounts by state",
@@ -37,7 +37,7 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         ],
     ),
     (
-        "Messages that wait",
+        "Waiting messages",
         "short",
         [
             ("max by (queue) (migration_queue_messages)", "{{queue}}"),
@@ -62,15 +62,15 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         "reqps",
         [(f"sum by (route) (rate({_REQUESTS}_count[$__rate_interval]))", "{{route}}")],
     ),
-    ("Time of requests: the slowest in a hundred", "s", [(_slow(0.99, _REQUESTS, "route"), "{{route}}")]),
-    ("Time of requests: the middle", "s", [(_slow(0.5, _REQUESTS, "route"), "{{route}}")]),
+    ("Time of requests: 99th percentile", "s", [(_slow(0.99, _REQUESTS, "route"), "{{route}}")]),
+    ("Time of requests: median", "s", [(_slow(0.5, _REQUESTS, "route"), "{{route}}")]),
     (
         "Tasks a second, by name and state",
         "short",
         [(f"max by (task, state) (rate({_TASKS}_count[$__rate_interval]))", "{{task}} {{state}}")],
     ),
     (
-        "Time of tasks: the slowest in twenty",
+        "Time of tasks: 95th percentile",
         "s",
         [
             (
@@ -88,6 +88,11 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         "Batches that are not over: lines by status",
         "short",
         [("max by (supplier, status) (migration_open_batch_lines)", "{{supplier}} {{status}}")],
+    ),
+    (
+        "For how long no line of a running batch was worked on",
+        "s",
+        [("max by (supplier) (migration_batch_idle_seconds)", "{{supplier}}")],
     ),
     (
         "Batches that are not over",
@@ -109,7 +114,7 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
 
 
 def render() -> str:
-    """The text of the dashboard's file."""
+    """Return the text of the dashboard's file."""
     dashboard = {
         "title": "Account Migration Import Service",
         "uid": "migration-service",

@@ -34,10 +34,10 @@ def running_service(home: Path, sample: int) -> Iterator[dict[str, str]]:
         process.wait(60)
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Return as soon as `condition` is true; exit with a sentence if it is not in time."""
-    deadline = time.monotonic() + SECONDS
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
+    """Return as soon as `condition` is true. Exit with a sentence if that takes longer than `seconds`."""
+    deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            sys.exit(f"{what} did not come within {SECONDS} seconds.")
+            sys.exit(f"{what} did not come within {seconds:.0f} seconds.")
         time.sleep(0.5)

@@ -1,7 +1,7 @@
 """What /metrics reads when it is requested, from Redis and from a small index of the database.
 
-These figures are the whole service's: with several web servers each shows the same ones, so that queries
-take the largest (`max`), not the sum.
+These figures are of the whole service. Several web servers show the same ones, so queries take the largest
+(`max`), not the sum.
 """
 
 import logging
@@ -31,7 +31,7 @@ _FRESH_SECONDS = 2.0
 
 
 class ServiceFigures(Collector):
-    """The figures of the whole service. `broker` is None where the broker is not a Redis."""
+    """The figures of the whole service. `broker` is None if the broker is not a Redis."""
 
     def __init__(self, sessions: sessionmaker[Session], redis: Redis, broker: Redis | None) -> None:
         self._Session = sessions
@@ -68,7 +68,9 @@ class ServiceFigures(Collector):
             now = read_in_progress(session)
             batches = read_open_batches(session)
         yield GaugeMetricFamily(
-            "migration_attempts_in_progress", "Accounts that are being created.", value=now.attempts
+            "migration_attempts_in_progress",
+            "Accounts that are being created, for requests and for batches.",
+            value=now.attempts,
         )
         yield GaugeMetricFamily(
             "migration_oldest_dispatch_age_seconds",
@@ -152,10 +154,17 @@ def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:
     lines = GaugeMetricFamily(
         "migration_open_batch_lines", "Lines of the batches that are not over.", labels=["supplier", "status"]
     )
+    idle = GaugeMetricFamily(
+        "migration_batch_idle_seconds",
+        "For how long no line was worked on, of the running batch that stands still the longest.",
+        labels=["supplier"],
+    )
     for supplier in suppliers:
+        idle.add_metric([supplier.import_supplier], supplier.idle_seconds)
         for state, count in supplier.batches.items():
             batches.add_metric([supplier.import_supplier, state], count)
         for status, count in supplier.lines.items():
             lines.add_metric([supplier.import_supplier, status], count)
     yield batches
     yield lines
+    yield idle

@@ -2,7 +2,8 @@
 
 import click
 
-from migration_service.cli.examination import ServiceParts, Verdict, examine
+from migration_service.cli.diagnosis import ServiceParts, Verdict
+from migration_service.cli.examination import examine
 from migration_service.cli.output import escape_controls, json_option, show_json
 from migration_service.cli.session import read_settings
 
@@ -15,8 +16,8 @@ def doctor(as_json: bool) -> None:
     """Check every part of the running service, and give advice.
 
     Prints one line for each part: settings, database, Redis, broker, revisions, clocks, the workers of each
-    queue, beat, slots and attempts. Changes nothing. The exit status is 0 if no part is wrong, 1 if one is,
-    and 2 if the command could not run.
+    queue, beat, slots, suppliers, batches and attempts. Changes nothing. The exit status is 0 if no part is
+    wrong, 1 if one is, and 2 if the command could not run.
     """
     parts = ServiceParts(read_settings())
     verdicts = set()

@@ -115,6 +115,8 @@ def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:
         chunks = dispatch_chunks(session, app.settings.batch_chunks_in_flight)
     try:
         for batch_id, first_line in chunks:
-            app.send_task(RUN_CHUNK, args=[str(batch_id), first_line], retry=False)
+            # Flower cuts long arguments off at the end: so the line comes first there.
+            shown = f"(line {first_line} of {batch_id})"
+            app.send_task(RUN_CHUNK, args=[str(batch_id), first_line], argsrepr=shown, retry=False)
     except (OperationalError, RedisError) as error:
         logger.warning("The broker is away: chunks are published later: %s", error)

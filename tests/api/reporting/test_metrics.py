@@ -1,14 +1,21 @@
 """/metrics: who may ask, and what it tells."""
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import func, text, update
 
+from batch_client import BatchClient
 from factories import MakeClient, json_of
+from migration_service.blueprints import metrics_collector
 from migration_service.config import Settings
+from migration_service.db.base import new_id
 from migration_service.metrics.shared import add_task_time
+from migration_service.models import Batch
+from migration_service.services.batches.chunks import claim_chunk, work_on_chunk
 from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.counts import count_accounts_for_metrics
@@ -132,3 +139,74 @@ def test_a_part_that_is_away_is_told_and_hides_nothing_else(
     assert value(samples, "migration_part_up", part="redis") == 0
     assert value(samples, "migration_part_up", part="database") == 1
     assert value(samples, "migration_slots_limit") == 250
+
+
+def test_attempts_of_a_batch_are_in_progress_while_they_hold_their_slots(
+    client: FlaskClient,
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
+    batches = BatchClient(supplier, worker_resources)
+    batches.start(supplier.accounts(3))
+    before = value(read_samples(client), "migration_attempts_in_progress")
+    (chunk,) = batches.dispatch()
+    attempts = [new_id() for _ in range(3)]
+    with worker_resources.Session.begin() as session:
+        assert claim_chunk(session, chunk, attempts)
+    assert value(read_samples(client), "migration_attempts_in_progress") == before + 3
+    with worker_resources.Session.begin() as session:
+        assert work_on_chunk(session, chunk, attempts) == 0
+    assert value(read_samples(client), "migration_attempts_in_progress") == before
+
+
+def test_a_batch_that_stands_still_shows_for_how_long(
+    client: FlaskClient,
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
+    batches = BatchClient(supplier, worker_resources)
+    batch_id = batches.start(supplier.accounts(1))
+
+    def idle() -> float:
+        return value(read_samples(client), "migration_batch_idle_seconds", supplier=supplier.code)
+
+    assert idle() < 60
+    with worker_resources.Session.begin() as session:
+        session.execute(
+            update(Batch)
+            .where(Batch.id == UUID(batch_id))
+            .values(created_at=func.now() - text("interval '5 minutes'"))
+        )
+    assert 299 < idle() < 360
+    batches.change(batch_id, "pause")
+    assert idle() == 0
+
+
+def test_refused_lines_of_an_import_count_as_failed_attempts_and_never_fewer(
+    client: FlaskClient,
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
+    batches = BatchClient(supplier, worker_resources)
+
+    def failed() -> float:
+        worker_resources.redis.delete("migration:tallies:rest")
+        count_accounts_for_metrics()
+        labels = {"outcome": "FAILED", "code": "account_failed_validation"}
+        return read_samples(client).get(("migration_attempts_total", frozenset(labels.items())), 0.0)
+
+    before = failed()
+    batches.run([b"{}"], "dry-run")
+    assert failed() == before
+    batch_id = batches.run([*supplier.accounts(1), b"{}", b"{"])["batch_id"]
+    assert failed() == before + 2
+    supplier.post(f"/batches/{batch_id}/retry-failed/?all=true")
+    assert failed() == before + 2
+    batches.work()
+    assert failed() == before + 4

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from alert_rules import FAULTS
 from dashboard import FILE, render
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
@@ -51,3 +52,28 @@ def test_every_metric_of_the_service_is_on_the_dashboard(exported: set[str]) -> 
     stems = {re.sub(r"_(bucket|count|sum)$", "", name) for name in ours}
     on_an_alert_only = {"migration_counted_timestamp_seconds"}
     assert {stem for stem in stems if not any(name.startswith(stem) for name in shown)} == on_an_alert_only
+
+
+def _alerts() -> dict[str, str]:
+    """The runbook of each alert, by its name."""
+    text = (FOLDER / "alerts.yml").read_text()
+    names = re.findall(r"^      - alert: (\w+)$", text, re.MULTILINE)
+    runbooks = re.findall(r'^          runbook_url: "(.+)"$', text, re.MULTILINE)
+    return dict(zip(names, runbooks, strict=True))
+
+
+def test_each_alert_leads_to_its_section_of_the_runbooks_and_back() -> None:
+    page = FOLDER.parent / "docs/operators/runbooks.md"
+    sections = re.findall(r"^## (\w+)$", page.read_text(), re.MULTILINE)
+    assert _alerts() == {name: f"docs/operators/runbooks.md#{name.lower()}" for name in sections}
+
+
+def test_each_section_says_what_it_means_how_to_find_the_cause_and_what_to_do() -> None:
+    page = (FOLDER.parent / "docs/operators/runbooks.md").read_text()
+    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        found = re.findall(r"^\*\*(.+?)\*\*", section, re.MULTILINE)
+        assert found == ["Meaning.", "Find the cause.", "Do."], section.splitlines()[0]
+
+
+def test_each_alert_is_tried_in_its_fault() -> None:
+    assert set(FAULTS) == set(_alerts())

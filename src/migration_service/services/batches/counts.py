@@ -113,6 +113,19 @@ def get_progress(
     )
 
 
+def read_idle_seconds(session: Session, batch_ids: list[UUID]) -> dict[UUID, float]:
+    """Return for how long no line was worked on, for those batches that run and have pending lines."""
+    rows = session.execute(_IDLE, {"batch_ids": batch_ids})
+    return {batch_id: float(seconds) for batch_id, seconds in rows}
+
+
+_IDLE = text("""
+    SELECT batch_id, extract(epoch FROM now() - greatest(max(worked_at), batch.created_at))
+    FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id
+    WHERE batch_id = ANY (:batch_ids) AND batch.state = 'RUNNING'
+    GROUP BY batch_id, batch.created_at HAVING bool_or(batch_chunk.state <> 'DONE')
+""")
+
 _COUNTS = text("""
     SELECT batch_id, key, CAST(sum(CAST(value AS bigint)) AS bigint)
     FROM batch_chunk, jsonb_each(counts) WHERE batch_id = ANY (:batch_ids) GROUP BY batch_id, key

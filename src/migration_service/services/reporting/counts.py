@@ -1,42 +1,57 @@
 """Figures for operators: how many accounts and attempts there are, and what is in progress.
 
-`count_accounts` reads whole tables, so that a worker does it once in a while; the rest is quick enough for
-every question.
+`count_accounts` reads whole tables, so a worker calls it once in a while. The rest is fast enough for
+every request.
 """
 
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from migration_service.models import AccountImportProcess, Attempt, Batch, ImportSupplier, ServiceLimit
-from migration_service.services.batches.counts import count_lines
-from migration_service.states import ImportState
+from migration_service.errors import AccountFailedValidationError
+from migration_service.models import (
+    AccountImportProcess,
+    Attempt,
+    Batch,
+    BatchChunk,
+    ImportSupplier,
+    ServiceLimit,
+)
+from migration_service.services.batches.counts import count_lines, read_idle_seconds
+from migration_service.states import BatchMode, BatchState, ImportState, Outcome, SupplierStatus
 
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
     """What is being created at this moment."""
 
+    #: Attempts of single requests and of batches: each holds a slot.
     attempts: int
-    #: How long the one has been there whose message was published the longest ago; 0 where there is none.
+    #: How long ago the oldest message about a single request was published; 0 if there is none.
     oldest_seconds: float
     #: The concurrency limit; None: off.
     limit: int | None
 
 
 def read_in_progress(session: Session) -> InProgress:
-    """What is in progress, from an index that has nothing else in it."""
+    """Return what is in progress, from two indexes that have nothing else in them."""
     age = func.extract("epoch", func.now() - func.min(AccountImportProcess.dispatched_at))
     attempts, oldest = session.execute(
         select(func.count(), func.coalesce(age, 0)).where(
             AccountImportProcess.state == ImportState.IN_PROGRESS
         )
     ).one()
+    of_batches = session.scalar(
+        select(func.coalesce(func.sum(func.cardinality(BatchChunk.attempts)), 0))
+        .join(Batch, Batch.id == BatchChunk.batch_id)
+        .where(BatchChunk.attempts.is_not(None), Batch.mode.in_([BatchMode.IMPORT, BatchMode.DRY_RUN]))
+    )
     limit = session.scalar(select(ServiceLimit.concurrency_limit))
-    return InProgress(attempts, max(float(oldest), 0.0), limit)
+    return InProgress(attempts + int(of_batches or 0), max(float(oldest), 0.0), limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +63,12 @@ class OpenBatches:
     batches: dict[str, int]
     #: Their lines by status.
     lines: dict[str, int]
+    #: For how long no line of a running one with pending lines was worked on, in seconds: the longest.
+    idle_seconds: float
 
 
 def read_open_batches(session: Session) -> list[OpenBatches]:
-    """How far the batches are that are not over, by supplier."""
+    """Return how far the batches are that are not over, by supplier."""
     rows = session.execute(
         select(Batch.id, Batch.state, ImportSupplier.code)
         .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
@@ -59,19 +76,44 @@ def read_open_batches(session: Session) -> list[OpenBatches]:
         .order_by(ImportSupplier.code)
     ).all()
     lines = count_lines(session, [row.id for row in rows])
+    idle = read_idle_seconds(session, [row.id for row in rows])
     batches: dict[str, Counter[str]] = {}
     sums: dict[str, Counter[str]] = {}
+    longest: dict[str, float] = {}
     for row in rows:
         batches.setdefault(row.code, Counter())[row.state] += 1
         sums.setdefault(row.code, Counter()).update(lines[row.id])
-    return [OpenBatches(code, dict(batches[code]), dict(sums[code])) for code in batches]
+        longest[row.code] = max(longest.get(row.code, 0.0), idle.get(row.id, 0.0))
+    return [OpenBatches(code, dict(batches[code]), dict(sums[code]), longest[code]) for code in batches]
+
+
+def list_idle_batches(session: Session) -> list[tuple[UUID, float]]:
+    """Return the running batches with pending lines, and for how many seconds no line was worked on."""
+    running = session.scalars(select(Batch.id).where(Batch.state == BatchState.RUNNING)).all()
+    idle = read_idle_seconds(session, [*running])
+    return sorted(idle.items(), key=lambda item: -item[1])
+
+
+def list_paused_suppliers(session: Session) -> list[tuple[str, int]]:
+    """Return the code of each paused supplier, and how many of its batches wait for it."""
+    rows = session.execute(
+        select(ImportSupplier.code, func.count(Batch.id))
+        .outerjoin(
+            Batch, (Batch.import_supplier_id == ImportSupplier.id) & (Batch.state == BatchState.WAITING)
+        )
+        .where(ImportSupplier.status == SupplierStatus.PAUSED)
+        .group_by(ImportSupplier.code)
+        .order_by(ImportSupplier.code)
+    )
+    return [(code, number) for code, number in rows]
 
 
 def count_accounts(session: Session) -> dict[str, Any]:
-    """Accounts by supplier and state, finished attempts by outcome and code; ready for JSON.
+    """Return accounts by supplier and state, and finished attempts by outcome and code, ready for JSON.
 
-    `{"accounts": [[supplier, state, count], ...], "attempts": [[outcome, code, count], ...]}`. Reads
-    every row: seconds where there are millions.
+    `{"accounts": [[supplier, state, count], ...], "attempts": [[outcome, code, count], ...]}`. Lines of
+    import batches that were refused before an attempt are among the failed ones. This reads every row, which
+    takes seconds if there are millions.
     """
     session.execute(text("SET LOCAL statement_timeout = '40s'"))
     grouped = (
@@ -89,9 +131,17 @@ def count_accounts(session: Session) -> dict[str, Any]:
         .where(Attempt.outcome.is_not(None))
         .group_by(Attempt.outcome, Attempt.error_code)
     )
+    refused = session.scalar(
+        select(func.sum(BatchChunk.refused))
+        .join(Batch, Batch.id == BatchChunk.batch_id)
+        .where(Batch.mode == BatchMode.IMPORT)
+    )
+    counted = Counter({(outcome, code): number for outcome, code, number in attempts})
+    if refused:
+        counted[Outcome.FAILED.value, AccountFailedValidationError.code] += int(refused)
     return {
         "accounts": [list(row) for row in accounts],
-        "attempts": [list(row) for row in attempts],
+        "attempts": [[outcome, code, number] for (outcome, code), number in counted.items()],
     }
 
 

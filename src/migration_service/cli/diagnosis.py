@@ -1,0 +1,83 @@
+"""What a check of `migration-service doctor` comes to, and the connections that checks use."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from redis import Redis
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
+from migration_service.connections import make_redis
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.tasks.app import MigrationCelery
+
+
+class Verdict(StrEnum):
+    """The result of a check."""
+
+    OK = "ok"
+    #: It works, but should be changed.
+    WARNING = "warning"
+    WRONG = "wrong"
+    #: It could not be checked, because a part that it needs is wrong.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One line of the doctor: the part, the result, what was found, and what to do."""
+
+    part: str
+    verdict: Verdict
+    seen: str
+    advice: str = ""
+
+
+def ok(part: str, seen: str) -> Diagnosis:
+    """Return a diagnosis that needs no action."""
+    return Diagnosis(part, Verdict.OK, seen)
+
+
+def wrong(part: str, seen: str, advice: str) -> Diagnosis:
+    """Return a diagnosis that needs action."""
+    return Diagnosis(part, Verdict.WRONG, seen, advice)
+
+
+def warning(part: str, seen: str, advice: str) -> Diagnosis:
+    """Return a diagnosis that needs action soon."""
+    return Diagnosis(part, Verdict.WARNING, seen, advice)
+
+
+class ServiceParts:
+    """The connections of the doctor. They fail after seconds, not minutes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def sessions(self) -> sessionmaker[Session]:
+        """Sessions on the database."""
+        engine = make_engine(
+            self.settings.database_url,
+            pool_size=1,
+            max_overflow=0,
+            application_name="migration-doctor",
+            pooler=self.settings.database_pooler,
+        )
+        return make_sessionmaker(engine)
+
+    @cached_property
+    def redis(self) -> Redis:
+        """A client for Redis."""
+        return make_redis(self.settings.redis_url, max_connections=2)
+
+    @cached_property
+    def celery(self) -> MigrationCelery:
+        """The Celery application, for asking the workers."""
+        return create_celery(self.settings)
+
+
+Check = Callable[[ServiceParts], Iterator[Diagnosis]]

@@ -1,0 +1,163 @@
+"""The checks of `migration-service doctor` that look at the work: workers, beat, slots, batches, attempts."""
+
+import time
+from collections.abc import Iterator
+
+from migration_service.celery_app import SWEEP_INTERVAL
+from migration_service.cli.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
+from migration_service.cli.output import count
+from migration_service.connections import make_redis
+from migration_service.metrics.broker import read_broker
+from migration_service.services.batches.steering import STALLED_AFTER
+from migration_service.services.reporting.counts import (
+    find_stuck_attempts,
+    list_idle_batches,
+    list_paused_suppliers,
+    read_in_progress,
+)
+from migration_service.slots import Slots
+from migration_service.tasks.app import KEY_PREFIX, QUEUES
+
+#: Sweeps that may be missed before beat, or the worker for maintenance, counts as dead.
+_MISSED_SWEEPS = 6
+#: No attempt takes longer: it is given up after five tries, ten seconds apart.
+_STUCK_SECONDS = 120.0
+#: How often what changes all the time is read.
+_READINGS, _PAUSE_SECONDS = 3, 1.0
+
+
+def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report whether each queue has a worker that answers."""
+    answers = parts.celery.control.inspect(timeout=2.0).active_queues() or {}
+    for queue in QUEUES:
+        workers = sorted(
+            worker for worker, queues in answers.items() if queue in {active["name"] for active in queues}
+        )
+        if workers:
+            yield ok(f"queue {queue}", f"{count(len(workers), 'worker')}: {', '.join(workers)}")
+        else:
+            yield wrong(
+                f"queue {queue}",
+                "no worker answers",
+                f"Start one: celery -A celery_worker worker -Q {queue} (a fully busy worker answers, too)",
+            )
+
+
+def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report whether the sweep ran recently, and if not, whether beat or a worker is at fault.
+
+    Beat publishes the sweep. If its messages pile up in their queue, beat works and no worker does.
+    """
+    age = Slots(parts.redis).seconds_since_reconcile()
+    if age is not None and age <= SWEEP_INTERVAL * _MISSED_SWEEPS:
+        yield ok("beat", f"the sweep ran {age:.0f} s ago")
+        return
+    seen = "the sweep has never run" if age is None else f"the last sweep was {age:.0f} s ago"
+    seen += f"; expected one every {SWEEP_INTERVAL:.0f} s"
+    before = _count_messages(parts, "maintenance")
+    if before is None:
+        advice = "Start one beat (celery -A celery_worker beat), and a worker for the queue maintenance."
+        yield wrong("beat", seen, advice)
+        return
+    time.sleep(SWEEP_INTERVAL + 1)
+    waiting = _count_messages(parts, "maintenance") or 0
+    if waiting > before:
+        yield ok("beat", "sends messages")
+        yield wrong(
+            "queue maintenance",
+            f"{seen}. {count(waiting, 'message')} waiting, and more arrive",
+            "A worker of this queue is frozen or missing. Restart the process that takes it.",
+        )
+    else:
+        yield wrong("beat", f"{seen}. No message of it arrives", "Start one: celery -A celery_worker beat")
+
+
+def _count_messages(parts: ServiceParts, queue: str) -> int | None:
+    """Return how many messages wait in a queue; None if the broker is not a Redis."""
+    address = parts.settings.broker_url or parts.settings.redis_url
+    if not address.startswith(("redis:", "rediss:")):
+        return None
+    broker = make_redis(address, max_connections=1)
+    try:
+        return read_broker(broker, [queue], KEY_PREFIX).waiting[queue]
+    finally:
+        broker.connection_pool.disconnect()
+
+
+def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report whether as many slots are held as there are attempts, and whether the limit is exhausted.
+
+    Both numbers change all the time, so they are read several times.
+    """
+    for reading in range(_READINGS):
+        if reading:
+            time.sleep(_PAUSE_SECONDS)
+        in_use = Slots(parts.redis).in_use()
+        with parts.sessions.begin() as session:
+            now = read_in_progress(session)
+        if in_use == now.attempts:
+            break
+    limit = "no limit" if now.limit is None else f"limit {now.limit}"
+    seen = f"{in_use} held, {now.attempts} attempts in progress, {limit}"
+    if in_use > now.attempts + max(5, now.attempts // 10):
+        advice = "The sweep frees those of dead requests within 20 s. If they stay, see the lines about beat."
+        yield warning("slots", seen, advice)
+    elif now.limit is not None and in_use > now.limit:
+        yield warning("slots", seen, "The limit was lowered, or Redis lost its data: this ends by itself.")
+    elif now.limit is not None and in_use == now.limit:
+        yield warning(
+            "slots",
+            f"{seen}: the limit is exhausted",
+            "Further requests are answered 429. Raise the limit (limit set), or wait until accounts finish.",
+        )
+    else:
+        yield ok("slots", seen)
+    if now.limit == 1:
+        yield warning(
+            "slots",
+            "the limit is 1: batches and requests take turns",
+            "Set a limit of 2 or more (limit set): then one slot always stays for requests.",
+        )
+
+
+def check_suppliers(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report each supplier that is paused: its requests are refused, and its batches wait."""
+    with parts.sessions.begin() as session:
+        paused = list_paused_suppliers(session)
+    if not paused:
+        yield ok("suppliers", "none is paused")
+    for code, waiting in paused:
+        yield warning(
+            "suppliers",
+            f"{code} is Paused, with {waiting} of its batches waiting",
+            f"When it may go on: suppliers set-status {code} ongoing.",
+        )
+
+
+def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report each running batch that does not get on."""
+    with parts.sessions.begin() as session:
+        idle = [(batch, age) for batch, age in list_idle_batches(session) if age > STALLED_AFTER]
+    if not idle:
+        yield ok("batches", "no running batch stands still")
+    for batch_id, age in idle:
+        yield warning(
+            "batches",
+            f"{batch_id}: no line was worked on for {age:.0f} s",
+            f"See batches show {batch_id}. If it is STALLED, restart the workers of the queue batch.",
+        )
+
+
+def check_stuck_attempts(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report each attempt that is in progress for longer than all its tries can take."""
+    with parts.sessions.begin() as session:
+        stuck = find_stuck_attempts(session, seconds=_STUCK_SECONDS)
+    if not stuck:
+        yield ok("attempts", f"none has been in progress for more than {_STUCK_SECONDS:.0f} s")
+    for attempt in stuck:
+        yield wrong(
+            "attempts",
+            f"{attempt.import_supplier} {attempt.external_account_number} has been in progress for "
+            f"{attempt.seconds:.0f} s, with {attempt.tries} tries",
+            "Start beat and the workers: they finish it or give it up within a minute.",
+        )
