@@ -1,6 +1,7 @@
 """What can go wrong on the way to a vendor, shown with servers that really do it."""
 
 import json
+import re
 import socket
 import ssl
 import struct
@@ -101,6 +102,25 @@ def test_headers_that_drip_in_hit_the_time_limit(
     server = start_server(drip_headers)
     with pytest.raises(PaymentVendorUnavailableError, match="in time"):
         VendorConnection(name="slow", url=server.url, limits=impatient_limits).get("x")
+
+
+@pytest.fixture
+def netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials for this machine, which requests would send by itself."""
+    file = tmp_path / "netrc"
+    file.write_text("machine 127.0.0.1 login root password root\n")
+    file.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(file))
+
+
+@pytest.mark.parametrize(("secret", "sent"), [(None, b""), ("its-secret", b"Bearer its-secret")])
+def test_no_vendor_is_sent_the_credentials_of_netrc(
+    start_server: Callable[..., Any], limits: CallLimits, netrc: None, secret: str | None, sent: bytes
+) -> None:
+    server = start_server(say(SOUND))
+    VendorConnection(name="a", url=server.url, secret=secret, limits=limits).get("x")
+    found = re.findall(rb"(?i)^authorization: (.*)\r$", server.heads[0], re.MULTILINE)
+    assert found == ([sent] if sent else [])
 
 
 def test_a_redirect_is_not_followed(start_server: Callable[..., Any], limits: CallLimits) -> None:
