@@ -26,7 +26,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "reconciliation.acknowledge_open": (Scope.PROCESS, Scope.BATCHES),
     "batches.list_batches": (Scope.READ, Scope.BATCHES),
     "batches.get_batch": (Scope.READ, Scope.BATCHES),
-    "batches.get_results": (Scope.READ, Scope.BATCHES),
+    "batches.get_batch_results": (Scope.READ, Scope.BATCHES),
     "batches.get_failed_lines": (Scope.READ, Scope.BATCHES),
     "batches": (Scope.BATCHES,),
 }

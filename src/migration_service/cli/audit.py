@@ -11,9 +11,10 @@ import click
 from migration_service.cli.output import json_option, show_list, show_record
 from migration_service.cli.session import open_session, read_settings
 from migration_service.schemas.json import encode_json
-from migration_service.services.access.audit import AuditAction, Outcome, record
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.audit_chain import verify_chain
 from migration_service.services.access.audit_trail import FIELDS, TrailFilter, read_trail, stream_trail
+from migration_service.states import AuditOutcome
 
 _moment = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"])
 _FILTERS = [
@@ -115,7 +116,7 @@ def _wanted(filters: dict[str, Any]) -> TrailFilter:
         actor=filters["actor"],
         action=filters["action"],
         request_id=filters["request_id"],
-        outcome=Outcome.REFUSED if filters["refused"] else None,
+        outcome=AuditOutcome.REFUSED if filters["refused"] else None,
         account=filters["account"] or None,
     )
 

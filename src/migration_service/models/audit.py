@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import CheckConstraint, Identity, Index, LargeBinary, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base
+from migration_service.db.base import Base, literals
+from migration_service.states import AuditOutcome
 
 
 class AuditEntry(Base):
@@ -18,7 +19,7 @@ class AuditEntry(Base):
 
     __tablename__ = "audit_entry"
     __table_args__ = (
-        CheckConstraint("outcome IN ('DONE', 'REFUSED')", name="outcome"),
+        CheckConstraint(f"outcome IN ({literals(AuditOutcome)})", name="outcome"),
         # Refusals have one entry for each address and minute.
         Index("uq_audit_entry_once", "once", unique=True, postgresql_where=text("once IS NOT NULL")),
     )

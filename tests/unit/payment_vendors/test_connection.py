@@ -21,7 +21,8 @@ from migration_service.errors import (
 )
 from migration_service.payment_vendors.connection import CallLimits, VendorConnection
 
-SOUND = b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"a": "b"}\n'
+# `say` closes the connection. Unless the answer tells it, the client may use the connection once more.
+SOUND = b'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 11\r\n\r\n{"a": "b"}\n'
 
 
 def say(answer: bytes) -> Callable[[socket.socket, bytes], None]:
@@ -187,7 +188,7 @@ def test_a_vendor_that_stays_down_is_left_alone_and_then_tried_again(
     start_server: Callable[..., Any],
 ) -> None:
     now = [1000.0]
-    answers = [b"HTTP/1.1 500 Down\r\nContent-Length: 0\r\n\r\n"]
+    answers = [b"HTTP/1.1 500 Down\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"]
 
     def answer(connection: socket.socket, head: bytes) -> None:
         say(answers[0])(connection, head)

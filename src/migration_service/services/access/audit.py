@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.models import AuditEntry
 from migration_service.origin import current_origin
+from migration_service.states import AuditOutcome
 
 
 class AuditAction(StrEnum):
@@ -52,13 +53,6 @@ class AuditAction(StrEnum):
     PERMISSION_REFUSED = "permission.refused"
 
 
-class Outcome(StrEnum):
-    """How an act ended."""
-
-    DONE = "DONE"
-    REFUSED = "REFUSED"
-
-
 def record(
     session: Session,
     action: AuditAction,
@@ -85,7 +79,7 @@ def record(
             action=action,
             subject_kind=subject_kind,
             subject=str(subject),
-            outcome=Outcome.DONE,
+            outcome=AuditOutcome.DONE,
             details=dict(details) if details else None,
         )
     )

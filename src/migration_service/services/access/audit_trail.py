@@ -12,7 +12,9 @@ from typing import Any
 from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import literals
 from migration_service.errors import AuditCursorError
+from migration_service.states import AuditOutcome, Outcome, StatementOrigin, TransactionPeriod
 
 #: The fields of everything that the audit tells, in their order.
 FIELDS = (
@@ -122,7 +124,7 @@ def _written(table: str, action: str, at: str, **others: str) -> str:
         "api_key_id": "api_key_id",
         "subject_kind": "'account'",
         "subject": "supplier.code || ' ' || account.external_account_number",
-        "outcome": "'DONE'",
+        "outcome": f"'{AuditOutcome.DONE}'",
         "code": "NULL",
         "joins": "JOIN account ON account.id = written.account_pk "
         "JOIN import_supplier AS supplier ON supplier.id = account.import_supplier_id",
@@ -150,7 +152,8 @@ _ROWS = [
         "account.processed",
         "written.created_at",
         joins=_PROCESS + _SUPPLIER_OF.format("account"),
-        outcome="CASE WHEN written.outcome IN ('FAILED', 'WITHDRAWN') THEN 'REFUSED' ELSE 'DONE' END",
+        outcome=f"CASE WHEN written.outcome IN ({literals((Outcome.FAILED, Outcome.WITHDRAWN))}) "
+        f"THEN '{AuditOutcome.REFUSED}' ELSE '{AuditOutcome.DONE}' END",
         code="coalesce(written.error_code, lower(written.outcome))",
     ),
     _written(
@@ -173,9 +176,17 @@ _ROWS = [
     ),
     _written("note", "note.added", "written.added_at", condition="written.added_at IS NOT NULL"),
     _written(
-        '"transaction"', "transaction.added", "written.created_at", condition="written.period = 'ADDED'"
+        '"transaction"',
+        "transaction.added",
+        "written.created_at",
+        condition=f"written.period = '{TransactionPeriod.ADDED}'",
     ),
-    _written("statement", "statement.added", "written.created_at", condition="written.origin = 'ADDED'"),
+    _written(
+        "statement",
+        "statement.added",
+        "written.created_at",
+        condition=f"written.origin = '{StatementOrigin.ADDED}'",
+    ),
     _written("payment_instruction", "payment_instruction.added", "written.created_at"),
 ]
 

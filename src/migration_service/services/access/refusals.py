@@ -25,6 +25,7 @@ from migration_service.origin import Origin, current_origin
 from migration_service.services.access.audit import AuditAction
 from migration_service.services.access.sessions import REUSED, end_session
 from migration_service.services.access.throttle import client_of
+from migration_service.states import AuditOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +52,15 @@ class SecurityEvent(StrEnum):
 for _event_name in SecurityEvent:
     SECURITY_EVENTS.labels(_event_name.value)
 
-_RECORD = """
+_RECORD = f"""
     INSERT INTO audit_entry
         (actor_kind, actor, organisation_id, address, request_id, action, outcome, code, once)
     SELECT %(kind)s, %(actor)s, %(organisation_id)s::bigint, %(address)s, %(request_id)s, %(action)s,
-           'REFUSED', %(event)s,
+           '{AuditOutcome.REFUSED}', %(event)s,
            %(once)s || ' ' || to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')
     WHERE (SELECT count(*) FROM audit_entry
-           WHERE at >= date_trunc('minute', clock_timestamp()) AND outcome = 'REFUSED') < %(most)s
+           WHERE at >= date_trunc('minute', clock_timestamp())
+             AND outcome = '{AuditOutcome.REFUSED}') < %(most)s
     ON CONFLICT (once) WHERE once IS NOT NULL DO NOTHING
     RETURNING id
 """

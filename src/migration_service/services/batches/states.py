@@ -20,7 +20,6 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
 from migration_service.errors import (
-    ApiKeyRevokedError,
     BatchStateError,
     ImportSupplierCompleteError,
     ImportSupplierPausedError,
@@ -44,6 +43,9 @@ PAUSE = BatchChange(OPEN, BatchState.PAUSED)
 RESUME = BatchChange((BatchState.PAUSED, BatchState.STOPPED), BatchState.RUNNING)
 CANCEL = BatchChange((*OPEN, BatchState.PAUSED, BatchState.STOPPED), BatchState.CANCELLED)
 REOPEN = BatchChange((BatchState.COMPLETED,), BatchState.RUNNING)
+
+#: The reason of a batch that follow_keys paused.
+API_KEY_REVOKED = "api_key_revoked"
 
 _FINAL = (BatchState.STOPPED, BatchState.CANCELLED, BatchState.COMPLETED)
 
@@ -83,7 +85,7 @@ _COMPLETE = text(f"""
 
 # What a revoked key started must not go on by itself.
 _FOLLOW_KEYS = text(f"""
-    UPDATE batch SET state = '{PAUSE.target}', reason = '{ApiKeyRevokedError.code}'
+    UPDATE batch SET state = '{PAUSE.target}', reason = '{API_KEY_REVOKED}'
     FROM api_key
     WHERE api_key.id = batch.api_key_id AND api_key.revoked_at IS NOT NULL
       AND batch.state IN ({literals(PAUSE.sources)})
