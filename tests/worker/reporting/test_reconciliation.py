@@ -203,7 +203,7 @@ def test_what_is_acknowledged_with_a_reason_is_no_longer_open(batches: BatchClie
         action = "import_supplier.refusals_acknowledged"
         told = stream_trail(session, TrailFilter(organisation=batches.supplier.organisation, action=action))
         assert [(it["subject"], it["details"]["acknowledged"]) for it in told] == [
-            (batches.supplier.code, count) for count in (2, 1, 1)
+            (batches.supplier.code, count) for count in (3, 1, 1)
         ]
     # Refused again, and so open again.
     batches.run([wrong])
