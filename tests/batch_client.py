@@ -10,11 +10,11 @@ from werkzeug.test import TestResponse
 
 from migration_service.models import Batch, BatchChunk, ImportSupplier
 from migration_service.services.batches.chunks import ChunkKey
+from migration_service.services.batches.execution import perform_chunk
 from migration_service.services.batches.feed import dispatch_chunks
-from migration_service.services.processing.slot_upkeep import reconcile_slots
+from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.states import BatchState, ChunkState
 from migration_service.tasks.app import WorkerResources
-from migration_service.tasks.batches import perform_chunk
 from supplier_client import SupplierClient
 
 NDJSON = "application/x-ndjson"
@@ -68,7 +68,7 @@ class BatchClient:
         """Do what the workers do, until no batch has anything to do."""
         while chunks := self.dispatch():
             for chunk in chunks:
-                assert perform_chunk(self.resources, chunk, reserve=reserve)
+                assert perform_chunk(self.resources.Session, self.resources.slots, chunk, reserve=reserve)
 
     def dispatch(self) -> list[ChunkKey]:
         """The chunks that are next."""

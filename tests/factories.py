@@ -29,7 +29,7 @@ def disconnect(app: Flask) -> None:
     shared.Session.kw["bind"].dispose()
     shared.redis.connection_pool.disconnect()
     shared.dispatch.waiting_redis.connection_pool.disconnect()
-    close_celery(shared.dispatch.celery)
+    close_celery(shared.celery)
 
 
 def close_celery(celery: MigrationCelery) -> None:

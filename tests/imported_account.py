@@ -10,8 +10,8 @@ from uuid import uuid4
 from werkzeug.test import TestResponse
 
 from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -47,7 +47,7 @@ class ImportedAccount:
         assert staged.status_code == 201, staged.text
         assert supplier.process(number).status_code == 202
         attempt_id = supplier.current_attempt(number)
-        assert perform_attempt(resources, attempt_id)
+        assert perform_attempt(resources.Session, attempt_id)
         resources.slots.release([str(attempt_id)])
         return cls(supplier, number)
 

@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from functools import partial
 
 from flask import Flask, Response, g, request
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -27,8 +28,9 @@ from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.log import request_id
 from migration_service.services.access.throttle import Throttle
+from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
 from migration_service.slots import Slots
-from migration_service.tasks.dispatch import WAIT_SLICE, Dispatch
+from migration_service.tasks.accounts import publish_attempt
 
 #: Requests that may wait for an outcome at once in one process; each needs a connection to Redis.
 _MOST_WAITING = 512
@@ -87,8 +89,10 @@ def _connect(settings: Settings) -> Resources:
     redis = make_redis(settings.redis_url, max_connections=_MOST_WAITING)
     slots = Slots(redis)
     waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
-    dispatch = Dispatch(sessions, slots, waiting, create_celery(settings), settings.process_wait_seconds)
-    return Resources(settings, sessions, redis, dispatch, Throttle(redis))
+    celery = create_celery(settings)
+    publish = partial(publish_attempt, celery)
+    dispatch = Dispatch(sessions, slots, waiting, publish, settings.process_wait_seconds)
+    return Resources(settings, sessions, redis, dispatch, celery, Throttle(redis))
 
 
 def _take_request_id() -> None:

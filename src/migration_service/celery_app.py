@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from celery.signals import setup_logging
+from celery.signals import beat_init, setup_logging
 from kombu import Queue
 
 from migration_service.config import Settings
@@ -134,3 +134,12 @@ def _redis_options(settings: Settings) -> dict[str, Any]:
 @setup_logging.connect
 def _set_up_logging(**_kwargs: Any) -> None:
     """Keep Celery from configuring logging: the composition root has configured it."""
+
+
+@beat_init.connect
+def _send_no_events(sender: Any, **_kwargs: Any) -> None:
+    """Keep the periodic tasks out of Flower, which then shows nothing while the service is idle.
+
+    Beat sends no other tasks. Their `send_events=False` does the same for the events of the worker.
+    """
+    sender.app.conf.task_send_sent_event = False

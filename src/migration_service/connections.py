@@ -1,6 +1,12 @@
 """Connections to Redis, for commands that answer at once and for those that wait."""
 
-from redis import ConnectionPool, Redis
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from redis import ConnectionPool, Redis, RedisError
+
+logger = logging.getLogger(__name__)
 
 #: Seconds. A frozen Redis must not hold a request for longer.
 COMMAND_TIMEOUT = 1.0
@@ -20,3 +26,15 @@ def make_redis(redis_url: str, *, max_connections: int = 100, wait_seconds: floa
         retry=None,
     )
     return Redis.from_pool(pool)  # closing the client closes its connections
+
+
+@contextmanager
+def log_if_unavailable(consequence: str) -> Iterator[None]:
+    """Log a warning instead of raising if Redis is unavailable.
+
+    For what happens later without Redis; `consequence` says what that is.
+    """
+    try:
+        yield
+    except RedisError as error:
+        logger.warning("Redis is unavailable, and %s: %s", consequence, error)

@@ -38,7 +38,7 @@ def make_client(app: Flask) -> Iterator[MakeClient]:
     for other in made:
         disconnect(other)
     with app.app_context():
-        resources().dispatch.celery.set_current()
+        resources().celery.set_current()
 
 
 @pytest.fixture

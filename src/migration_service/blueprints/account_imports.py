@@ -38,8 +38,8 @@ from migration_service.schemas.requests import (
 from migration_service.services.imports import staging as imports
 from migration_service.services.imports.validation import validate_payload
 from migration_service.services.processing.acceptance import ProcessOrder
+from migration_service.services.processing.dispatch import process_account
 from migration_service.states import Profile
-from migration_service.tasks.dispatch import process_account
 
 blueprint = Blueprint(
     "account_imports",

@@ -50,18 +50,9 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
     pending = arguments["source"] == BatchSource.PENDING
     key = request.headers.get("Idempotency-Key") or None
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
-    errors = []
-    if mode.creates and team is None:
-        errors.append(ErrorItem("required", "This mode needs an operations team.", "operations_team_name"))
-    if pending and not mode.creates:
-        errors.append(ErrorItem("invalid_choice", "What is pending is staged already.", "mode"))
-    if key and not (len(key) <= 128 and key.isprintable()):
-        errors.append(ErrorItem("invalid", "At most 128 printable characters.", "Idempotency-Key"))
     if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
         detail = "Expected strict: what the operator set for the supplier can only be made stricter."
-        errors.append(ErrorItem("invalid_choice", detail, "profile"))
-    if errors:
-        raise RequestFailedValidationError(errors=errors)
+        raise RequestFailedValidationError(errors=[ErrorItem("invalid_choice", detail, "profile")])
     return BatchOrder(
         mode=mode,
         operations_team_name=team if mode.creates else None,

@@ -260,4 +260,4 @@ def _progress(batch_id: str) -> dict[str, Any]:
 
 
 def _feed() -> None:
-    feed_batches(resources().dispatch.celery, resources().Session)
+    feed_batches(resources().celery, resources().Session)

@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
 from migration_service.services.access.throttle import Throttle
-from migration_service.tasks.dispatch import Dispatch
+from migration_service.services.processing.dispatch import Dispatch
+from migration_service.tasks.app import MigrationCelery
 
 _EXTENSION = "migration_service"
 
@@ -25,6 +26,8 @@ class Resources:
     redis: Redis
     #: What the process endpoint hands attempts over with.
     dispatch: Dispatch
+    #: What messages are published with.
+    celery: MigrationCelery
     #: Failed attempts to obtain a token.
     throttle: Throttle
 

@@ -100,10 +100,6 @@ def start(
     """
     if pending == (file is not None):
         raise click.UsageError("Expected either a FILE or --pending: give one of them.")
-    if BatchMode(mode).creates and team is None:
-        raise click.UsageError(f"Mode {mode} needs a --team.")
-    if pending and not BatchMode(mode).creates:
-        raise click.UsageError("What is pending is staged already: use --mode import or dry-run.")
     settings = read_settings()
     with open_sessions(settings) as sessions:
         with _open(file) as stream, sessions.begin() as session:

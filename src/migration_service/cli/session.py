@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.config import Settings, SettingsError
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.errors import ServiceError
+from migration_service.errors import RequestFailedValidationError, ServiceError
 
 
 class RefusedError(click.ClickException):
@@ -63,7 +63,7 @@ def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
     try:
         yield make_sessionmaker(engine)
     except ServiceError as error:
-        raise RefusedError(error.detail) from error
+        raise RefusedError(_reasons(error)) from error
     except OperationalError as error:
         raise CannotRunError(f"The database {_place(settings)} {_reason(error)}") from error
     except ProgrammingError as error:
@@ -90,6 +90,13 @@ def open_redis(settings: Settings) -> Iterator[Redis]:
         yield redis
     finally:
         redis.connection_pool.disconnect()
+
+
+def _reasons(error: ServiceError) -> str:
+    """Return what is wrong; a request that failed validation may have several errors, with a code each."""
+    if isinstance(error, RequestFailedValidationError):
+        return "\n".join(f"{item.detail} ({item.code} at {item.attr})" for item in error.errors)
+    return error.detail
 
 
 def _place(settings: Settings) -> str:

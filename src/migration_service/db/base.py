@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -44,6 +45,11 @@ def one_of(column: ColumnElement[Any], values: Collection[Any]) -> ColumnElement
     It needs a single parameter, however many values there are. IN has a limit of 65,535.
     """
     return column == any_(literal(list(values), ARRAY(column.type)))
+
+
+def literals(members: Iterable[StrEnum]) -> str:
+    """Return members of an enumeration as SQL literals with commas between them, for SQL text."""
+    return ", ".join(f"'{member.value}'" for member in members)
 
 
 def new_id() -> UUID:

@@ -1,7 +1,6 @@
 """Batches: a file of payloads, its lines and what became of them, and the chunks that workers take."""
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -18,13 +17,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base
+from migration_service.db.base import Base, literals
 from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam, Organisation
-from migration_service.states import BatchMode, BatchSource, BatchState, ChunkState, LineStatus
+from migration_service.states import BatchMode, BatchSource, BatchState, ChunkState, LineStatus, Profile
 
-
-def _one_of(column: str, vocabulary: type[StrEnum]) -> str:
-    return f"{column} IN ({', '.join(repr(member.value) for member in vocabulary)})"
+#: Modes that create no accounts need no operations team.
+_NO_TEAM = [mode for mode in BatchMode if not mode.creates]
 
 
 class Batch(Base):
@@ -33,13 +31,13 @@ class Batch(Base):
     __tablename__ = "batch"
     __table_args__ = (
         UniqueConstraint("organisation_id", "idempotency_key", name="uq_batch_idempotency_key"),
-        CheckConstraint(_one_of("mode", BatchMode), name="mode"),
-        CheckConstraint(_one_of("source", BatchSource), name="source"),
-        CheckConstraint(_one_of("state", BatchState), name="state"),
+        CheckConstraint(f"mode IN ({literals(BatchMode)})", name="mode"),
+        CheckConstraint(f"source IN ({literals(BatchSource)})", name="source"),
+        CheckConstraint(f"state IN ({literals(BatchState)})", name="state"),
         CheckConstraint(
-            "operations_team_id IS NOT NULL OR mode IN ('validate', 'stage')", name="team_to_create"
+            f"operations_team_id IS NOT NULL OR mode IN ({literals(_NO_TEAM)})", name="team_to_create"
         ),
-        CheckConstraint("profile IN ('lenient', 'strict')", name="profile"),
+        CheckConstraint(f"profile IN ({literals(Profile)})", name="profile"),
         # What the feeder looks at: the few batches that are not over.
         Index("ix_batch_open", "created_at", postgresql_where=text("finished_at IS NULL")),
     )
@@ -84,7 +82,7 @@ class BatchLine(Base):
 
     __tablename__ = "batch_line"
     __table_args__ = (
-        CheckConstraint(_one_of("status", LineStatus), name="status"),
+        CheckConstraint(f"status IN ({literals(LineStatus)})", name="status"),
         # The text moves out of the row, and half of each page is left for the outcome: writing the
         # outcome then touches neither the text nor the index.
         {"postgresql_with": {"toast_tuple_target": "128", "fillfactor": "50"}},
@@ -110,9 +108,14 @@ class BatchChunk(Base):
 
     __tablename__ = "batch_chunk"
     __table_args__ = (
-        CheckConstraint(_one_of("state", ChunkState), name="state"),
+        CheckConstraint(f"state IN ({literals(ChunkState)})", name="state"),
         # The feeder takes the next ones from here, the sweep finds lost ones, and a batch its end.
-        Index("ix_batch_chunk_open", "batch_id", "first_line", postgresql_where=text("state <> 'DONE'")),
+        Index(
+            "ix_batch_chunk_open",
+            "batch_id",
+            "first_line",
+            postgresql_where=text(f"state <> '{ChunkState.DONE}'"),
+        ),
         # Chunks with slots: as few as there are workers.
         Index("ix_batch_chunk_working", "batch_id", postgresql_where=text("attempts IS NOT NULL")),
     )

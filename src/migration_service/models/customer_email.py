@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base
+from migration_service.db.base import Base, literals
 from migration_service.models.account import Customer
 from migration_service.states import EmailState
 
@@ -15,9 +15,11 @@ class CustomerEmail(Base):
 
     __tablename__ = "customer_email"
     __table_args__ = (
-        CheckConstraint("state IN ('PENDING', 'SENT', 'REFUSED')", name="state"),
-        CheckConstraint("(state = 'SENT') = (sent_at IS NOT NULL)", name="sent_at"),
-        Index("ix_customer_email_due", "next_try_at", postgresql_where=text("state = 'PENDING'")),
+        CheckConstraint(f"state IN ({literals(EmailState)})", name="state"),
+        CheckConstraint(f"(state = '{EmailState.SENT}') = (sent_at IS NOT NULL)", name="sent_at"),
+        Index(
+            "ix_customer_email_due", "next_try_at", postgresql_where=text(f"state = '{EmailState.PENDING}'")
+        ),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)

@@ -7,9 +7,9 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, LargeBinary, UniqueConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base
+from migration_service.db.base import Base, literals
 from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam
-from migration_service.states import ImportState
+from migration_service.states import ImportState, Outcome
 
 
 class AccountImportProcess(Base):
@@ -20,13 +20,15 @@ class AccountImportProcess(Base):
         UniqueConstraint(
             "import_supplier_id", "external_account_number", name="uq_account_import_process_pair"
         ),
-        CheckConstraint("state IN ('PENDING', 'IN_PROGRESS', 'IMPORTED', 'SKIPPED')", name="state"),
-        CheckConstraint("(state = 'IN_PROGRESS') = (attempt_id IS NOT NULL)", name="attempt_in_progress"),
+        CheckConstraint(f"state IN ({literals(ImportState)})", name="state"),
+        CheckConstraint(
+            f"(state = '{ImportState.IN_PROGRESS}') = (attempt_id IS NOT NULL)", name="attempt_in_progress"
+        ),
         # The sweep and the slots look at what is in progress: never more rows than there are slots.
         Index(
             "ix_account_import_process_in_progress",
             "dispatched_at",
-            postgresql_where=text("state = 'IN_PROGRESS'"),
+            postgresql_where=text(f"state = '{ImportState.IN_PROGRESS}'"),
         ),
         # The payload moves out of the row whatever its size, so that lists and state changes stay small.
         {"postgresql_with": {"toast_tuple_target": "128"}},
@@ -61,9 +63,7 @@ class Attempt(Base):
     __tablename__ = "attempt"
     __table_args__ = (
         CheckConstraint("(outcome IS NULL) = (finished_at IS NULL)", name="finished_with_outcome"),
-        CheckConstraint(
-            "outcome IN ('SUCCEEDED', 'DRY_RUN_SUCCEEDED', 'FAILED', 'WITHDRAWN')", name="outcome"
-        ),
+        CheckConstraint(f"outcome IN ({literals(Outcome)})", name="outcome"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from sqlalchemy import CheckConstraint, ForeignKey, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
+from migration_service.db.base import literals
 from migration_service.models.account import Account
 from migration_service.models.part import Part, Source, parent_key, value_at
 from migration_service.states import TransactionPeriod
@@ -35,7 +36,7 @@ class Transaction(Part):
     __tablename__ = "transaction"
     __table_args__ = (
         UniqueConstraint("account_pk", "transaction_id"),
-        CheckConstraint("period IN ('OPEN', 'HISTORICAL', 'ADDED')", name="period"),
+        CheckConstraint(f"period IN ({literals(TransactionPeriod)})", name="period"),
     )
     sources = (
         Source(

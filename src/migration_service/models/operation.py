@@ -5,8 +5,8 @@ from datetime import datetime
 from sqlalchemy import CheckConstraint, ForeignKey, Identity, LargeBinary, false, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base
-from migration_service.states import SupplierStatus
+from migration_service.db.base import Base, literals
+from migration_service.states import Profile, SupplierStatus
 
 
 class Organisation(Base):
@@ -39,8 +39,8 @@ class ImportSupplier(Base):
 
     __tablename__ = "import_supplier"
     __table_args__ = (
-        CheckConstraint("status IN ('Ongoing', 'Paused', 'Complete')", name="status"),
-        CheckConstraint("profile IN ('lenient', 'strict')", name="profile"),
+        CheckConstraint(f"status IN ({literals(SupplierStatus)})", name="status"),
+        CheckConstraint(f"profile IN ({literals(Profile)})", name="profile"),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -49,7 +49,7 @@ class ImportSupplier(Base):
     status: Mapped[str] = mapped_column(server_default=SupplierStatus.ONGOING)
     #: Where document paths of payloads start: `<storage bucket>/<configured root>`, no slash at the end.
     document_root: Mapped[str] = mapped_column(server_default="")
-    profile: Mapped[str] = mapped_column(server_default="lenient")
+    profile: Mapped[str] = mapped_column(server_default=Profile.LENIENT)
     #: Whether customers get an e-mail when their account is created.
     sends_customer_emails: Mapped[bool] = mapped_column(server_default=false())
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())

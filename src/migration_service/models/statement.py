@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
+from migration_service.db.base import literals
 from migration_service.models.account import Account
 from migration_service.models.part import Part, Source, document_location, parent_key
 from migration_service.states import StatementOrigin
@@ -18,7 +19,7 @@ class Statement(Part):
     __tablename__ = "statement"
     __table_args__ = (
         UniqueConstraint("account_pk", "statement_id"),
-        CheckConstraint("origin IN ('PAYLOAD', 'ADDED')", name="origin"),
+        CheckConstraint(f"origin IN ({literals(StatementOrigin)})", name="origin"),
     )
     sources = (Source(Account, "statements", constants=(("origin", StatementOrigin.PAYLOAD),)),)
 

@@ -15,7 +15,7 @@ COUNT_INTERVAL = 30.0
 _SHARE = 0.05
 
 
-@shared_task(name=COUNT_ACCOUNTS)
+@shared_task(name=COUNT_ACCOUNTS, send_events=False)
 def count_accounts_for_metrics() -> None:
     """Count accounts and attempts in the database, and keep the result for /metrics."""
     resources = celery_app().resources

@@ -7,8 +7,6 @@ message, and a created account is never kept waiting for a mail server.
 import logging
 
 from celery import shared_task
-from kombu.exceptions import OperationalError
-from redis import RedisError
 
 from migration_service.config import SettingsError
 from migration_service.payment_vendors.breaker import CircuitBreaker
@@ -21,6 +19,7 @@ from migration_service.services.processing.customer_emails import (
     take_due_emails,
 )
 from migration_service.tasks.app import celery_app
+from migration_service.tasks.publishing import publish
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ def send_customer_email(email_id: int) -> None:
         _breaker.record_failure()
 
 
-@shared_task(name=SWEEP_CUSTOMER_EMAILS)
+@shared_task(name=SWEEP_CUSTOMER_EMAILS, send_events=False)
 def sweep_customer_emails() -> None:
     """Hand over the messages that are due; without a mail server they wait, and the log says so."""
     app = celery_app()
@@ -68,8 +67,5 @@ def sweep_customer_emails() -> None:
     with app.resources.Session.begin() as session:
         due = take_due_emails(session, LARGEST_SWEEP)
     for email_id in due:
-        try:
-            app.send_task(SEND_CUSTOMER_EMAIL, args=[email_id], retry=False)
-        except (OperationalError, RedisError) as error:
-            logger.warning("The broker is away: customer e-mails are handed over later: %s", error)
+        if not publish(app, SEND_CUSTOMER_EMAIL, email_id):
             return

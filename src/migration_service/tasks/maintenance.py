@@ -1,4 +1,4 @@
-"""What runs every few seconds so that nothing that was accepted stays undone."""
+"""The periodic tasks that keep accepted work from staying undone, and remove old data."""
 
 import logging
 import time
@@ -7,38 +7,41 @@ from celery import shared_task
 
 from migration_service.services.batches.feed import recover_chunks
 from migration_service.services.processing.attempts import redispatch_attempts
-from migration_service.services.processing.slot_upkeep import reconcile_slots
+from migration_service.services.processing.execution import give_up_attempt
+from migration_service.services.processing.notification import notify
+from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.reporting.retention import PIECE, remove_batch_lines, remove_payloads
-from migration_service.tasks.accounts import give_up_attempt
+from migration_service.tasks.accounts import publish_attempt
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
-from migration_service.tasks.dispatch import publish_attempt
 
 logger = logging.getLogger(__name__)
 
 SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
 SWEEP_BATCHES = "maintenance.sweep_batches"
 REMOVE_OLD_DATA = "maintenance.remove_old_data"
-#: How long one removal goes on before it leaves the rest to the next one, in seconds.
-REMOVAL_PATIENCE = 20.0
+#: Seconds that one removal goes on before it leaves the rest to the next one.
+REMOVAL_SECONDS = 20.0
 
 
-@shared_task(name=SWEEP_BATCHES)
+@shared_task(name=SWEEP_BATCHES, send_events=False)
 def sweep_batches() -> None:
-    """Give chunks back whose worker was lost, and publish those that are next."""
+    """Release chunks whose worker was lost, and dispatch those that are next."""
     app = celery_app()
     with app.resources.Session.begin() as session:
         lost = recover_chunks(session)
     if lost:
-        logger.warning("%d chunks of batches were lost on their way and are published again", lost)
+        logger.warning(
+            "%d chunks of batches were lost on their way to a worker, and are dispatched again", lost
+        )
     feed_batches(app, app.resources.Session)
 
 
-@shared_task(name=REMOVE_OLD_DATA)
+@shared_task(name=REMOVE_OLD_DATA, send_events=False)
 def remove_old_data() -> None:
-    """Remove lines of batches, and staged payloads, whose retention time is over."""
+    """Remove lines of batches, and staged payloads, that were kept long enough."""
     app = celery_app()
-    until = time.monotonic() + REMOVAL_PATIENCE
+    until = time.monotonic() + REMOVAL_SECONDS
     removed = PIECE
     while removed == PIECE and time.monotonic() < until:
         with app.resources.Session.begin() as session:
@@ -49,16 +52,18 @@ def remove_old_data() -> None:
             removed = remove_payloads(session, after_days=app.settings.payload_retention_days)
 
 
-@shared_task(name=SWEEP_ATTEMPTS)
+@shared_task(name=SWEEP_ATTEMPTS, send_events=False)
 def sweep_attempts() -> None:
-    """Publish attempts again that nobody works on, give up on hopeless ones, and check the slots."""
+    """Dispatch attempts again that nobody runs, give up those out of tries, and reconcile the slots."""
     app = celery_app()
-    with app.resources.Session.begin() as session:
-        again, hopeless = redispatch_attempts(session)
+    resources = app.resources
+    with resources.Session.begin() as session:
+        again, exhausted = redispatch_attempts(session)
     for attempt_id in again:
-        logger.warning("Attempt %s was lost on its way and is published again", attempt_id)
+        logger.warning("Attempt %s was lost on its way to a worker, and is published again", attempt_id)
         publish_attempt(app, attempt_id)
-    for attempt_id in hopeless:
-        give_up_attempt(app.resources, attempt_id)
-    with app.resources.Session.begin() as session:
-        reconcile_slots(session, app.resources.slots)
+    for attempt_id in exhausted:
+        give_up_attempt(resources.Session, attempt_id)
+        notify(resources.redis, resources.slots, attempt_id)
+    with resources.Session.begin() as session:
+        reconcile_slots(session, resources.slots)

@@ -13,7 +13,7 @@ from factories import Customer, json_of, make_customer, obtain
 from migration_service.config import Settings
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.access.tokens import obtain_tokens
-from migration_service.tasks.accounts import perform_attempt
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from migration_service_local.samples import generate_accounts
 from supplier_client import SupplierClient
@@ -134,7 +134,7 @@ def test_every_route_hides_another_organisations_accounts(
     (account,) = supplier.accounts()
     supplier.stage(account | {"external_account_number": "1"})
     supplier.process("1")
-    assert perform_attempt(worker_resources, supplier.current_attempt("1"))
+    assert perform_attempt(worker_resources.Session, supplier.current_attempt("1"))
     other = Customer(supplier.organisation, 0, supplier.api_key, supplier.code, supplier.team)
     nobody = replace(other, import_supplier="NOBODY")
     for rule, method in _guarded(app):

@@ -18,8 +18,8 @@ from migration_service.models import AccountImportProcess, Batch, BatchLine, Imp
 from migration_service.services.batches.chunks import release_chunk
 from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.results import write_csv
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import SupplierStatus
-from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -329,9 +329,8 @@ def test_retry_does_the_failed_lines_again_and_no_others(batches: BatchClient) -
     assert report["error_counts"]["account_import_in_progress"] == 1
     assert report["error_counts"]["duplicate_line_in_batch"] == 1
 
-    perform_attempt(
-        batches.resources, batches.supplier.current_attempt(accounts[1]["external_account_number"])
-    )
+    number = accounts[1]["external_account_number"]
+    perform_attempt(batches.resources.Session, batches.supplier.current_attempt(number))
     answer = batches.change(report["batch_id"], "retry-failed").json or {}
     assert (answer["retried"], answer["left"], answer["state"]) == (1, 2, "RUNNING")
     batches.work()

@@ -15,9 +15,9 @@ from migration_service.errors import (
 )
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports.staging import skip_account, unskip_account
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import ImportState, SupplierStatus
-from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -132,7 +132,7 @@ def test_what_is_pending_can_be_skipped_and_put_back_and_nothing_else(
     supplier.process(number)
     with pytest.raises(AccountImportInProgressError):
         change(skip_account)
-    assert perform_attempt(worker_resources, supplier.current_attempt(number))
+    assert perform_attempt(worker_resources.Session, supplier.current_attempt(number))
     for action in (skip_account, unskip_account):
         with pytest.raises(AccountAlreadyImportedError):
             change(action)
@@ -147,7 +147,7 @@ def test_an_account_being_created_and_one_created_are_refused(
     supplier.process(number)
     answer = supplier.stage(account)
     assert (answer.status_code, _code(answer)) == (400, "account_import_in_progress")
-    assert perform_attempt(worker_resources, supplier.current_attempt(number))
+    assert perform_attempt(worker_resources.Session, supplier.current_attempt(number))
     answer = supplier.stage(account)
     assert (answer.status_code, _code(answer)) == (400, "account_already_imported")
 

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from factories import json_of
 from migration_service.models import Account
-from migration_service.tasks.accounts import perform_attempt
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -58,7 +58,7 @@ def test_the_lists_say_what_is_pending_and_what_is_imported(
         supplier.stage(account)
     numbers = [account["external_account_number"] for account in accounts]
     supplier.process(numbers[1])
-    perform_attempt(worker_resources, supplier.current_attempt(numbers[1]))
+    perform_attempt(worker_resources.Session, supplier.current_attempt(numbers[1]))
     created = (supplier.status(numbers[1]).json or {})["service_account_number"]
 
     everything = _list(supplier, "all")
@@ -119,7 +119,7 @@ def test_a_list_has_every_number_as_it_was_sent_and_times_as_iso_8601(
     for account, number in zip(supplier.accounts(len(numbers)), numbers, strict=True):
         assert supplier.stage(account | {"external_account_number": number}).status_code == 201
     supplier.process(numbers[0])
-    perform_attempt(worker_resources, supplier.current_attempt(numbers[0]))
+    perform_attempt(worker_resources.Session, supplier.current_attempt(numbers[0]))
     entries = _list(supplier, "all")
     assert [entry["external_account_number"] for entry in entries] == numbers
     with supplier.Session() as session:

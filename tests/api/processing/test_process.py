@@ -12,10 +12,11 @@ from factories import json_of
 from migration_service.errors import ServiceUnavailableError
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
 from migration_service.services.processing import creation
-from migration_service.services.processing.slot_upkeep import reconcile_slots
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.processing.notification import notify
+from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus
-from migration_service.tasks.accounts import LOOK, perform_attempt, ring_bell
 from migration_service.tasks.app import WorkerResources
 from servers import wait_until
 from supplier_client import SupplierClient
@@ -42,9 +43,9 @@ def _count_accounts(supplier: SupplierClient) -> int:
 
 def _work(supplier: SupplierClient, resources: WorkerResources, number: str) -> None:
     attempt_id = supplier.current_attempt(number)
-    performed = perform_attempt(resources, attempt_id)
+    performed = perform_attempt(resources.Session, attempt_id)
     assert performed
-    ring_bell(resources, str(attempt_id), performed.service_account_number or LOOK)
+    notify(resources.redis, resources.slots, attempt_id, performed.service_account_number)
 
 
 def _created_number(supplier: SupplierClient, number: str) -> str:
@@ -89,7 +90,7 @@ def test_the_request_waits_for_the_worker_and_answers_201(
 
 
 @pytest.mark.parametrize("lie", ["look", "", "1", "A-", "A-7kx2m9qd", "A-7KX2M9QD2", "\N{SNOWMAN}"])
-def test_a_bell_that_lies_only_makes_the_request_look_into_the_database(
+def test_a_false_notification_only_makes_the_request_ask_the_database(
     supplier: SupplierClient, worker_resources: WorkerResources, lie: str
 ) -> None:
     number = _stage(supplier)
@@ -98,9 +99,9 @@ def test_a_bell_that_lies_only_makes_the_request_look_into_the_database(
     request.start()
     wait_until(lambda: json_of(supplier.status(number))["status"] == "IN_PROGRESS", "the attempt began")
     attempt_id = supplier.current_attempt(number)
-    ring_bell(worker_resources, str(attempt_id), lie)
-    assert perform_attempt(worker_resources, attempt_id)
-    ring_bell(worker_resources, str(attempt_id), lie)
+    notify(worker_resources.redis, worker_resources.slots, attempt_id, lie)
+    assert perform_attempt(worker_resources.Session, attempt_id)
+    notify(worker_resources.redis, worker_resources.slots, attempt_id, lie)
     request.join()
     assert answers[0].status_code == 201
     assert json_of(answers[0])["service_account_number"] == _created_number(supplier, number)
@@ -216,10 +217,10 @@ def test_a_message_that_comes_twice_or_late_does_nothing(
     number = _stage(supplier)
     supplier.process(number)
     attempt_id = supplier.current_attempt(number)
-    performed = perform_attempt(worker_resources, attempt_id)
+    performed = perform_attempt(worker_resources.Session, attempt_id)
     assert performed
     assert performed.outcome == "SUCCEEDED"
-    assert perform_attempt(worker_resources, attempt_id) is None
+    assert perform_attempt(worker_resources.Session, attempt_id) is None
     assert _count_accounts(supplier) == 1
 
 
@@ -231,7 +232,7 @@ def test_two_workers_with_the_same_message_create_one_account(
     attempt_id = supplier.current_attempt(number)
     results = []
     threads = [
-        threading.Thread(target=lambda: results.append(perform_attempt(worker_resources, attempt_id)))
+        threading.Thread(target=lambda: results.append(perform_attempt(worker_resources.Session, attempt_id)))
         for _ in range(2)
     ]
     for thread in threads:
@@ -256,9 +257,9 @@ def test_a_number_that_is_taken_is_drawn_again_at_the_next_try(
         patch.object(creation, "new_service_account_number", return_value=taken),
         pytest.raises(Exception, match="uq_account_service_account_number"),
     ):
-        perform_attempt(worker_resources, attempt_id)
+        perform_attempt(worker_resources.Session, attempt_id)
     assert (supplier.status(second["external_account_number"]).json or {})["status"] == "IN_PROGRESS"
-    assert perform_attempt(worker_resources, attempt_id)
+    assert perform_attempt(worker_resources.Session, attempt_id)
     assert _count_accounts(supplier) == 2
 
 

@@ -16,7 +16,7 @@ from migration_service.db.base import new_id
 from migration_service.metrics.shared import add_task_time
 from migration_service.models import Batch
 from migration_service.services.batches.chunks import claim_chunk, work_on_chunk
-from migration_service.tasks.accounts import perform_attempt
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.counts import count_accounts_for_metrics
 from migration_service.tasks.maintenance import sweep_attempts
@@ -104,7 +104,7 @@ def test_accounts_attempts_slots_queues_and_tasks_are_told(
         json_of(supplier.stage(payload))["external_account_number"] for payload in supplier.accounts(3)
     ]
     supplier.process(numbers[0])
-    perform_attempt(worker_resources, supplier.current_attempt(numbers[0]))
+    perform_attempt(worker_resources.Session, supplier.current_attempt(numbers[0]))
     supplier.process(numbers[1])
     sweep_attempts()
     count_accounts_for_metrics()

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from batch_client import BatchClient
 from migration_service.cli import main
 from migration_service.config import Settings
-from migration_service.tasks.accounts import perform_attempt
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -35,7 +35,7 @@ def test_the_whole_account_is_shown(
     number = account["external_account_number"]
     supplier.stage(account)
     supplier.process(number)
-    perform_attempt(worker_resources, supplier.current_attempt(number))
+    perform_attempt(worker_resources.Session, supplier.current_attempt(number))
 
     shown = json.loads(_run(environment, "show", supplier.code, number, "--json").stdout)
     assert shown["import"]["state"] == "IMPORTED"

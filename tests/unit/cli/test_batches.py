@@ -128,12 +128,25 @@ def test_a_batch_has_the_name_of_its_file_and_one_of_its_own(
     [
         ("start", "--supplier", "S", "--mode", "validate"),
         ("start", "-", "--pending", "--supplier", "S", "--mode", "validate"),
-        ("start", "-", "--supplier", "S", "--mode", "import"),
-        ("start", "--pending", "--supplier", "S", "--mode", "stage"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(run: Run, arguments: tuple[str, ...]) -> None:
     assert run("batches", *arguments, given=b"{}").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("-", "--mode", "import"), "required at operations_team_name"),
+        (("--pending", "--mode", "stage"), "invalid_choice at mode"),
+        (("-", "--mode", "validate", "--idempotency-key", "k" * 129), "invalid at Idempotency-Key"),
+    ],
+)
+def test_what_the_interface_refuses_is_refused_with_the_same_code(
+    run: Run, arguments: tuple[str, ...], code: str
+) -> None:
+    result = run("batches", "start", "--supplier", "S", *arguments, given=b"{}")
+    assert (result.exit_code, code in result.stderr) == (1, True)
 
 
 def test_reconcile_ends_with_0_1_or_2(run: Run, batches: BatchClient, tmp_path: Path) -> None:

@@ -11,21 +11,20 @@ from sqlalchemy import delete, func, select, update
 from batch_client import BatchClient, counts
 from migration_service.db.base import new_id
 from migration_service.models import Account, AccountImportProcess, BatchChunk, ImportSupplier
+from migration_service.services.batches import execution
 from migration_service.services.batches import upload as batch_upload
 from migration_service.services.batches.chunks import (
-    MAX_TRIES,
     ChunkKey,
     claim_chunk,
-    list_live_batch_attempts,
     work_on_chunk,
 )
+from migration_service.services.batches.execution import perform_chunk
 from migration_service.services.batches.feed import dispatch_chunks, recover_chunks
-from migration_service.services.processing.slot_upkeep import reconcile_slots
+from migration_service.services.processing.attempts import MAX_TRIES
+from migration_service.services.processing.slot_leases import list_live_attempts, reconcile_slots
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ImportState
-from migration_service.tasks import batches as tasks
 from migration_service.tasks.app import WorkerResources
-from migration_service.tasks.batches import perform_chunk
 from supplier_client import SupplierClient
 
 
@@ -147,7 +146,11 @@ def test_many_workers_at_one_chunk_do_each_line_once(batches: BatchClient) -> No
     batch_id = batches.start(batches.supplier.accounts(10))
     (key,) = batches.dispatch()
     threads = [
-        threading.Thread(target=perform_chunk, args=(batches.resources, key), kwargs={"reserve": 50})
+        threading.Thread(
+            target=perform_chunk,
+            args=(batches.resources.Session, batches.resources.slots, key),
+            kwargs={"reserve": 50},
+        )
         for _ in range(2)
     ]
     for thread in threads:
@@ -181,7 +184,7 @@ def test_a_chunk_works_on_as_many_lines_as_it_has_slots_and_leaves_the_reserve(b
         held.append(batches.resources.slots.in_use())
         return work_on_chunk(session, key, attempts)  # type: ignore[arg-type]
 
-    with patch.object(tasks, "work_on_chunk", watched):
+    with patch.object(execution, "work_on_chunk", watched):
         batches.work()
     assert held == [1, 1, 1]
     assert batches.resources.slots.in_use() == 0
@@ -189,14 +192,14 @@ def test_a_chunk_works_on_as_many_lines_as_it_has_slots_and_leaves_the_reserve(b
 
 
 @pytest.mark.usefixtures("limit_of_51")
-def test_a_chunk_without_a_slot_is_given_back(batches: BatchClient) -> None:
+def test_a_chunk_without_a_slot_is_released(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(2))
     (key,) = batches.dispatch()
     others = [str(new_id()) for _ in range(51)]
     assert batches.resources.slots.acquire(others, limit=51) == 51
     try:
-        with patch.object(tasks, "SLOT_PATIENCE", 0.1):
-            assert not perform_chunk(batches.resources, key, reserve=50)
+        with patch.object(execution, "SLOT_TIMEOUT", 0.1):
+            assert not perform_chunk(batches.resources.Session, batches.resources.slots, key, reserve=50)
     finally:
         batches.resources.slots.release(others)
     assert counts(batches.get(batch_id)) == {"PENDING": 2}
@@ -209,16 +212,16 @@ def test_slots_of_a_claimed_chunk_are_live_and_those_of_a_validation_need_none(b
     batches.start(batches.supplier.accounts(2), "validate")
     attempts = [_claim(batches, key, 2) for key in batches.dispatch()]
     with batches.resources.Session.begin() as session:
-        live = {attempt.id for attempt in list_live_batch_attempts(session)}
+        live = {attempt.id for attempt in list_live_attempts(session)}
         assert {str(it) for it in attempts[0]} <= live
         assert not {str(it) for it in attempts[1]} & live
-        assert len(list_live_batch_attempts(session, attempts[0][:1])) == 1
+        assert len(list_live_attempts(session, attempts[0][:1])) == 1
         reconcile_slots(session, batches.resources.slots)
     assert batches.resources.slots.in_use() >= 2
     batches.work()
     with batches.resources.Session.begin() as session:
         reconcile_slots(session, batches.resources.slots)
-        assert list_live_batch_attempts(session) == []
+        assert list_live_attempts(session) == []
     batches.resources.slots.release([str(it) for it in attempts[0]])
 
 

@@ -20,13 +20,15 @@ from migration_service.services.processing.attempts import (
     count_redelivery,
     fail_attempt,
     find_answer,
-    list_live_attempts,
     redispatch_attempts,
     run_attempt,
     withdraw_attempt,
 )
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.processing.notification import ASK_DATABASE, notification_key
+from migration_service.services.processing.slot_leases import list_live_attempts
 from migration_service.states import ImportState, Outcome
-from migration_service.tasks.accounts import LOOK, bell, create_account, perform_attempt
+from migration_service.tasks.accounts import create_account
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import sweep_attempts
 from supplier_client import SupplierClient
@@ -114,7 +116,7 @@ def test_an_attempt_that_a_worker_is_on_is_left_alone(begun: Begun, session: Orm
     begun.grow_old()
     with worker_on(begun):
         assert begun.attempt_id not in redispatch_attempts(session)[0]
-        assert not withdraw_attempt(session, begun.attempt_id)
+        assert not withdraw_attempt(Transaction.of(session), begun.attempt_id)
         assert not count_redelivery(session, begun.attempt_id)
         assert not run_attempt(Transaction.of(session), begun.attempt_id), "nobody else runs it"
     assert begun.process().tries == 1
@@ -132,18 +134,18 @@ def test_the_oldest_are_published_first(supplier: SupplierClient, session: OrmSe
     assert set(redispatch_attempts(session, limit=2)[0]) == {begun[0].attempt_id, begun[2].attempt_id}
 
 
-def test_after_its_last_try_an_attempt_is_hopeless(begun: Begun, session: OrmSession) -> None:
+def test_after_its_last_try_an_attempt_is_out_of_tries(begun: Begun, session: OrmSession) -> None:
     begun.change(tries=MAX_TRIES - 1)
     begun.grow_old()
-    again, hopeless = redispatch_attempts(session)
-    assert (begun.attempt_id in again, begun.attempt_id in hopeless) == (True, False)
+    again, exhausted = redispatch_attempts(session)
+    assert (begun.attempt_id in again, begun.attempt_id in exhausted) == (True, False)
     session.commit()
     begun.grow_old()
-    again, hopeless = redispatch_attempts(session)
-    assert (begun.attempt_id in again, begun.attempt_id in hopeless) == (False, True)
+    again, exhausted = redispatch_attempts(session)
+    assert (begun.attempt_id in again, begun.attempt_id in exhausted) == (False, True)
 
 
-def test_the_sweep_gives_a_hopeless_attempt_up_and_tells_whoever_waits(
+def test_the_sweep_gives_up_an_attempt_out_of_tries_and_notifies_the_request(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     begun.change(tries=MAX_TRIES)
@@ -152,9 +154,9 @@ def test_the_sweep_gives_a_hopeless_attempt_up_and_tells_whoever_waits(
     sweep_attempts()
     attempt = begun.attempt()
     assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "account_creation_failed")
-    assert attempt.error_detail == "Given up after 5 tries: no worker survived it."
+    assert attempt.error_detail == "Given up after 5 tries: the worker ended each time."
     assert begun.process().state == ImportState.PENDING
-    assert worker_resources.redis.lpop(bell(begun.attempt_id)) == LOOK.encode()
+    assert worker_resources.redis.lpop(notification_key(begun.attempt_id)) == ASK_DATABASE.encode()
     assert worker_resources.redis.zscore("migration:slots", str(begun.attempt_id)) is None
 
 
@@ -186,7 +188,7 @@ def test_a_message_that_came_back_too_often_ends_the_attempt(
     redelivered(begun.attempt_id)
     assert begun.attempt().outcome == Outcome.FAILED
     assert begun.process().state == ImportState.PENDING
-    assert worker_resources.redis.lpop(bell(begun.attempt_id)) == LOOK.encode()
+    assert worker_resources.redis.lpop(notification_key(begun.attempt_id)) == ASK_DATABASE.encode()
     assert begun.supplier.status(begun.number).json == {"status": "UNKNOWN", "service_account_number": ""}
 
 
@@ -200,7 +202,7 @@ def test_counting_a_redelivery_starts_the_ten_seconds_again(begun: Begun, sessio
 def test_a_message_that_came_back_after_the_account_was_created_does_nothing(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
-    assert perform_attempt(worker_resources, begun.attempt_id)
+    assert perform_attempt(worker_resources.Session, begun.attempt_id)
     before = begun.process().service_account_number
     for _ in range(MAX_TRIES + 1):
         redelivered(begun.attempt_id)
@@ -212,10 +214,10 @@ def test_a_message_that_came_back_after_the_account_was_created_does_nothing(
 def test_a_withdrawn_attempt_never_runs(
     begun: Begun, session: OrmSession, worker_resources: WorkerResources
 ) -> None:
-    assert withdraw_attempt(session, begun.attempt_id)
+    assert withdraw_attempt(Transaction.of(session), begun.attempt_id)
     session.commit()
-    assert not perform_attempt(worker_resources, begun.attempt_id)
-    assert not withdraw_attempt(session, begun.attempt_id), "once is enough"
+    assert not perform_attempt(worker_resources.Session, begun.attempt_id)
+    assert not withdraw_attempt(Transaction.of(session), begun.attempt_id), "once is enough"
     attempt = begun.attempt()
     assert (attempt.outcome, attempt.error_code) == (Outcome.WITHDRAWN, None)
     assert attempt.finished_at is not None
@@ -228,16 +230,16 @@ def test_a_withdrawn_attempt_never_runs(
 def test_an_older_attempt_does_nothing_once_another_one_has_begun(
     begun: Begun, session: OrmSession, worker_resources: WorkerResources
 ) -> None:
-    assert withdraw_attempt(session, begun.attempt_id)
+    assert withdraw_attempt(Transaction.of(session), begun.attempt_id)
     session.commit()
     assert begun.supplier.process(begun.number).status_code == 202
-    assert not perform_attempt(worker_resources, begun.attempt_id)
+    assert not perform_attempt(worker_resources.Session, begun.attempt_id)
     assert not count_redelivery(session, begun.attempt_id)
-    assert not withdraw_attempt(session, begun.attempt_id)
-    assert not fail_attempt(session, begun.attempt_id, AccountCreationFailedError("too late"))
+    assert not withdraw_attempt(Transaction.of(session), begun.attempt_id)
+    assert not fail_attempt(Transaction.of(session), begun.attempt_id, AccountCreationFailedError("too late"))
     newer = begun.supplier.current_attempt(begun.number)
     assert newer != begun.attempt_id
-    assert perform_attempt(worker_resources, newer)
+    assert perform_attempt(worker_resources.Session, newer)
 
 
 def test_a_failure_of_the_world_leaves_the_attempt_in_progress(
@@ -248,11 +250,11 @@ def test_a_failure_of_the_world_leaves_the_attempt_in_progress(
 
     monkeypatch.setattr(attempts, "create_accounts", fall_over)
     with pytest.raises(ConnectionError):
-        perform_attempt(worker_resources, begun.attempt_id)
+        perform_attempt(worker_resources.Session, begun.attempt_id)
     assert begun.process().state == ImportState.IN_PROGRESS
     assert begun.attempt().outcome is None
     monkeypatch.undo()
-    assert perform_attempt(worker_resources, begun.attempt_id)
+    assert perform_attempt(worker_resources.Session, begun.attempt_id)
 
 
 def test_the_answer_of_an_attempt_is_there_as_soon_as_it_ended(
@@ -260,7 +262,7 @@ def test_the_answer_of_an_attempt_is_there_as_soon_as_it_ended(
 ) -> None:
     assert find_answer(Transaction.of(session), begun.attempt_id).outcome is None
     session.commit()
-    perform_attempt(worker_resources, begun.attempt_id)
+    perform_attempt(worker_resources.Session, begun.attempt_id)
     answer = find_answer(Transaction.of(session), begun.attempt_id)
     assert answer.outcome == Outcome.SUCCEEDED
     assert answer.service_account_number == begun.process().service_account_number
@@ -277,7 +279,7 @@ def test_attempts_in_progress_are_live_and_others_are_not(
     ]
     assert list_live_attempts(session, []) == []
     session.commit()
-    perform_attempt(worker_resources, begun.attempt_id)
+    perform_attempt(worker_resources.Session, begun.attempt_id)
     assert list_live_attempts(session, [begun.attempt_id]) == []
 
 
@@ -285,7 +287,7 @@ def test_a_payload_of_older_rules_is_validated_again_and_says_so(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     begun.change(rules_version="older")
-    assert perform_attempt(worker_resources, begun.attempt_id)
+    assert perform_attempt(worker_resources.Session, begun.attempt_id)
     process = begun.process()
     assert (process.state, process.rules_version) == (ImportState.IMPORTED, RULES_VERSION)
 
@@ -295,7 +297,7 @@ def test_a_payload_that_newer_rules_refuse_fails_with_every_error(
 ) -> None:
     wrong = {"customers": [{"family_name": "", "landline": "12"}]}
     begun.change(rules_version="older", payload=AccountImportProcess.payload.concat(wrong))
-    assert perform_attempt(worker_resources, begun.attempt_id)
+    assert perform_attempt(worker_resources.Session, begun.attempt_id)
     attempt = begun.attempt()
     assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "account_failed_validation")
     assert {"invalid_phone_number", "customer_family_name_required"} <= {

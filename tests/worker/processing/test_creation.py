@@ -9,8 +9,8 @@ from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.fields import Object
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -19,7 +19,7 @@ def _create(supplier: SupplierClient, resources: WorkerResources, account: dict[
     number = account["external_account_number"]
     assert supplier.stage(account).status_code == 201
     assert supplier.process(number).status_code == 202
-    assert perform_attempt(resources, supplier.current_attempt(number))
+    assert perform_attempt(resources.Session, supplier.current_attempt(number))
     with supplier.Session() as session:
         found = find_account(
             session,

@@ -33,10 +33,10 @@ from migration_service.services.processing.customer_emails import (
     record_customer_emails,
     take_due_emails,
 )
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import EmailState
 from migration_service.tasks import emails as email_tasks
-from migration_service.tasks.accounts import perform_attempt
 from migration_service.tasks.app import MigrationCelery, WorkerResources
 from migration_service.tasks.emails import send_customer_email, sweep_customer_emails
 from supplier_client import SupplierClient
@@ -190,7 +190,7 @@ def test_a_dry_run_records_nothing(
     sending_supplier.process(number, dry_run=True)
     with sending_supplier.Session() as session:
         before = session.scalar(select(func.count()).select_from(CustomerEmail))
-    assert perform_attempt(worker_resources, sending_supplier.current_attempt(number))
+    assert perform_attempt(worker_resources.Session, sending_supplier.current_attempt(number))
     assert sending_supplier.status(number).json["status"] == "UNKNOWN"  # type: ignore[index]
     assert _emails_of(ImportedAccount(sending_supplier, number)) == []
     with sending_supplier.Session() as session:
@@ -210,7 +210,7 @@ def test_messages_are_recorded_in_the_transaction_that_creates_the_account(
         assert run_attempt(Transaction.of(session), attempt_id)
         session.rollback()  # the process dies here
     assert _emails_of(ImportedAccount(sending_supplier, number)) == []
-    assert perform_attempt(worker_resources, attempt_id)
+    assert perform_attempt(worker_resources.Session, attempt_id)
     assert len(_emails_of(ImportedAccount(sending_supplier, number))) == 1
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Uuid, and_, bindparam, func, select, text, update
+from sqlalchemy import ColumnElement, and_, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.errors import AccountCreationFailedError
@@ -22,12 +22,9 @@ from migration_service.schemas.json import encode_json
 from migration_service.services.batches.attempts import ChunkJob
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
+from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
-from migration_service.slots import LiveAttempt
 from migration_service.states import BatchMode, BatchState, ChunkState, LineStatus, Profile, SupplierStatus
-
-#: After this many workers that did not come back, the first line that is pending is given up.
-MAX_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +108,8 @@ def work_on_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> 
         Profile(batch.profile or supplier.profile),
     )
     lines = _lines_to_do(session, chunk, len(attempts))
-    hopeless = chunk.tries > MAX_TRIES
-    results = [_give_up(lines[0])] if hopeless else work_on_lines(session, job, lines, attempts)
+    out = chunk.tries > MAX_TRIES
+    results = [_give_up(lines[0])] if out else work_on_lines(session, job, lines, attempts)
     _write_outcomes(session, key.batch_id, results)
     if batch.started_at is None:
         session.execute(
@@ -137,19 +134,6 @@ def release_chunk(session: Session, key: ChunkKey) -> None:
     if session.execute(free.with_for_update(skip_locked=True)).first():
         values = {"state": ChunkState.PENDING, "attempts": None, "throttled_at": func.now()}
         session.execute(update(BatchChunk).where(_is(key)).values(values))
-
-
-def list_live_batch_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:
-    """The attempts of the chunks that workers have, as the slots know them; of `among`, where it is given."""
-    found = session.scalars(_LIVE, {"among": None if among is None else list(among)})
-    return [LiveAttempt(str(attempt), batch=True) for attempt in found]
-
-
-_LIVE = text("""
-    SELECT attempt FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id, unnest(attempts) AS attempt
-    WHERE attempts IS NOT NULL AND mode IN ('import', 'dry-run')
-      AND (:among IS NULL OR attempt = ANY (:among))
-""").bindparams(bindparam("among", type_=ARRAY(Uuid)))
 
 
 def _is(key: ChunkKey) -> ColumnElement[bool]:
@@ -184,7 +168,7 @@ def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineTo
 
 
 def _give_up(line: LineToDo) -> LineResult:
-    failure = AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: no worker survived it.")
+    failure = out_of_tries()
     return LineResult(
         line.line_number, LineStatus.FAILED, line.external_account_number, errors=failure.errors
     )

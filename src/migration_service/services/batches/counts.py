@@ -11,29 +11,31 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, DateTime, bindparam, text
 from sqlalchemy.orm import Session
 
-_RECOUNT = text("""
+from migration_service.states import ChunkState, LineStatus
+
+_HAS_PENDING_LINES = f"""EXISTS (
+    SELECT FROM batch_line WHERE batch_line.batch_id = batch_chunk.batch_id
+      AND line_number BETWEEN first_line AND last_line AND status = '{LineStatus.PENDING}')"""
+
+_RECOUNT = text(f"""
     UPDATE batch_chunk SET
         (counts, error_counts, warning_counts) = (
             WITH line AS MATERIALIZED (
                 SELECT line_number, status, errors, warnings FROM batch_line
                 WHERE batch_line.batch_id = batch_chunk.batch_id
                   AND line_number BETWEEN first_line AND last_line)
-            SELECT (SELECT coalesce(jsonb_object_agg(status, n), '{}') FROM (
+            SELECT (SELECT coalesce(jsonb_object_agg(status, n), '{{}}') FROM (
                         SELECT status, count(*) AS n FROM line GROUP BY status) AS by_status),
-                   (SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
+                   (SELECT coalesce(jsonb_object_agg(code, n), '{{}}') FROM (
                         SELECT error ->> 'code' AS code, count(DISTINCT line_number) AS n
                         FROM line, jsonb_array_elements(errors) AS error GROUP BY 1) AS by_code),
-                   (SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
+                   (SELECT coalesce(jsonb_object_agg(code, n), '{{}}') FROM (
                         SELECT warning ->> 'code' AS code, count(DISTINCT line_number) AS n
                         FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code)),
-        state = CASE WHEN NOT EXISTS (
-            SELECT FROM batch_line WHERE batch_line.batch_id = batch_chunk.batch_id
-              AND line_number BETWEEN first_line AND last_line AND status = 'PENDING')
-                     THEN 'DONE' WHEN state = 'DONE' THEN 'PENDING' ELSE state END,
-        finished_at = CASE WHEN NOT EXISTS (
-            SELECT FROM batch_line WHERE batch_line.batch_id = batch_chunk.batch_id
-              AND line_number BETWEEN first_line AND last_line AND status = 'PENDING') THEN now() END,
-        worked = CASE state WHEN 'DONE' THEN 0 ELSE worked + :worked END,
+        state = CASE WHEN NOT {_HAS_PENDING_LINES} THEN '{ChunkState.DONE}'
+                     WHEN state = '{ChunkState.DONE}' THEN '{ChunkState.PENDING}' ELSE state END,
+        finished_at = CASE WHEN NOT {_HAS_PENDING_LINES} THEN now() END,
+        worked = CASE state WHEN '{ChunkState.DONE}' THEN 0 ELSE worked + :worked END,
         worked_at = CASE WHEN :worked > 0 THEN now() ELSE worked_at END,
         throttled_at = CASE WHEN :worked > 0 THEN NULL ELSE throttled_at END,
         refused = refused + :refused,

@@ -3,10 +3,23 @@
 The chunks are the queue; a message only tells a worker to look at one. Lost ones are found by `recover`.
 """
 
+from collections.abc import Callable
 from uuid import UUID
 
 from sqlalchemy import text
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.services.batches.states import complete_batches, follow_suppliers
+from migration_service.states import BatchState, ChunkState
+
+
+def feed(sessions: sessionmaker[Session], in_flight: int, publish: Callable[[UUID, int], bool]) -> None:
+    """Dispatch the chunks that are next. What cannot be published now is published by the sweep."""
+    with sessions.begin() as session:
+        chunks = dispatch_chunks(session, in_flight)
+    for batch_id, first_line in chunks:
+        if not publish(batch_id, first_line):
+            return
 
 
 def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
@@ -15,8 +28,8 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
     Answers their batch and first line, for the caller to publish after the commit: one of each batch,
     then the next of each. Also lets batches wait for their suppliers, go on, stop, and be complete.
     """
-    session.execute(_COMPLETE)
-    session.execute(_FOLLOW_SUPPLIER)
+    complete_batches(session)
+    follow_suppliers(session)
     rows = session.execute(_DISPATCH, {"in_flight": in_flight}).all()
     return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: row.place)]
 
@@ -29,45 +42,27 @@ def recover_chunks(session: Session) -> int:
     return len(session.execute(_RECOVER).all())
 
 
-_COMPLETE = text("""
-    UPDATE batch SET state = 'COMPLETED', reason = NULL, finished_at = now()
-    WHERE state IN ('RUNNING', 'WAITING') AND NOT EXISTS (
-        SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> 'DONE')
-""")
-
-# A batch that only validates needs no supplier that takes accounts.
-_FOLLOW_SUPPLIER = text("""
-    UPDATE batch SET state = follow.state, reason = follow.reason,
-        finished_at = CASE follow.state WHEN 'STOPPED' THEN now() END
-    FROM import_supplier AS supplier
-    JOIN (VALUES ('Ongoing', 'RUNNING', NULL),
-                 ('Paused', 'WAITING', 'import_supplier_paused'),
-                 ('Complete', 'STOPPED', 'import_supplier_complete')
-        ) AS follow (status, state, reason) ON follow.status = supplier.status
-    WHERE supplier.id = batch.import_supplier_id AND batch.state IN ('RUNNING', 'WAITING')
-      AND batch.state <> follow.state AND batch.mode <> 'validate'
-""")
-
-_DISPATCH = text("""
-    UPDATE batch_chunk SET state = 'DISPATCHED', dispatched_at = now()
+_DISPATCH = text(f"""
+    UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', dispatched_at = now()
     FROM (
         SELECT next.*, row_number() OVER (PARTITION BY next.batch_id ORDER BY next.first_line) AS place
         FROM batch CROSS JOIN LATERAL (
             SELECT batch_id, first_line FROM batch_chunk
-            WHERE batch_id = batch.id AND state = 'PENDING' ORDER BY first_line
+            WHERE batch_id = batch.id AND state = '{ChunkState.PENDING}' ORDER BY first_line
             LIMIT greatest(0, :in_flight - (
-                SELECT count(*) FROM batch_chunk WHERE batch_id = batch.id AND state = 'DISPATCHED'))
+                SELECT count(*) FROM batch_chunk
+                WHERE batch_id = batch.id AND state = '{ChunkState.DISPATCHED}'))
             FOR UPDATE SKIP LOCKED) AS next
-        WHERE batch.state = 'RUNNING') AS chosen
+        WHERE batch.state = '{BatchState.RUNNING}') AS chosen
     WHERE batch_chunk.batch_id = chosen.batch_id AND batch_chunk.first_line = chosen.first_line
     RETURNING batch_chunk.batch_id, batch_chunk.first_line, chosen.place
 """)
 
-# Who waits for a slot gives the chunk back after two seconds; who works on it holds its lock.
-_RECOVER = text("""
-    UPDATE batch_chunk SET state = 'PENDING', attempts = NULL
+# A worker that waits for a slot releases the chunk after two seconds. One that works on it holds its lock.
+_RECOVER = text(f"""
+    UPDATE batch_chunk SET state = '{ChunkState.PENDING}', attempts = NULL
     FROM (SELECT batch_id, first_line FROM batch_chunk
-          WHERE state = 'DISPATCHED' AND dispatched_at < now() - interval '15 seconds'
+          WHERE state = '{ChunkState.DISPATCHED}' AND dispatched_at < now() - interval '15 seconds'
           FOR UPDATE SKIP LOCKED) AS lost
     WHERE batch_chunk.batch_id = lost.batch_id AND batch_chunk.first_line = lost.first_line
     RETURNING batch_chunk.first_line

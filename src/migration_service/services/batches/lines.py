@@ -26,8 +26,9 @@ from migration_service.errors import (
 from migration_service.models import AccountImportProcess
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import parse_json
-from migration_service.services.batches.attempts import ChunkJob, EndedAttempt, record_attempts
-from migration_service.services.imports.staging import StagedProcess, refusal, stage_accounts
+from migration_service.services.batches.attempts import ChunkJob, PerformedLine, record_attempts
+from migration_service.services.imports.staging import refusal, stage_accounts
+from migration_service.services.imports.states import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.processing.creation import (
     KEEP_THE_PLAN,
@@ -99,10 +100,10 @@ def work_on_lines(
         record_attempts(session, job, _perform(session, job, candidates))
         return results
     everything = session.begin_nested()
-    ended = _perform(session, job, candidates)
+    performed = _perform(session, job, candidates)
     everything.rollback()
     # What a dry run staged for the first time is gone, and nothing can refer to it.
-    record_attempts(session, job, [attempt for attempt in ended if not attempt.first_staged])
+    record_attempts(session, job, [one for one in performed if not one.process.first])
     return results
 
 
@@ -190,7 +191,7 @@ def _take_staged(job: ChunkJob, process_id: int, staged: dict[int, _Staged], can
     return not (found and found.payload) or _read_payload(job, found.payload, candidate)
 
 
-def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
+def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:
     """Stage the candidates and create their accounts, as far as the mode goes; the attempts made."""
     _stage(session, job, [candidate for candidate in candidates if candidate.account])
     taken = [candidate for candidate in candidates if candidate.process and not candidate.result.errors]
@@ -217,7 +218,7 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
             candidate.result.refuse(error, outcome)
 
 
-def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
+def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:
     def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
         jobs = [CreationJob(it.process.id, job.operations_team_id or 0) for it in some if it.process]
         made = create_accounts(Transaction.of(session), jobs)
@@ -226,7 +227,7 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
 
     session.execute(text(KEEP_THE_PLAN))
     done = LineStatus.WOULD_IMPORT if job.mode is BatchMode.DRY_RUN else LineStatus.IMPORTED
-    ended = []
+    performed = []
     outcomes: list[CreatedAccount | ServiceError] = _each_by_itself(session, candidates, create)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
         if isinstance(outcome, ServiceError):
@@ -236,8 +237,8 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
             if done is LineStatus.IMPORTED:
                 candidate.result.service_account_number = outcome.service_account_number
         if candidate.process:
-            ended.append(EndedAttempt(candidate.attempt_id, candidate.process, outcome))
-    return ended
+            performed.append(PerformedLine(candidate.attempt_id, candidate.process, outcome))
+    return performed
 
 
 def _each_by_itself(

@@ -1,24 +1,11 @@
-"""Batches as people see and steer them.
+"""Batches as people see and control them; `states` has the table of the changes."""
 
-    (none)            -- start_batch -->  RUNNING
-    RUNNING, WAITING  -- the supplier is Paused / Ongoing / Complete -->  WAITING / RUNNING / STOPPED
-    RUNNING, WAITING  -- every line has an outcome -->  COMPLETED
-    RUNNING, WAITING  -- pause_batch  -->  PAUSED
-    PAUSED, STOPPED   -- resume_batch -->  RUNNING
-    all but the last  -- cancel_batch -->  CANCELLED
-    COMPLETED, and while it is not over  -- retry_failed -->  RUNNING (a PAUSED one stays PAUSED)
-
-The second and third line are in `services.batch_feed`, the start in `services.batch_upload`. A worker
-finishes the lines that it has at the moment of the change.
-"""
-
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, bindparam, func, select, text
+from sqlalchemy import ARRAY, Text, bindparam, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
@@ -26,14 +13,15 @@ from migration_service.errors import (
     AccountImportInProgressError,
     BatchNotFoundError,
     BatchStateError,
+    DuplicateLineError,
 )
 from migration_service.models import Batch, ImportSupplier, OperationsTeam
 from migration_service.services.batches.counts import BatchProgress, count_lines, get_progress, recount
+from migration_service.services.batches.states import CANCEL, PAUSE, REOPEN, RESUME, change_batch
 from migration_service.services.batches.upload import validated_under
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchCondition, BatchState, LineStatus
+from migration_service.states import BatchCondition, BatchState, ChunkState, LineStatus
 
-_OPEN = (BatchState.RUNNING, BatchState.WAITING)
 #: Seconds without a line that was worked on, after which a running batch is stalled.
 STALLED_AFTER = 60.0
 #: The errors of a line that have nothing to do with its content: with no others it may pass another time.
@@ -157,20 +145,18 @@ def list_batches(
 
 
 def pause_batch(session: Session, batch: Batch) -> None:
-    """No line is begun until the batch is resumed. Raises BatchStateError."""
-    _change(session, batch, _OPEN, BatchState.PAUSED)
+    """Begin no line until the batch is resumed. Raise BatchStateError if it is not under way."""
+    change_batch(session, batch, PAUSE)
 
 
 def resume_batch(session: Session, batch: Batch) -> None:
-    """Go on with a batch that is PAUSED or STOPPED. Raises BatchStateError."""
-    _change(session, batch, (BatchState.PAUSED, BatchState.STOPPED), BatchState.RUNNING)
-    batch.finished_at = None
+    """Go on with a batch that is PAUSED or STOPPED. Raise BatchStateError if it is neither."""
+    change_batch(session, batch, RESUME)
 
 
 def cancel_batch(session: Session, batch: Batch) -> None:
-    """Begin no line any more, ever. What was done stays. Raises BatchStateError where it is over."""
-    _change(session, batch, (*_OPEN, BatchState.PAUSED, BatchState.STOPPED), BatchState.CANCELLED)
-    batch.finished_at = func.now()
+    """Begin no more lines, ever. What was done stays. Raise BatchStateError if the batch is over."""
+    change_batch(session, batch, CANCEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +185,10 @@ def retry_failed(session: Session, batch: Batch, *, everything: bool = False) ->
     lines = session.scalars(_RETRY, {"batch_id": batch.id, "codes": codes}).all()
     recount(session, batch.id, sorted(set(lines)))
     batch.validated_under = now
-    if lines and batch.state == BatchState.COMPLETED:
-        batch.state, batch.finished_at, batch.started_at = BatchState.RUNNING, None, None
+    if lines and batch.state in REOPEN.sources:
+        session.flush()
+        change_batch(session, batch, REOPEN)
+        batch.started_at = None
     failed = count_lines(session, [batch.id])[batch.id].get(LineStatus.FAILED, 0)
     return Retried(len(lines), failed)
 
@@ -212,14 +200,6 @@ def _condition(batch: Batch, progress: BatchProgress) -> BatchCondition | None:
         return BatchCondition.THROTTLED
     idle = progress.idle_seconds
     return BatchCondition.STALLED if idle is not None and idle > STALLED_AFTER else None
-
-
-def _change(session: Session, batch: Batch, allowed: Collection[BatchState], state: BatchState) -> None:
-    session.refresh(batch, with_for_update=True)
-    if batch.state not in allowed:
-        raise BatchStateError(f"The batch is {batch.state}: it must be {' or '.join(allowed)} for this.")
-    batch.state = state
-    batch.reason = None
 
 
 def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int]) -> dict[str, Any]:
@@ -245,16 +225,17 @@ def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int
 
 # The chunks are opened again, instead of new ones being made: so their counts stay true. Those that workers
 # have at this moment are left alone. Answers the first line of its chunk for each line.
-_RETRY = text("""
+_RETRY = text(f"""
     WITH chunk AS MATERIALIZED (
         SELECT first_line, last_line FROM batch_chunk
-        WHERE batch_id = :batch_id AND state = 'DONE' AND counts ? 'FAILED' FOR UPDATE
+        WHERE batch_id = :batch_id AND state = '{ChunkState.DONE}' AND counts ? '{LineStatus.FAILED}'
+        FOR UPDATE
     )
-    UPDATE batch_line AS line SET status = 'PENDING', errors = NULL, warnings = NULL
+    UPDATE batch_line AS line SET status = '{LineStatus.PENDING}', errors = NULL, warnings = NULL
     FROM chunk
     WHERE batch_id = :batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line
-      AND status = 'FAILED' AND (payload IS NOT NULL OR account_import_process_id IS NOT NULL)
-      AND NOT errors @> '[{"code": "duplicate_line_in_batch"}]'
+      AND status = '{LineStatus.FAILED}' AND (payload IS NOT NULL OR account_import_process_id IS NOT NULL)
+      AND NOT errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
       AND (:codes IS NULL OR NOT EXISTS (
           SELECT FROM jsonb_array_elements(errors) AS error WHERE error ->> 'code' <> ALL (:codes)))
     RETURNING chunk.first_line

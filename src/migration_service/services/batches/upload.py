@@ -16,9 +16,11 @@ from migration_service.db.base import new_id
 from migration_service.errors import (
     BatchFileError,
     DuplicateLineError,
+    ErrorItem,
     IdempotencyKeyReusedError,
     LineTooLongError,
     OperationsTeamNotFoundError,
+    RequestFailedValidationError,
 )
 from migration_service.models import Batch, OperationsTeam
 from migration_service.rules.catalogue import RULES_VERSION
@@ -27,18 +29,23 @@ from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchMode, BatchSource, LineStatus, Profile
+from migration_service.states import BatchMode, BatchSource, ImportState, LineStatus, Profile
 
 #: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
 CHUNK_LINES = 100
 CHUNK_BYTES = 4_000_000
+#: Characters of an idempotency key.
+MAX_KEY = 128
 #: The file may come in as slowly as this; then the connection is needed back.
 _LONGEST_UPLOAD = "4h"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOrder:
-    """What a batch is to do. `lines` None: with everything that the supplier has pending."""
+    """What a batch is to do. `lines` None: with everything that the supplier has pending.
+
+    Raise RequestFailedValidationError if the parts do not fit together.
+    """
 
     mode: BatchMode
     operations_team_name: str | None = None
@@ -50,6 +57,20 @@ class BatchOrder:
     file_name: str | None = None
     #: The profile that the lines are validated under; None: the supplier's own.
     profile: Profile | None = None
+
+    def __post_init__(self) -> None:
+        key, errors = self.idempotency_key, []
+        if self.mode.creates and self.operations_team_name is None:
+            detail = f"Mode {self.mode} needs an operations team."
+            errors.append(ErrorItem("required", detail, "operations_team_name"))
+        if self.lines is None and not self.mode.creates:
+            detail = "What is pending is staged already. Expected mode import or dry-run."
+            errors.append(ErrorItem("invalid_choice", detail, "mode"))
+        if key and not (len(key) <= MAX_KEY and key.isprintable()):
+            detail = f"Expected at most {MAX_KEY} printable characters."
+            errors.append(ErrorItem("invalid", detail, "Idempotency-Key"))
+        if errors:
+            raise RequestFailedValidationError(errors=errors)
 
 
 def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID:
@@ -216,8 +237,8 @@ _COPY = (
 )
 
 # As an array: the server knows nothing of lines that have just come in, and would join them row by row.
-_MARK_DUPLICATES = text("""
-    UPDATE batch_line SET status = 'FAILED', errors = CAST(:errors AS jsonb)
+_MARK_DUPLICATES = text(f"""
+    UPDATE batch_line SET status = '{LineStatus.FAILED}', errors = CAST(:errors AS jsonb)
     WHERE batch_id = :batch_id AND line_number = ANY (ARRAY(
         SELECT line_number FROM (
             SELECT line_number,
@@ -232,10 +253,11 @@ _INSERT_CHUNKS = text("""
     FROM jsonb_array_elements(CAST(:ranges AS jsonb)) AS range
 """)
 
-_TAKE_PENDING = text("""
+_TAKE_PENDING = text(f"""
     INSERT INTO batch_line (batch_id, line_number, external_account_number, account_import_process_id)
     SELECT :batch_id, row_number() OVER (ORDER BY external_account_number), external_account_number, id
-    FROM account_import_process WHERE import_supplier_id = :import_supplier_id AND state = 'PENDING'
+    FROM account_import_process
+    WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}'
 """)
 
 _CHUNK_PENDING = text("""

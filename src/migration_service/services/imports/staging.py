@@ -1,25 +1,11 @@
-"""Account import processes: staging, and the changes of their state (sections 3.2 and 4.2).
-
-    (none)      -- stage_account -->  PENDING
-    PENDING     -- stage_account -->  PENDING      the payload is replaced
-    PENDING     -- begin_attempt -->  IN_PROGRESS
-    IN_PROGRESS -- run_attempt   -->  IMPORTED     together with the account, in one transaction
-    IN_PROGRESS -- fail_attempt  -->  PENDING      also after a dry run
-    IN_PROGRESS -- withdraw_attempt --> PENDING    no worker took it in time
-    PENDING     -- skip_account  -->  SKIPPED
-    SKIPPED     -- unskip_account --> PENDING
-
-Staging and the operators' changes are here; attempts are in `services.attempts`.
-"""
+"""Staging an account payload, and what operators do with a staged one (sections 3.2 and 4.2)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from psycopg.types.json import Jsonb
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
-from migration_service.db.statements import Statements
+from migration_service.db.statements import Statements, Transaction
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountImportInProgressError,
@@ -30,7 +16,8 @@ from migration_service.errors import (
     InvalidError,
 )
 from migration_service.models import AccountImportProcess
-from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.services.imports import states
+from migration_service.services.imports.states import SKIP, UNSKIP, StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState, SupplierStatus
@@ -44,82 +31,18 @@ def require_ongoing(status: str) -> None:
         raise ImportSupplierCompleteError
 
 
-@dataclass(frozen=True, slots=True)
-class StagedProcess:
-    """Where the process of an account is after staging; only in state PENDING was anything stored."""
-
-    id: int
-    state: ImportState
-    #: It is the first staging of this account.
-    first: bool = False
-    service_account_number: str | None = None
-
-
-# In binary form (%b): in an array as text the driver would escape every quotation mark of the payloads, which
-# takes twenty times as long. In the order of their numbers, so that two transactions with the same accounts
-# wait for each other instead of deadlocking. ON CONFLICT locks the row also where the WHERE
-# says that nothing changes. xmax is 0 in a row that an INSERT made.
-_STAGE = """
-    INSERT INTO account_import_process AS process
-        (import_supplier_id, external_account_number, payload, payload_sha256, rules_version, profile,
-         warnings)
-    SELECT %(import_supplier_id)s::bigint, number, payload, sha256, %(rules_version)s, %(profile)s,
-           nullif(warnings, '[]')
-    FROM unnest(%(numbers)s::text[], %(payloads)b::jsonb[], %(hashes)b::bytea[], %(warnings)b::jsonb[])
-         AS sent (number, payload, sha256, warnings)
-    ORDER BY number
-    ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
-    SET payload = excluded.payload, payload_sha256 = excluded.payload_sha256,
-        rules_version = excluded.rules_version, profile = excluded.profile,
-        warnings = excluded.warnings, staged_at = now()
-    WHERE process.state = 'PENDING'
-      AND (process.payload_sha256 <> excluded.payload_sha256
-           OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile)
-    RETURNING id, external_account_number, xmax = 0 AS first
-"""
-
-_FIND = """
-    SELECT external_account_number, id, state, service_account_number
-    FROM account_import_process
-    WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = ANY(%(numbers)s)
-"""
-
-
 def stage_accounts(
-    statements: Statements,
+    transaction: Transaction,
     supplier: KnownSupplier,
     accounts: Sequence[ValidatedAccount],
     *,
     profile: str | None = None,
 ) -> list[StagedProcess]:
-    """Store valid payloads of different accounts, and lock their processes; the results in their order.
+    """Store valid payloads of different accounts, and lock their processes until the transaction ends.
 
-    The same payload again changes nothing, and neither does one of an account that is past staging: its
-    state says so. `profile` is the one that the payloads passed, by default the supplier's own.
+    `profile` is the one that the payloads passed; None means the supplier's own.
     """
-    numbers = [account.data["external_account_number"] for account in accounts]
-    rows = statements.execute(
-        _STAGE,
-        {
-            "import_supplier_id": supplier.id,
-            "rules_version": RULES_VERSION,
-            "profile": profile or supplier.profile,
-            "numbers": numbers,
-            "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
-            "hashes": [account.sha256 for account in accounts],
-            "warnings": [Jsonb([item.to_dict() for item in account.warnings]) for account in accounts],
-        },
-    )
-    found = {
-        row.external_account_number: StagedProcess(row.id, ImportState.PENDING, row.first) for row in rows
-    }
-    if unchanged := [number for number in numbers if number not in found]:
-        for row in statements.execute(_FIND, {"import_supplier_id": supplier.id, "numbers": unchanged}):
-            state = ImportState(row.state)
-            found[row.external_account_number] = StagedProcess(
-                row.id, state, False, row.service_account_number
-            )
-    return [found[number] for number in numbers]
+    return states.stage(transaction, supplier, accounts, profile=profile)
 
 
 def stage_account(statements: Statements, supplier: KnownSupplier, account: ValidatedAccount) -> bool:
@@ -131,7 +54,7 @@ def stage_account(statements: Statements, supplier: KnownSupplier, account: Vali
     """
     account.raise_errors()
     require_ongoing(supplier.status)
-    (staged,) = stage_accounts(statements, supplier, [account])
+    (staged,) = states.stage(statements, supplier, [account])
     if error := refusal(staged.state, account.data["external_account_number"], staged.service_account_number):
         raise error
     return staged.first
@@ -178,29 +101,20 @@ def require_pending(process: AccountImportProcess | None) -> AccountImportProces
 
 
 def skip_account(session: Session, import_supplier_id: int, external_account_number: str) -> None:
-    """Take a pending account out: it is neither staged nor created until `unskip_account`."""
-    _change(session, import_supplier_id, external_account_number, ImportState.PENDING, ImportState.SKIPPED)
+    """Exclude a pending account: it is neither staged nor created until `unskip_account`.
+
+    Do nothing if it is skipped already. Raise the error that says why it is not pending.
+    """
+    _change(session, import_supplier_id, external_account_number, SKIP)
 
 
 def unskip_account(session: Session, import_supplier_id: int, external_account_number: str) -> None:
-    """Make a skipped account pending again."""
-    _change(session, import_supplier_id, external_account_number, ImportState.SKIPPED, ImportState.PENDING)
+    """Make a skipped account pending again. Do nothing if it is pending already."""
+    _change(session, import_supplier_id, external_account_number, UNSKIP)
 
 
-def _change(
-    session: Session, import_supplier_id: int, number: str, old: ImportState, new: ImportState
-) -> None:
-    changed = session.execute(
-        update(AccountImportProcess)
-        .where(
-            AccountImportProcess.import_supplier_id == import_supplier_id,
-            AccountImportProcess.external_account_number == number,
-            AccountImportProcess.state == old,
-        )
-        .values(state=new)
-        .returning(AccountImportProcess.id)
-    ).first()
-    if changed is None:
+def _change(session: Session, import_supplier_id: int, number: str, made: states.Change) -> None:
+    if not states.change(Transaction.of(session), import_supplier_id, number, made):
         process = find_process(session, import_supplier_id, number)
-        if process is None or process.state != new:
+        if process is None or process.state != made.target:
             require_pending(process)

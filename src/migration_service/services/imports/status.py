@@ -79,8 +79,8 @@ _READ_PAGE = r"""
 
 _PAGES = {
     ListKind.ALL: text(_READ_PAGE.replace("{kind}", "")),
-    ListKind.PENDING: text(_READ_PAGE.replace("{kind}", "AND state <> 'IMPORTED'")),
-    ListKind.IMPORTED: text(_READ_PAGE.replace("{kind}", "AND state = 'IMPORTED'")),
+    ListKind.PENDING: text(_READ_PAGE.replace("{kind}", f"AND state <> '{ImportState.IMPORTED}'")),
+    ListKind.IMPORTED: text(_READ_PAGE.replace("{kind}", f"AND state = '{ImportState.IMPORTED}'")),
 }
 
 

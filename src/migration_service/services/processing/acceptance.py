@@ -4,7 +4,6 @@ One statement each, written once: a request that creates an account may cost lit
 """
 
 from dataclasses import dataclass
-from uuid import UUID
 
 from migration_service.db.statements import Statements
 from migration_service.errors import (
@@ -50,19 +49,6 @@ _CHECK = """
     WHERE supplier.organisation_id = %(organisation_id)s AND supplier.code = %(import_supplier_code)s
 """
 
-_BEGIN = """
-    WITH begun AS (
-        UPDATE account_import_process
-        SET state = 'IN_PROGRESS', attempt_id = %(attempt_id)s, dispatched_at = now(), tries = 1
-        WHERE id = %(account_import_process_id)s AND state = 'PENDING'
-        RETURNING id
-    )
-    INSERT INTO attempt
-        (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id)
-    SELECT %(attempt_id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s FROM begun
-    RETURNING id
-"""
-
 
 def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -> AttemptRequest:
     """Everything that can be checked before a slot is taken.
@@ -92,26 +78,3 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
     if found.team_id is None:
         raise OperationsTeamNotFoundError(found=order.operations_team_name)
     return AttemptRequest(found.id, found.team_id, order.dry_run, found.concurrency_limit)
-
-
-def begin_attempt(
-    statements: Statements,
-    attempt_id: UUID,
-    request: AttemptRequest,
-    *,
-    api_key_id: int,
-    request_id: str | None,
-) -> bool:
-    """PENDING becomes IN_PROGRESS for this attempt; false where another was faster."""
-    begun = statements.execute(
-        _BEGIN,
-        {
-            "attempt_id": attempt_id,
-            "account_import_process_id": request.account_import_process_id,
-            "operations_team_id": request.operations_team_id,
-            "api_key_id": api_key_id,
-            "dry_run": request.dry_run,
-            "request_id": request_id,
-        },
-    )
-    return bool(begun)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, func, select, text, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.statements import Statements, Transaction
 from migration_service.errors import (
+    AccountCreationFailedError,
     DryRunSucceededError,
     ErrorItem,
     ServiceError,
@@ -21,21 +22,18 @@ from migration_service.errors import (
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import parse_json
+from migration_service.services.imports import states
+from migration_service.services.imports.states import EndedAttempt, RunningAttempt
 from migration_service.services.imports.validation import validate_account
-from migration_service.services.processing.creation import CreationJob, create_accounts
+from migration_service.services.processing.creation import CreatedAccount, CreationJob, create_accounts
 from migration_service.services.processing.customer_emails import record_customer_emails
-from migration_service.slots import LiveAttempt
 from migration_service.states import ImportState, Outcome, Profile
 
 #: A message is published again for an attempt that nobody works on after this long.
 REDISPATCH_AFTER = "10 seconds"
-#: How often an attempt is delivered before it fails: an account that kills its worker must not loop.
+#: How often an attempt, or a chunk of a batch, is given to a worker before it fails. An account that kills
+#: its worker must not kill one after the other.
 MAX_TRIES = 5
-
-_CURRENT = and_(
-    AccountImportProcess.id == Attempt.account_import_process_id,
-    AccountImportProcess.attempt_id == Attempt.id,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,9 @@ class Answer:
 
 
 # With what `creation.KEEP_THE_PLAN` does, to save its round trip.
-_TAKE = """
-    SELECT process.id, process.rules_version, process.profile, attempt.operations_team_id, attempt.dry_run,
+_LOCK = """
+    SELECT attempt.id, attempt.account_import_process_id, attempt.operations_team_id, attempt.api_key_id,
+           attempt.dry_run, attempt.request_id, process.rules_version, process.profile,
            supplier.profile AS supplier_profile, supplier.sends_customer_emails,
            set_config('plan_cache_mode', 'force_generic_plan', true)
     FROM attempt
@@ -59,21 +58,9 @@ _TAKE = """
          ON process.id = attempt.account_import_process_id AND process.attempt_id = attempt.id
     JOIN import_supplier supplier ON supplier.id = process.import_supplier_id
     WHERE attempt.id = %(attempt_id)s
-    FOR UPDATE OF process SKIP LOCKED
+    FOR UPDATE OF process
 """
-
-_COMPLETE = """
-    WITH imported AS (
-        UPDATE account_import_process
-        SET state = 'IMPORTED', attempt_id = NULL, service_account_number = %(service_account_number)s,
-            account_created_at = %(created_at)s
-        WHERE id = %(account_import_process_id)s
-    )
-    UPDATE attempt
-    SET outcome = 'SUCCEEDED', finished_at = now(), service_account_number = %(service_account_number)s
-    WHERE id = %(attempt_id)s
-    RETURNING id
-"""
+_LOCK_IF_FREE = f"{_LOCK} SKIP LOCKED"
 
 _FIND_ANSWER = """
     SELECT outcome, service_account_number, error_code, error_detail, errors
@@ -92,33 +79,49 @@ _NOTE_VALIDATION = """
 
 
 def run_attempt(transaction: Transaction, attempt_id: UUID) -> str | None:
-    """Create the account of a current attempt, and answer its service account number.
+    """Create the account of a current attempt, and return its service account number.
 
-    None: there is nothing to do (any more). The row stays locked until the caller's transaction ends, so
-    nobody else runs the attempt meanwhile. A ServiceError says why there is no account,
-    DryRunSucceededError included: the caller rolls back, and records it with `fail_attempt`.
+    Return None if there is nothing to do: the attempt is not current any more, or another worker runs it.
+    The row stays locked until the transaction ends, so nobody else runs the attempt meanwhile. Raise a
+    ServiceError that says why there is no account, DryRunSucceededError included. The caller then rolls
+    back, and records the error with `fail_attempt`.
     """
-    rows = transaction.lock(_TAKE, {"attempt_id": attempt_id})
+    rows = transaction.lock(_LOCK_IF_FREE, {"attempt_id": attempt_id})
     if not rows:
         return None
     (row,) = rows
+    process_id = row.account_import_process_id
     if row.rules_version != RULES_VERSION or row.profile != row.supplier_profile:
-        _validate_again(transaction, row.id, Profile(row.supplier_profile))
-    (created,) = create_accounts(transaction, [CreationJob(row.id, row.operations_team_id)])
+        _validate_again(transaction, process_id, Profile(row.supplier_profile))
+    (created,) = create_accounts(transaction, [CreationJob(process_id, row.operations_team_id)])
     if row.dry_run:
         raise DryRunSucceededError
-    transaction.execute(
-        _COMPLETE,
-        {
-            "attempt_id": attempt_id,
-            "account_import_process_id": row.id,
-            "service_account_number": created.service_account_number,
-            "created_at": created.created_at,
-        },
-    )
-    if row.sends_customer_emails:
-        record_customer_emails(transaction, [row.id])
+    ended = with_account(_attempt(row), created)
+    complete_attempts(transaction, [ended], begun=True, sends_customer_emails=row.sends_customer_emails)
     return created.service_account_number
+
+
+def complete_attempts(
+    transaction: Transaction, ended: Sequence[EndedAttempt], *, begun: bool, sends_customer_emails: bool
+) -> None:
+    """Record ended attempts (`imports.states.complete`), and an e-mail for each customer of a new account.
+
+    No e-mail is recorded if the supplier does not send any.
+    """
+    states.complete(transaction, ended, begun=begun)
+    created = [it.attempt.account_import_process_id for it in ended if it.outcome is Outcome.SUCCEEDED]
+    if created and sends_customer_emails:
+        record_customer_emails(transaction, created)
+
+
+def with_account(attempt: RunningAttempt, created: CreatedAccount) -> EndedAttempt:
+    """Return an attempt that created its account."""
+    number, moment = created.service_account_number, created.created_at
+    return EndedAttempt(attempt, Outcome.SUCCEEDED, service_account_number=number, account_created_at=moment)
+
+
+def _attempt(row: Any) -> RunningAttempt:
+    return RunningAttempt(**{name: getattr(row, name) for name in RunningAttempt.__slots__})
 
 
 def _validate_again(transaction: Transaction, process_id: int, profile: Profile) -> None:
@@ -128,41 +131,31 @@ def _validate_again(transaction: Transaction, process_id: int, profile: Profile)
     transaction.execute(_NOTE_VALIDATION, this | {"rules_version": RULES_VERSION, "profile": profile})
 
 
-def fail_attempt(session: Session, attempt_id: UUID, error: ServiceError) -> bool:
-    """Record why a current attempt made no account; it is PENDING again. False where it is not current."""
-    dry_run = isinstance(error, DryRunSucceededError)
-    return _end(
-        session,
-        attempt_id,
-        outcome=Outcome.DRY_RUN_SUCCEEDED if dry_run else Outcome.FAILED,
-        error_code=error.code,
-        error_detail=error.detail,
-        errors=[item.to_dict() for item in error.errors],
-    )
+def fail_attempt(transaction: Transaction, attempt_id: UUID, error: ServiceError) -> bool:
+    """Record why a current attempt created no account; its process is PENDING again.
+
+    Return False if the attempt is not current any more.
+    """
+    rows = transaction.lock(_LOCK, {"attempt_id": attempt_id})
+    ended = [EndedAttempt.with_error(_attempt(row), error) for row in rows]
+    states.complete(transaction, ended, begun=True)
+    return bool(ended)
 
 
-def withdraw_attempt(session: Session, attempt_id: UUID) -> bool:
-    """Take back an attempt that no worker is on: it will never run. False where one is, or it ended."""
-    free = session.execute(
-        select(AccountImportProcess.id)
-        .join(Attempt, _CURRENT)
-        .where(Attempt.id == attempt_id)
-        .with_for_update(of=AccountImportProcess, skip_locked=True)
-    ).first()
-    return free is not None and _end(session, attempt_id, outcome=Outcome.WITHDRAWN)
+def withdraw_attempt(transaction: Transaction, attempt_id: UUID) -> bool:
+    """End an attempt that no worker has taken: it will never run.
+
+    Return False if a worker runs it, or if it is not current any more.
+    """
+    rows = transaction.lock(_LOCK_IF_FREE, {"attempt_id": attempt_id})
+    ended = [EndedAttempt(_attempt(row), Outcome.WITHDRAWN) for row in rows]
+    states.complete(transaction, ended, begun=True)
+    return bool(ended)
 
 
-def _end(session: Session, attempt_id: UUID, **values: Any) -> bool:
-    process_id = session.scalar(
-        update(AccountImportProcess)
-        .where(AccountImportProcess.attempt_id == attempt_id, Attempt.id == attempt_id, _CURRENT)
-        .values(state=ImportState.PENDING, attempt_id=None)
-        .returning(AccountImportProcess.id)
-    )
-    if process_id is None:
-        return False
-    session.execute(update(Attempt).where(Attempt.id == attempt_id).values(finished_at=func.now(), **values))
-    return True
+def out_of_tries() -> AccountCreationFailedError:
+    """Return the error of an account that MAX_TRIES workers did not survive."""
+    return AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: the worker ended each time.")
 
 
 def find_answer(statements: Statements, attempt_id: UUID) -> Answer:
@@ -215,7 +208,10 @@ def count_redelivery(session: Session, attempt_id: UUID) -> bool:
     """
     free = (
         select(AccountImportProcess.id)
-        .where(AccountImportProcess.attempt_id == attempt_id)
+        .where(
+            AccountImportProcess.state == ImportState.IN_PROGRESS,  # finds it by an index
+            AccountImportProcess.attempt_id == attempt_id,
+        )
         .with_for_update(skip_locked=True)
     )
     tries = session.scalar(
@@ -225,13 +221,3 @@ def count_redelivery(session: Session, attempt_id: UUID) -> bool:
         .returning(AccountImportProcess.tries)
     )
     return tries is not None and tries > MAX_TRIES
-
-
-def list_live_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:
-    """The attempts in progress, as the slots know them; only those of `among` where it is given."""
-    statement = select(AccountImportProcess.attempt_id).where(
-        AccountImportProcess.state == ImportState.IN_PROGRESS
-    )
-    if among is not None:
-        statement = statement.where(AccountImportProcess.attempt_id.in_(among))
-    return [LiveAttempt(str(attempt_id)) for attempt_id in session.scalars(statement)]

@@ -2,22 +2,27 @@
 
 from sqlalchemy import ARRAY, BigInteger, bindparam, text
 
+from migration_service.errors import DuplicateLineError
+from migration_service.states import ImportState, StatementOrigin, TransactionPeriod
+
 #: One page of the processes whose account was created; `place` is where the next page starts.
-LIST_PAGE = text("""
+LIST_PAGE = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,
-           process.state = 'IMPORTED' AS is_imported, process.payload IS NOT NULL AS has_payload,
+           process.state = '{ImportState.IMPORTED}' AS is_imported,
+           process.payload IS NOT NULL AS has_payload,
            account.id IS NOT NULL AS has_account, process.external_account_number AS place
     FROM account_import_process AS process
     LEFT JOIN account ON account.account_import_process_id = process.id
     WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
-      AND (process.state = 'IMPORTED' OR account.id IS NOT NULL)
+      AND (process.state = '{ImportState.IMPORTED}' OR account.id IS NOT NULL)
     ORDER BY process.external_account_number LIMIT :limit
 """)
 
 #: The same of the accounts on the lines of a batch. An account that is on two lines counts on the first.
-LIST_PAGE_OF_BATCH = text("""
+LIST_PAGE_OF_BATCH = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,
-           process.state = 'IMPORTED' AS is_imported, process.payload IS NOT NULL AS has_payload,
+           process.state = '{ImportState.IMPORTED}' AS is_imported,
+           process.payload IS NOT NULL AS has_payload,
            account.id IS NOT NULL AS has_account, line.line_number AS place
     FROM batch_line AS line
     JOIN account_import_process AS process
@@ -25,14 +30,14 @@ LIST_PAGE_OF_BATCH = text("""
      AND process.external_account_number = line.external_account_number
     LEFT JOIN account ON account.account_import_process_id = process.id
     WHERE line.batch_id = :batch_id AND line.line_number > :after
-      AND (process.state = 'IMPORTED' OR account.id IS NOT NULL)
-      AND (line.errors IS NULL OR NOT line.errors @> '[{"code": "duplicate_line_in_batch"}]')
+      AND (process.state = '{ImportState.IMPORTED}' OR account.id IS NOT NULL)
+      AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
     ORDER BY line.line_number LIMIT :limit
 """)
 
 #: For each measure: its staged and its created sum over some processes, and the processes that differ, as
 #: [id, staged, created] in texts, so that no amount becomes a float on its way.
-COMPARE = text("""
+COMPARE = text(f"""
     WITH page AS MATERIALIZED (
         SELECT process.id, process.payload, account.id AS account_id
         FROM account_import_process AS process
@@ -71,18 +76,21 @@ COMPARE = text("""
         SELECT id, 'statements', jsonb_array_length(coalesce(payload -> 'statements', '[]')), 0 FROM page
         UNION ALL
         SELECT page.id, 'statements', 0, 1 FROM page JOIN statement
-          ON account_pk = account_id AND origin <> 'ADDED'
+          ON account_pk = account_id AND origin <> '{StatementOrigin.ADDED}'
         UNION ALL SELECT id, 'transactions', 1, 0 FROM staged_transaction
-        UNION ALL SELECT id, 'transactions', 0, 1 FROM created_transaction WHERE period <> 'ADDED'
+        UNION ALL SELECT id, 'transactions', 0, 1 FROM created_transaction
+        WHERE period <> '{TransactionPeriod.ADDED}'
         UNION ALL SELECT id, 'amount of ' || type, amount, 0 FROM staged_transaction
-        UNION ALL SELECT id, 'amount of ' || type, 0, amount FROM created_transaction WHERE period <> 'ADDED'
+        UNION ALL SELECT id, 'amount of ' || type, 0, amount FROM created_transaction
+        WHERE period <> '{TransactionPeriod.ADDED}'
         UNION ALL
         SELECT id, 'ledger_balances', CAST(ledger ->> 'ledger_balance' AS numeric), 0 FROM staged_ledger
         UNION ALL
         SELECT page.id, 'ledger_balances', 0, ledger_balance
         FROM page JOIN ledger ON ledger.account_pk = account_id
         UNION ALL
-        SELECT id, 'ledger_balances', 0, -signed_amount FROM created_transaction WHERE period = 'ADDED'
+        SELECT id, 'ledger_balances', 0, -signed_amount FROM created_transaction
+        WHERE period = '{TransactionPeriod.ADDED}'
     ), account_value AS MATERIALIZED (
         SELECT id, measure, sum(staged) AS staged, sum(created) AS created FROM value GROUP BY id, measure
     )
@@ -93,10 +101,10 @@ COMPARE = text("""
 """).bindparams(bindparam("process_ids", type_=ARRAY(BigInteger)))
 
 #: One page of the numbers of created accounts.
-ID_MAP = text("""
+ID_MAP = text(f"""
     SELECT external_account_number, service_account_number, account_created_at
     FROM account_import_process
     WHERE import_supplier_id = :import_supplier_id AND external_account_number > :after
-      AND state = 'IMPORTED'
+      AND state = '{ImportState.IMPORTED}'
     ORDER BY external_account_number LIMIT :limit
 """)

@@ -3,6 +3,8 @@
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from migration_service.states import ImportState
+
 #: Lines, or payloads, that are removed in one transaction.
 PIECE = 10_000
 
@@ -40,10 +42,10 @@ _MARK_REMOVED = text("""
       AND NOT EXISTS (SELECT FROM batch_line WHERE batch_id = batch.id)
 """)
 
-_REMOVE_PAYLOADS = text("""
+_REMOVE_PAYLOADS = text(f"""
     UPDATE account_import_process SET payload = NULL, warnings = NULL
     WHERE id IN (SELECT id FROM account_import_process
-                 WHERE state = 'IMPORTED' AND payload IS NOT NULL
+                 WHERE state = '{ImportState.IMPORTED}' AND payload IS NOT NULL
                    AND account_created_at < now() - make_interval(days => :days)
                  LIMIT :limit FOR UPDATE SKIP LOCKED)
     RETURNING 1

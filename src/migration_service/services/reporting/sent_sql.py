@@ -2,10 +2,18 @@
 
 from sqlalchemy import ARRAY, BigInteger, Text, Uuid, bindparam, text
 
+from migration_service.db.base import literals
+from migration_service.errors import DuplicateLineError
+from migration_service.states import BatchMode, ImportState, LineStatus
+
+#: Modes whose payloads are kept, and states without an account.
+_KEEPING = literals([BatchMode.STAGE, BatchMode.IMPORT])
+_NOT_CREATED = literals([ImportState.PENDING, ImportState.IN_PROGRESS])
+
 # Each account number of the lines of stage and import batches (or of one batch, whatever its mode) that
 # has no import process, with its newest line; and each line without a number. The newest batch has the
 # largest id. A line that repeats the number of an earlier one is never the one that counts.
-_UNSTAGED = """
+_UNSTAGED = f"""
     SELECT DISTINCT ON (unnumbered, number_key, batch_key, line_key) *
     FROM (
         SELECT line.external_account_number, line.batch_id, line.line_number, line.status, line.errors,
@@ -16,8 +24,8 @@ _UNSTAGED = """
                CASE WHEN line.external_account_number IS NULL THEN line.line_number ELSE 0 END AS line_key
         FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
         WHERE batch.import_supplier_id = :import_supplier_id
-          AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode IN ('stage', 'import')))
-          AND (line.errors IS NULL OR NOT line.errors @> '[{"code": "duplicate_line_in_batch"}]')
+          AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode IN ({_KEEPING})))
+          AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
           AND NOT EXISTS (
               SELECT FROM account_import_process AS process
               WHERE process.import_supplier_id = :import_supplier_id
@@ -41,8 +49,8 @@ _BATCH_ID = bindparam("batch_id", type_=Uuid)
 #: What has no import process: how much was refused, waits, and is acknowledged.
 COUNT_UNSTAGED = text(f"""
     WITH unstaged AS MATERIALIZED ({_UNSTAGED})
-    SELECT count(*) FILTER (WHERE status = 'FAILED') AS refused,
-           count(*) FILTER (WHERE status <> 'FAILED') AS waiting,
+    SELECT count(*) FILTER (WHERE status = '{LineStatus.FAILED}') AS refused,
+           count(*) FILTER (WHERE status <> '{LineStatus.FAILED}') AS waiting,
            count(*) FILTER (WHERE {_ACKNOWLEDGED}) AS acknowledged
     FROM unstaged
 """).bindparams(_BATCH_ID)
@@ -64,9 +72,9 @@ COUNT_PROCESSES_OF_BATCH = text("""
 """)
 
 #: Lines of stage and import batches that are no longer kept, so that nothing can be said about them.
-COUNT_REMOVED_LINES = text("""
+COUNT_REMOVED_LINES = text(f"""
     SELECT coalesce(sum(lines), 0) FROM batch
-    WHERE import_supplier_id = :import_supplier_id AND mode IN ('stage', 'import')
+    WHERE import_supplier_id = :import_supplier_id AND mode IN ({_KEEPING})
       AND lines_removed_at IS NOT NULL AND :batch_id IS NULL
 """).bindparams(_BATCH_ID)
 
@@ -84,23 +92,23 @@ LIST_UNSTAGED = text(f"""
 """).bindparams(_BATCH_ID)
 
 #: One page of the accounts that are staged and not created.
-LIST_STAGED = text("""
+LIST_STAGED = text(f"""
     SELECT process.external_account_number, process.external_account_number AS place
     FROM account_import_process AS process
     WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
-      AND process.state IN ('PENDING', 'IN_PROGRESS')
+      AND process.state IN ({_NOT_CREATED})
     ORDER BY process.external_account_number LIMIT :limit
 """)
 
 #: The same of the accounts on the lines of a batch.
-LIST_STAGED_OF_BATCH = text("""
+LIST_STAGED_OF_BATCH = text(f"""
     SELECT DISTINCT process.external_account_number, process.external_account_number AS place
     FROM batch_line AS line
     JOIN account_import_process AS process
       ON process.import_supplier_id = :import_supplier_id
      AND process.external_account_number = line.external_account_number
     WHERE line.batch_id = :batch_id AND process.external_account_number > :after
-      AND process.state IN ('PENDING', 'IN_PROGRESS')
+      AND process.state IN ({_NOT_CREATED})
     ORDER BY process.external_account_number LIMIT :limit
 """)
 

@@ -1,0 +1,88 @@
+"""A chunk in the hands of a worker, from its message to its outcomes; see `chunks` for the steps.
+
+These functions open their own transactions, which is why they take a sessionmaker.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.base import new_id
+from migration_service.errors import ServiceUnavailableError
+from migration_service.services.batches.chunks import (
+    ChunkKey,
+    ChunkOutlook,
+    claim_chunk,
+    look_at_chunk,
+    release_chunk,
+    work_on_chunk,
+)
+from migration_service.services.processing.slot_leases import acquire_slots, release_slots
+from migration_service.slots import Slots
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that a worker waits for a slot before it releases the chunk.
+SLOT_TIMEOUT = 2.0
+#: Seconds that a worker goes on with the pieces of one chunk.
+CHUNK_TIMEOUT = 15.0
+# If the limit is off, batches have no bound either.
+_NO_CAP = 1_000_000
+
+
+def perform_chunk(sessions: sessionmaker[Session], slots: Slots, key: ChunkKey, *, reserve: int) -> bool:
+    """Bring the lines of a chunk to their outcomes, as many at once as there are slots.
+
+    `reserve` is the number of slots that batches leave to single requests. Return False if some lines are
+    left because no slots were free in time; the chunk is released then.
+    """
+    deadline = time.monotonic() + CHUNK_TIMEOUT
+    while time.monotonic() < deadline:
+        with sessions.begin() as session:
+            outlook = look_at_chunk(session, key)
+        if outlook is None:
+            return True
+        attempts = _acquire_slots(sessions, slots, outlook, reserve)
+        if not attempts:
+            break
+        try:
+            if _perform_piece(sessions, key, attempts):
+                return True
+        finally:
+            if outlook.needs_slots:
+                release_slots(slots, attempts)
+    with sessions.begin() as session:
+        release_chunk(session, key)
+    return False
+
+
+def _perform_piece(sessions: sessionmaker[Session], key: ChunkKey, attempts: Sequence[UUID]) -> bool:
+    """Work on as many lines as there are attempts. Return whether nothing is left to do for this worker."""
+    with sessions.begin() as session:
+        claimed = claim_chunk(session, key, attempts)
+    if not claimed:
+        return True
+    with sessions.begin() as session:
+        return not work_on_chunk(session, key, attempts)
+
+
+def _acquire_slots(
+    sessions: sessionmaker[Session], slots: Slots, outlook: ChunkOutlook, reserve: int
+) -> Sequence[UUID]:
+    """Return new attempts: one for each line, or one for each slot that was free in time."""
+    attempts = [new_id() for _ in range(outlook.lines)]
+    if not outlook.needs_slots:
+        return attempts
+    cap = _NO_CAP if outlook.limit is None else max(1, outlook.limit - reserve)
+    try:
+        return acquire_slots(
+            sessions, slots, attempts, limit=outlook.limit, batch_cap=cap, timeout=SLOT_TIMEOUT
+        )
+    except ServiceUnavailableError as error:
+        logger.warning("Redis is unavailable, and a chunk waits for its slots: %s", error.__cause__)
+        # The chunk is dispatched again at once: without a pause it would go round and round.
+        time.sleep(SLOT_TIMEOUT)
+        return []

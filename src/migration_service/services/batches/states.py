@@ -1,0 +1,89 @@
+"""The states of a batch: the table of changes, and the only statements that make them.
+
+    (none)             -- start_batch -->  RUNNING
+    RUNNING, WAITING   -- PAUSE  -->  PAUSED
+    PAUSED, STOPPED    -- RESUME -->  RUNNING
+    any of these four  -- CANCEL -->  CANCELLED
+    COMPLETED          -- REOPEN -->  RUNNING       failed lines are pending again
+    RUNNING, WAITING   -- complete_batches -->  COMPLETED      every line has an outcome
+    RUNNING, WAITING   -- follow_suppliers -->  RUNNING, WAITING, STOPPED
+                          the supplier is       Ongoing, Paused,  Complete
+
+A worker finishes the lines that it has at the moment of the change.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import func, text
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import literals
+from migration_service.errors import (
+    BatchStateError,
+    ImportSupplierCompleteError,
+    ImportSupplierPausedError,
+)
+from migration_service.models import Batch
+from migration_service.states import BatchMode, BatchState, ChunkState, SupplierStatus
+
+
+@dataclass(frozen=True, slots=True)
+class BatchChange:
+    """A change that somebody asks for: from any of `sources` to `target`."""
+
+    sources: tuple[BatchState, ...]
+    target: BatchState
+
+
+#: States in which a batch goes on by itself.
+OPEN = (BatchState.RUNNING, BatchState.WAITING)
+
+PAUSE = BatchChange(OPEN, BatchState.PAUSED)
+RESUME = BatchChange((BatchState.PAUSED, BatchState.STOPPED), BatchState.RUNNING)
+CANCEL = BatchChange((*OPEN, BatchState.PAUSED, BatchState.STOPPED), BatchState.CANCELLED)
+REOPEN = BatchChange((BatchState.COMPLETED,), BatchState.RUNNING)
+
+_FINAL = (BatchState.STOPPED, BatchState.CANCELLED, BatchState.COMPLETED)
+
+
+def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
+    """Lock the batch, and change its state. Raise BatchStateError if it is in another state."""
+    session.refresh(batch, with_for_update=True)
+    if batch.state not in change.sources:
+        raise BatchStateError(
+            f"The batch is {batch.state}. This is only possible if it is {' or '.join(change.sources)}."
+        )
+    batch.state = change.target
+    batch.reason = None
+    batch.finished_at = func.now() if change.target in _FINAL else None
+
+
+def complete_batches(session: Session) -> None:
+    """Complete batches whose lines all have an outcome."""
+    session.execute(_COMPLETE)
+
+
+def follow_suppliers(session: Session) -> None:
+    """Let batches wait, go on or stop as the status of their import supplier says."""
+    session.execute(_FOLLOW_SUPPLIERS)
+
+
+_COMPLETE = text(f"""
+    UPDATE batch SET state = '{BatchState.COMPLETED}', reason = NULL, finished_at = now()
+    WHERE state IN ({literals(OPEN)}) AND NOT EXISTS (
+        SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> '{ChunkState.DONE}')
+""")
+
+# A batch that only validates needs no supplier that accepts accounts.
+_FOLLOW_SUPPLIERS = text(f"""
+    UPDATE batch SET state = follow.state, reason = follow.reason,
+        finished_at = CASE follow.state WHEN '{BatchState.STOPPED}' THEN now() END
+    FROM import_supplier AS supplier
+    JOIN (VALUES
+            ('{SupplierStatus.ONGOING}', '{BatchState.RUNNING}', NULL),
+            ('{SupplierStatus.PAUSED}', '{BatchState.WAITING}', '{ImportSupplierPausedError.code}'),
+            ('{SupplierStatus.COMPLETE}', '{BatchState.STOPPED}', '{ImportSupplierCompleteError.code}')
+        ) AS follow (status, state, reason) ON follow.status = supplier.status
+    WHERE supplier.id = batch.import_supplier_id AND batch.state IN ({literals(OPEN)})
+      AND batch.state <> follow.state AND batch.mode <> '{BatchMode.VALIDATE}'
+""")

@@ -1,0 +1,111 @@
+"""From a process request to its outcome: checks, slot, attempt, message, and the wait (section 4.3).
+
+The database is written before the broker, and asked every second without a notification. So a lost message or
+a lost notification costs time, never an account. No database connection is held during the wait.
+
+These functions open their own transactions, which is why they take a sessionmaker: each step has to be
+committed before the next one. The worker's part is in `execution`.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from redis import Redis
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.base import new_id
+from migration_service.db.statements import autocommit, begin
+from migration_service.errors import (
+    AccountCreationFailedError,
+    AccountImportInProgressError,
+    ConcurrencyLimitReachedError,
+)
+from migration_service.log import request_id
+from migration_service.services.access.tokens import Caller
+from migration_service.services.imports import states
+from migration_service.services.imports.states import RunningAttempt
+from migration_service.services.processing.acceptance import ProcessOrder, check_request
+from migration_service.services.processing.attempts import find_answer, withdraw_attempt
+from migration_service.services.processing.notification import wait_for_notification
+from migration_service.services.processing.slot_leases import acquire_slots, release_slots
+from migration_service.slots import Slots
+from migration_service.states import Outcome
+
+#: Seconds of one wait for the notification. Then the database is asked.
+WAIT_SLICE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """What it takes to hand an attempt to a worker, and to wait for it."""
+
+    Session: sessionmaker[Session]
+    slots: Slots
+    #: A client whose commands may block for WAIT_SLICE, with a connection for each waiting request.
+    waiting_redis: Redis
+    #: Publish the message of an attempt. If that fails, the sweep does it later.
+    publish: Callable[[UUID], object]
+    wait_seconds: float
+
+
+def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: bool) -> str | None:
+    """Have a worker create a staged account. Return its service account number, or None if it still runs.
+
+    Raise the InvalidError that says why there is no account (DryRunSucceededError among them). Raise
+    ConcurrencyLimitReachedError if no slot is free, or if no worker took the attempt in time. Raise
+    ServiceUnavailableError if Redis is unavailable. After any of these, nothing goes on in the background.
+    """
+    attempt_id = _begin_attempt(d, caller, order)
+    d.publish(attempt_id)
+    return _wait(d, attempt_id) if wait else None
+
+
+def _begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder) -> UUID:
+    with autocommit(d.Session) as statements:
+        request = check_request(statements, caller, order)
+    attempt = RunningAttempt(
+        id=new_id(),
+        account_import_process_id=request.account_import_process_id,
+        operations_team_id=request.operations_team_id,
+        api_key_id=caller.api_key_id,
+        dry_run=order.dry_run,
+        request_id=request_id.get(),
+    )
+    if not acquire_slots(d.Session, d.slots, [attempt.id], limit=request.limit):
+        raise ConcurrencyLimitReachedError
+    try:
+        with autocommit(d.Session) as statements:
+            if not states.begin(statements, attempt):
+                check_request(statements, caller, order)  # raises what another request made of it
+                raise AccountImportInProgressError
+    except BaseException:
+        release_slots(d.slots, [attempt.id])
+        raise
+    return attempt.id
+
+
+def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
+    deadline = time.monotonic() + d.wait_seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if number := wait_for_notification(d.waiting_redis, attempt_id, min(WAIT_SLICE, left)):
+            return number
+        ended, number = _find_outcome(d, attempt_id)
+        if ended:
+            return number
+    with begin(d.Session) as transaction:
+        withdrawn = withdraw_attempt(transaction, attempt_id)
+    if withdrawn:
+        release_slots(d.slots, [attempt_id])
+        raise ConcurrencyLimitReachedError("No worker was free in time, and nothing was changed. Try again.")
+    return _find_outcome(d, attempt_id)[1]
+
+
+def _find_outcome(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:
+    """Return whether the attempt has ended, and its service account number. Raise the error it ended with."""
+    with autocommit(d.Session) as statements:
+        answer = find_answer(statements, attempt_id)
+    if answer.outcome in (Outcome.FAILED, Outcome.DRY_RUN_SUCCEEDED):
+        raise AccountCreationFailedError(answer.error_detail, code=answer.error_code, errors=answer.errors)
+    return answer.outcome is not None, answer.service_account_number

@@ -1,0 +1,68 @@
+"""An attempt in the hands of a worker: from its message to a recorded outcome (section 4.3)."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.statements import begin
+from migration_service.errors import AccountCreationFailedError, ServiceError
+from migration_service.services.processing.attempts import (
+    count_redelivery,
+    fail_attempt,
+    out_of_tries,
+    run_attempt,
+)
+from migration_service.services.processing.creation import explain_refusal
+from migration_service.states import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class PerformedAttempt:
+    """How an attempt ended just now; it is committed."""
+
+    #: `SUCCEEDED`, or the code of the failure.
+    outcome: str
+    service_account_number: str | None = None
+
+
+def perform_attempt(
+    sessions: sessionmaker[Session], attempt_id: UUID, *, redelivered: bool = False
+) -> PerformedAttempt | None:
+    """Run an attempt to its end. Return None if there was nothing to do.
+
+    An error of the account ends the attempt. Any other error, such as a lost connection, is raised and
+    leaves the attempt in progress: the sweep dispatches it again. `redelivered` says that the message came
+    back because the worker that had it ended, which counts as a try.
+    """
+    if redelivered:
+        with sessions.begin() as session:
+            exhausted = count_redelivery(session, attempt_id)
+        if exhausted:
+            return give_up_attempt(sessions, attempt_id)
+    try:
+        with begin(sessions) as transaction:
+            number = run_attempt(transaction, attempt_id)
+        return PerformedAttempt(Outcome.SUCCEEDED, number) if number else None
+    except ServiceError as error:
+        failure = error
+    except DBAPIError as error:
+        refused = explain_refusal(error)
+        if refused is None:
+            raise
+        failure = refused
+    return _fail(sessions, attempt_id, failure)
+
+
+def give_up_attempt(sessions: sessionmaker[Session], attempt_id: UUID) -> PerformedAttempt:
+    """End an attempt that is out of tries."""
+    return _fail(sessions, attempt_id, out_of_tries()) or PerformedAttempt(AccountCreationFailedError.code)
+
+
+def _fail(
+    sessions: sessionmaker[Session], attempt_id: UUID, failure: ServiceError
+) -> PerformedAttempt | None:
+    with begin(sessions) as transaction:
+        failed = fail_attempt(transaction, attempt_id, failure)
+    return PerformedAttempt(failure.code) if failed else None

@@ -1,0 +1,65 @@
+"""The wake-up notification: how a worker tells the waiting request that its attempt has ended.
+
+It is a Redis list with one element, named after the attempt. PostgreSQL has the outcome, so that a lost
+notification only makes the request wait until it asks the database again.
+"""
+
+import time
+from typing import cast
+from uuid import UUID
+
+from redis import Redis, RedisError
+
+from migration_service.connections import log_if_unavailable
+from migration_service.services.processing.creation import is_service_account_number
+from migration_service.slots import Slots
+
+#: Seconds that a notification is kept. No request waits for longer.
+KEPT_SECONDS = 60
+#: The content of a notification if the database has more to say than a service account number.
+ASK_DATABASE = "ask the database"
+
+
+def notification_key(attempt_id: UUID) -> str:
+    """Return the Redis key of an attempt's notification."""
+    return f"migration:notification:{attempt_id}"
+
+
+def notify(redis: Redis, slots: Slots, attempt_id: UUID, content: str | None = None) -> None:
+    """Release the slot of an ended attempt, and wake the waiting request.
+
+    Call it only after the commit: `content` may be the service account number that was committed. Without
+    Redis the request asks the database, and the slot's lease ends.
+    """
+    key = notification_key(attempt_id)
+    with (
+        log_if_unavailable(f"nobody was notified of attempt {attempt_id}"),
+        redis.pipeline(transaction=False) as pipeline,
+    ):
+        slots.add_release(pipeline, [str(attempt_id)])
+        pipeline.rpush(key, content or ASK_DATABASE)
+        pipeline.expire(key, KEPT_SECONDS)
+        pipeline.execute()
+
+
+def wait_for_notification(redis: Redis, attempt_id: UUID, timeout: float) -> str | None:
+    """Wait up to `timeout` seconds. Return the service account number of the notification if it has one.
+
+    None says: ask the database. `redis` needs commands that may block for this long.
+    """
+    try:
+        received = redis.blpop([notification_key(attempt_id)], timeout=timeout)
+    except RedisError:
+        time.sleep(min(0.2, timeout))
+        return None
+    return read_notification(cast(bytes, received[1])) if received else None
+
+
+def read_notification(content: bytes) -> str | None:
+    """Return the service account number in a notification, or None if it says to ask the database.
+
+    The worker notifies after its commit, under a key that only this attempt has. So a number is the outcome.
+    Anything that does not look like a number is ignored.
+    """
+    text = content.decode("ascii", "replace")
+    return text if is_service_account_number(text) else None

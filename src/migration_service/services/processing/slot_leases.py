@@ -1,0 +1,93 @@
+"""The slots of attempts (section 8): acquired before an attempt begins, compared with the database later."""
+
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from redis import RedisError
+from sqlalchemy import ARRAY, Uuid, bindparam, text
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.connections import log_if_unavailable
+from migration_service.db.base import literals
+from migration_service.errors import ServiceUnavailableError
+from migration_service.slots import LiveAttempt, Slots, SlotsStaleError
+from migration_service.states import BatchMode, ImportState
+
+#: Seconds to wait until slots that Redis lost are restored from the database.
+RESTORE_TIMEOUT = 5.0
+_PAUSE = 0.05
+
+
+def acquire_slots(
+    sessions: sessionmaker[Session],
+    slots: Slots,
+    attempts: Sequence[UUID],
+    *,
+    limit: int | None,
+    batch_cap: int | None = None,
+    timeout: float = 0.0,
+) -> Sequence[UUID]:
+    """Return those of `attempts` that hold a slot now, which are the first ones.
+
+    If no slot is free, wait up to `timeout` seconds for one. `limit` and `batch_cap` are those of
+    `Slots.acquire`. Raise ServiceUnavailableError if Redis is unavailable, or if slots that it lost cannot be
+    restored.
+    """
+    names = [str(attempt) for attempt in attempts]
+    now = time.monotonic()
+    deadline, restored_by = now + timeout, now + RESTORE_TIMEOUT
+    while True:
+        try:
+            granted = slots.acquire(names, limit=limit, batch_cap=batch_cap)
+            if granted or time.monotonic() >= deadline:
+                return attempts[:granted]
+        except SlotsStaleError:
+            if time.monotonic() >= restored_by:
+                raise ServiceUnavailableError from None
+            _restore(sessions, slots)
+        except RedisError as error:
+            raise ServiceUnavailableError from error
+        time.sleep(_PAUSE)
+
+
+def release_slots(slots: Slots, attempts: Sequence[UUID]) -> None:
+    """Release the slots of these attempts. Without Redis their leases end by themselves."""
+    with log_if_unavailable("slots are released later"):
+        slots.release([str(attempt) for attempt in attempts])
+
+
+def reconcile_slots(session: Session, slots: Slots) -> None:
+    """Give each attempt in progress its slot, renew its lease, and release the slots of all others."""
+    added = slots.reconcile(list_live_attempts(session))
+    if added:
+        # Some may have ended since they were read, and hold no slot any more.
+        still = {attempt.id for attempt in list_live_attempts(session, [UUID(id_) for id_ in added])}
+        slots.release(set(added) - still)
+
+
+def list_live_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:
+    """Return the attempts that hold slots according to the database; only those of `among` if it is given."""
+    rows = session.execute(_LIVE, {"among": None if among is None else list(among)})
+    return [LiveAttempt(str(row.attempt), batch=row.batch) for row in rows]
+
+
+_LIVE = text(f"""
+    SELECT * FROM (
+        SELECT attempt_id AS attempt, FALSE AS batch
+        FROM account_import_process WHERE state = '{ImportState.IN_PROGRESS}'
+        UNION ALL
+        SELECT attempt, TRUE
+        FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id, unnest(attempts) AS attempt
+        WHERE attempts IS NOT NULL AND mode IN ({literals(mode for mode in BatchMode if mode.creates)})
+    ) AS live
+    WHERE :among IS NULL OR attempt = ANY (:among)
+""").bindparams(bindparam("among", type_=ARRAY(Uuid)))
+
+
+def _restore(sessions: sessionmaker[Session], slots: Slots) -> None:
+    try:
+        with sessions.begin() as session:
+            reconcile_slots(session, slots)
+    except RedisError as error:
+        raise ServiceUnavailableError from error

@@ -1,0 +1,104 @@
+"""SQL text takes states, statuses and modes from their enumerations, and one module changes import states."""
+
+import ast
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+
+import migration_service
+from migration_service import states as vocabularies
+from migration_service.db.base import literals
+
+_SOURCE = Path(migration_service.__file__).parent
+_MODULES = sorted(path for path in _SOURCE.rglob("*.py") if "alembic" not in path.parts)
+_STATES = _SOURCE / "services" / "imports" / "states.py"
+
+_MEMBERS = {
+    member.value
+    for vocabulary in vars(vocabularies).values()
+    if isinstance(vocabulary, type) and issubclass(vocabulary, StrEnum)
+    for member in vocabulary
+}
+_SQL = re.compile(r"\b(SELECT|UPDATE|INSERT|DELETE|WHERE|WHEN|IN|AND|OR|IS)\b|[a-z_]+ (=|<>) '")
+_CHANGES_STATE = re.compile(r"account_import_process\b[^;]*?\bSET\s+state\b", re.DOTALL)
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    """Yield every string of a module, with `?` for what an f-string inserts; docstrings are none of them."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body
+        if isinstance(node.body[0], ast.Expr)
+    }
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    skipped = docstrings | parts
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "?" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+            yield node.value
+
+
+def _literals_in(tree: ast.AST) -> list[str]:
+    return [
+        found
+        for text in _texts(tree)
+        if _SQL.search(text)
+        for found in re.findall(r"'([\w-]+)'", text)
+        if found in _MEMBERS
+    ]
+
+
+def _changes_import_state(tree: ast.AST) -> bool:
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    through_model = "AccountImportProcess" in names and any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "values"
+        and any(keyword.arg == "state" for keyword in node.keywords)
+        for node in ast.walk(tree)
+    )
+    return through_model or any(_CHANGES_STATE.search(text) for text in _texts(tree))
+
+
+@pytest.mark.parametrize("path", _MODULES, ids=lambda path: str(path.relative_to(_SOURCE)))
+def test_no_literal_of_an_enumeration_is_in_sql_text(path: Path) -> None:
+    assert _literals_in(ast.parse(path.read_text())) == []
+
+
+def test_one_module_changes_import_states() -> None:
+    changing = [path for path in _MODULES if _changes_import_state(ast.parse(path.read_text()))]
+    assert changing == [_STATES]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "text(\"SELECT id FROM batch WHERE state = 'RUNNING'\")",
+        "f\"AND state IN ({one}, 'PENDING')\"",
+        "CheckConstraint(\"mode IN ('validate', 'stage')\")",
+    ],
+)
+def test_the_scan_finds_literals(source: str) -> None:
+    assert _literals_in(ast.parse(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'f"UPDATE account_import_process SET state = {new}"',
+        "update(AccountImportProcess).where(one).values(state=new)",
+    ],
+)
+def test_the_scan_finds_changes_of_state(source: str) -> None:
+    assert _changes_import_state(ast.parse(source))
+
+
+def test_literals_are_quoted_and_separated() -> None:
+    assert (
+        literals([vocabularies.ImportState.PENDING, vocabularies.BatchMode.DRY_RUN]) == "'PENDING', 'dry-run'"
+    )

@@ -1,0 +1,211 @@
+"""The table of import states against the real database: every change from every state."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import update
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.base import new_id
+from migration_service.db.statements import Transaction, begin
+from migration_service.errors import AccountCreationFailedError
+from migration_service.models import AccountImportProcess, Attempt
+from migration_service.services.imports import states
+from migration_service.services.imports.states import (
+    BEGIN,
+    CHANGES,
+    IMPORT,
+    RETURN,
+    SKIP,
+    STAGE,
+    UNSKIP,
+    Change,
+    EndedAttempt,
+    RunningAttempt,
+    StateChangeError,
+)
+from migration_service.services.imports.validation import ValidatedAccount, validate_account
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.setup.teams import list_operations_teams
+from migration_service.states import ImportState, Outcome, Profile
+from supplier_client import SupplierClient
+
+
+@dataclass
+class Scene:
+    """A staged account, and everything that a change may need."""
+
+    sessions: sessionmaker[Session]
+    supplier: KnownSupplier
+    account: ValidatedAccount
+    attempt: RunningAttempt
+
+    @property
+    def number(self) -> str:
+        return str(self.account.data["external_account_number"])
+
+    def process(self) -> AccountImportProcess:
+        with self.sessions() as session:
+            return session.get_one(AccountImportProcess, self.attempt.account_import_process_id)
+
+    def find_attempt(self) -> Attempt | None:
+        with self.sessions() as session:
+            return session.get(Attempt, self.attempt.id)
+
+    def put_into(self, state: ImportState) -> None:
+        """Write a state into the row, with the attempt that only IN_PROGRESS has."""
+        if state is ImportState.IN_PROGRESS:
+            with begin(self.sessions) as transaction:
+                assert states.begin(transaction, self.attempt)
+            return
+        with self.sessions.begin() as session:
+            process = AccountImportProcess.id == self.attempt.account_import_process_id
+            session.execute(update(AccountImportProcess).where(process).values(state=state))
+
+
+@pytest.fixture
+def scene(supplier: SupplierClient) -> Scene:
+    (payload,) = supplier.accounts()
+    account = validate_account(payload, Profile.LENIENT)
+    with supplier.Session.begin() as session:
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        (staged,) = states.stage(Transaction.of(session), known, [account])
+        (team_id,) = [team.id for team in list_operations_teams(session) if team.name == supplier.team]
+    attempt = RunningAttempt(
+        id=new_id(),
+        account_import_process_id=staged.id,
+        operations_team_id=team_id,
+        api_key_id=None,
+        dry_run=False,
+        request_id=None,
+    )
+    return Scene(supplier.Session, known, account, attempt)
+
+
+def _stage(scene: Scene, transaction: Transaction) -> bool:
+    scene.account.sha256 = b"of another payload"
+    (staged,) = states.stage(transaction, scene.supplier, [scene.account])
+    return staged.state is STAGE.target
+
+
+def _begin(scene: Scene, transaction: Transaction) -> bool:
+    return states.begin(transaction, scene.attempt)
+
+
+def _succeeded(scene: Scene) -> EndedAttempt:
+    return EndedAttempt(scene.attempt, Outcome.SUCCEEDED, "A-12345678", datetime.now(UTC))
+
+
+def _import(scene: Scene, transaction: Transaction) -> bool:
+    begun = scene.find_attempt() is not None
+    return _complete(transaction, _succeeded(scene), begun=begun)
+
+
+def _return(scene: Scene, transaction: Transaction) -> bool:
+    error = AccountCreationFailedError("It is not possible.")
+    return _complete(transaction, EndedAttempt.with_error(scene.attempt, error), begun=True)
+
+
+def _complete(transaction: Transaction, ended: EndedAttempt, *, begun: bool) -> bool:
+    try:
+        states.complete(transaction, [ended], begun=begun)
+    except StateChangeError:
+        return False
+    return True
+
+
+def _skip(scene: Scene, transaction: Transaction) -> bool:
+    return states.change(transaction, scene.supplier.id, scene.number, SKIP)
+
+
+def _unskip(scene: Scene, transaction: Transaction) -> bool:
+    return states.change(transaction, scene.supplier.id, scene.number, UNSKIP)
+
+
+_MAKE: dict[str, tuple[Change, Callable[[Scene, Transaction], bool]]] = {
+    "stage": (STAGE, _stage),
+    "begin": (BEGIN, _begin),
+    "import": (IMPORT, _import),
+    "return": (RETURN, _return),
+    "skip": (SKIP, _skip),
+    "unskip": (UNSKIP, _unskip),
+}
+
+
+def test_the_walk_has_every_change_of_the_table() -> None:
+    assert [change for change, _make in _MAKE.values()] == list(CHANGES)
+
+
+@pytest.mark.parametrize("state", ImportState)
+@pytest.mark.parametrize("name", _MAKE)
+def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
+    scene: Scene, name: str, state: ImportState
+) -> None:
+    change, make = _MAKE[name]
+    scene.put_into(state)
+    with scene.sessions() as session:
+        allowed = make(scene, Transaction.of(session))
+        if allowed:
+            session.commit()
+        else:
+            session.rollback()
+    assert allowed == (state in change.sources)
+    assert scene.process().state == (change.target if allowed else state)
+
+
+def test_a_process_is_staged_into_the_state_of_the_table(scene: Scene) -> None:
+    assert scene.process().state == STAGE.target
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_single_attempts_and_those_of_batches_leave_the_same_rows(scene: Scene, *, begun: bool) -> None:
+    if begun:
+        scene.put_into(ImportState.IN_PROGRESS)
+    with begin(scene.sessions) as transaction:
+        states.complete(transaction, [_succeeded(scene)], begun=begun)
+    process, attempt = scene.process(), scene.find_attempt()
+    assert attempt is not None
+    assert (process.state, process.service_account_number, process.attempt_id) == (
+        ImportState.IMPORTED,
+        "A-12345678",
+        None,
+    )
+    assert process.account_created_at is not None
+    assert (attempt.outcome, attempt.service_account_number, attempt.errors) == (
+        Outcome.SUCCEEDED,
+        "A-12345678",
+        None,
+    )
+    assert attempt.operations_team_id == scene.attempt.operations_team_id
+
+
+def test_an_attempt_of_a_batch_that_failed_is_recorded_and_its_process_stays_pending(scene: Scene) -> None:
+    ended = EndedAttempt.with_error(scene.attempt, AccountCreationFailedError("It is not possible."))
+    with begin(scene.sessions) as transaction:
+        states.complete(transaction, [ended], begun=False)
+    attempt = scene.find_attempt()
+    assert attempt is not None
+    assert (attempt.outcome, attempt.error_detail) == (Outcome.FAILED, "It is not possible.")
+    assert scene.process().state == ImportState.PENDING
+
+
+def test_an_attempt_ends_once(scene: Scene) -> None:
+    scene.put_into(ImportState.IN_PROGRESS)
+    with begin(scene.sessions) as transaction:
+        states.complete(transaction, [_succeeded(scene)], begun=True)
+    withdrawn = EndedAttempt(scene.attempt, Outcome.WITHDRAWN)
+    with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
+        states.complete(transaction, [withdrawn], begun=True)
+    attempt = scene.find_attempt()
+    assert attempt is not None
+    assert attempt.outcome == Outcome.SUCCEEDED
+
+
+def test_an_attempt_that_is_not_the_current_one_cannot_end_the_process(scene: Scene) -> None:
+    scene.put_into(ImportState.IN_PROGRESS)
+    other = replace(_succeeded(scene), attempt=replace(scene.attempt, id=new_id()))
+    with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
+        states.complete(transaction, [other], begun=True)
+    assert scene.process().state == ImportState.IN_PROGRESS
