@@ -1,4 +1,4 @@
-"""What beat starts: every entry runs, on a queue that some worker takes, and goes on after a broker's restart."""
+"""What beat starts: every entry runs, on a queue that a worker takes, also after a restart of the broker."""
 
 import pytest
 from flask import Flask
