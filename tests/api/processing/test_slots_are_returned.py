@@ -105,7 +105,7 @@ def test_an_attempt_that_a_worker_has_when_the_time_is_up_is_answered_202_and_ke
 def _process_while_locked(
     supplier: SupplierClient, number: str, session: Session, pool: ThreadPoolExecutor
 ) -> "Future[TestResponse]":
-    """Skip the account in a transaction that is still open, and process it: the request waits for the lock."""
+    """Skip the account in an open transaction, and process it: the request waits for the lock."""
     session.execute(
         update(AccountImportProcess).where(supplier.process_of(number)).values(state=ImportState.SKIPPED)
     )
