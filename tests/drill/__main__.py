@@ -19,7 +19,9 @@ from servers import temporary_folder
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--seed", type=int, help="The same seed, the same accounts and faults. Default: another one.")
 @click.option("--rounds", default=20, show_default=True, help="How many faults.")
-@click.option("--accounts", default=500, show_default=True, help="At least so many accounts.")
+@click.option(
+    "--accounts", default=500, show_default=True, help="At least so many accounts, batches not counted."
+)
 @click.option("--clients", default=16, show_default=True, help="Suppliers at once.")
 @click.option("--limit", default=12, show_default=True, help="The concurrency limit.")
 @click.option("--poisoned", default=2, show_default=True, help="Accounts that kill their worker.")

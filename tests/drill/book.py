@@ -15,8 +15,6 @@ from drill.scene import SUPPLIER, TEAM
 from migration_service_local.samples import generate_accounts
 
 _LINES = 50
-#: Seconds after which a batch is given up; nothing may take that long.
-_PATIENCE = 300.0
 _OVER = ("COMPLETED", "CANCELLED", "STOPPED")
 
 
@@ -41,7 +39,8 @@ def _write_orders(seed: int) -> Iterator[Order]:
 
 
 def _migrate(supplier: Supplier, journal: Journal, orders: dict[str, Order]) -> None:
-    deadline = time.monotonic() + _PATIENCE
+    began = time.monotonic()
+    deadline = began + 2 * journal.patience
     lines = "\n".join(json.dumps(order.payload) for order in orders.values())
     started = supplier.send(
         "POST",
@@ -62,7 +61,7 @@ def _migrate(supplier: Supplier, journal: Journal, orders: dict[str, Order]) -> 
         raise ValueError(f"{batch['state']} with {batch['lines']} lines, {batch['counts']}")
     results = supplier.send("GET", f"{address}results/", deadline).text.splitlines()
     for line in map(json.loads, results):
-        _note(orders.pop(line["external_account_number"]), line, journal, deadline - _PATIENCE)
+        _note(orders.pop(line["external_account_number"]), line, journal, began)
     if orders:
         raise ValueError(f"no result for {', '.join(orders)}")
 

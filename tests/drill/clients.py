@@ -16,8 +16,6 @@ from drill.history import Act, Event, History, Question
 from drill.scene import SLOW, SUPPLIER, TEAM, TEAMS, Address, obtain_token
 from migration_service_local.samples import generate_accounts
 
-#: Seconds after which a client gives an account up; nothing may take that long.
-PATIENCE = 150.0
 _SHARE_SLOW, _SHARE_ASYNC, _SHARE_DRY_RUN = 0.25, 0.2, 0.1
 _SHARE_RESTAGED, _SHARE_READ_BACK, _SHARE_ABANDONED, _SHARE_IMPATIENT = 0.3, 0.5, 0.1, 0.2
 
@@ -88,6 +86,8 @@ class Journal:
     surprises: list[str] = field(default_factory=list)
     #: Accounts that came in batches.
     lines: int = 0
+    #: Seconds after which a client gives an account up; nothing may take that long.
+    patience: float = 150.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def began(self, order: Order) -> None:
@@ -180,7 +180,7 @@ class Supplier:
 
     def migrate(self, order: Order) -> None:
         """Stage and process one account until the service says what became of it."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self._journal.patience
         for payload in order.versions():
             staged = self._stage(payload, deadline)
             if staged.status_code not in (200, 201):
@@ -208,7 +208,7 @@ class Supplier:
 
     def stage_and_process_once(self, order: Order) -> None:
         """Stage an account and process it without ever asking a second time, once it was accepted."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self._journal.patience
         self._stage(order.payload, deadline)
         headers = {"Prefer": "respond-async"} if order.asynchronous else {}
         path = "account-import-process/process/"
@@ -289,7 +289,7 @@ class Supplier:
             if response.status_code not in (429, 503) or (once and response.status_code == 429):
                 return response
             time.sleep(float(response.headers["Retry-After"]))
-        raise TimeoutError(f"no answer within {PATIENCE:.0f} s")
+        raise TimeoutError(f"no answer within {self._journal.patience:.0f} s")
 
     def _note(
         self, question: Question | None, request_id: str, invoked: float, response: requests.Response | None

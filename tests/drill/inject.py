@@ -24,7 +24,7 @@ _ROOT = Path(__file__).parents[2]
 #: What a service consists of: the packages, and the modules that its programs start with.
 _COPIED = ("src", "wsgi.py", "celery_worker.py", "gunicorn.conf.py")
 #: Small enough for a minute, large enough for every kind of order.
-_SMALL = ("--clients", "12", "--accounts", "70", "--poisoned", "0", "--recovery", "20")
+_SMALL = ("--clients", "12", "--accounts", "120", "--poisoned", "0", "--recovery", "20")
 _LONGEST = 240
 
 
@@ -51,9 +51,9 @@ def _hold_drill(bug: Bug | None) -> dict[str, list[str]]:
         report = folder / "report.json"
         # The drill imports the copy, too: what it prepares has to fit.
         paths = os.pathsep.join([str(folder / "src"), str(_ROOT / "tests")])
+        arguments = [*_SMALL, *(bug.arguments if bug else ("--rounds", "1")), "--report", str(report)]
         output = subprocess.run(
-            [sys.executable, "-m", "drill", *_SMALL, *(bug.arguments if bug else ("--rounds", "1"))]
-            + ["--report", str(report)],
+            [sys.executable, "-m", "drill", *arguments],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": paths},
             stdout=subprocess.PIPE,

@@ -51,10 +51,10 @@ def created_stays_created(accounts: Accounts, _tables: Tables) -> Iterator[str]:
             continue
         (told, *_) = sorted({event.told for event in events if event.told})
         for event in events:
-            if event.question.act is Act.STATUS and event.result is Result.OK and event.invoked > known_at:
-                if (event.said, event.told) != ("COMPLETED", told):
-                    yield f"{number}: created as {told}, and then {event.said} {event.told!r}"
-                    break
+            later = event.question.act is Act.STATUS and _is_ok(event) and event.invoked > known_at
+            if later and (event.said, event.told) != ("COMPLETED", told):
+                yield f"{number}: created as {told}, and then {event.said} {event.told!r}"
+                break
 
 
 def staged_stays_staged(accounts: Accounts, _tables: Tables) -> Iterator[str]:
@@ -71,7 +71,7 @@ def staged_stays_staged(accounts: Accounts, _tables: Tables) -> Iterator[str]:
 
 
 def refused_is_not_created(accounts: Accounts, tables: Tables) -> Iterator[str]:
-    """An account whose requests were all refused, or were dry runs, is not created behind the client's back."""
+    """An account whose requests were all refused, or were dry runs, is not created all the same."""
     for number in accounts.keys() & tables.created.keys():
         events = accounts[number]
         may_create = [

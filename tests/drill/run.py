@@ -31,7 +31,7 @@ class DrillOptions:
     #: The same seed, the same accounts and faults. Another one each time unless it is given.
     seed: int = field(default_factory=lambda: secrets.randbelow(1_000_000))
     rounds: int = 20
-    #: At least so many accounts.
+    #: At least so many accounts, those of batches not counted.
     accounts: int = 500
     clients: int = 16
     #: The concurrency limit; less than there are clients, so that it is felt.
@@ -99,7 +99,7 @@ class _Drill:
         poisoned = self._order_poison()
         wait_until(lambda: len(self.journal.created()) >= self.options.clients, "the first accounts", 60)
         self._rounds()
-        wait_until(lambda: len(self.journal.orders) >= self.options.accounts, "all accounts asked for", 600)
+        wait_until(self._asked_for_all, "all accounts asked for", 600)
         self.enough.set()
         for thread in [*suppliers, books, *poisoned]:
             thread.join(300)
@@ -112,6 +112,9 @@ class _Drill:
         created = len(self.journal.created())
         seconds = time.monotonic() - started
         return Verdict(lines, self.recoveries, self.journal, seconds, created, len(poisoner.killed))
+
+    def _asked_for_all(self) -> bool:
+        return len(self.journal.orders) - self.journal.lines >= self.options.accounts
 
     def _suppliers(self) -> list[threading.Thread]:
         orders = Orders(self.options.seed)
@@ -230,7 +233,7 @@ class _Drill:
         """
         supplier = Supplier(self.scene.address, self.journal)
         losses = []
-        for _, payload in zip(range(CALM_ACCOUNTS), generate_accounts(CALM_ACCOUNTS, supplier=SUPPLIER)):
+        for payload in generate_accounts(CALM_ACCOUNTS, supplier=SUPPLIER):
             payload["external_account_number"] = f"CALM-{secrets.token_hex(4)}"
             order = Order(payload, asynchronous=False, dry_run_first=False)
             before = self.scene.slots_in_use()
@@ -248,8 +251,9 @@ def run_drill(options: DrillOptions, folder: Path, console: Console) -> Verdict:
     reserve = {"MIGRATION_SERVICE_BATCH_SLOT_RESERVE": str(options.limit * 2 // 3)}
     wait = {"MIGRATION_SERVICE_PROCESS_WAIT_SECONDS": str(options.wait)}
     console.print(f"seed {options.seed}")
+    journal = Journal(patience=2.5 * options.recovery)
     with Scene(folder, limit=options.limit, environment=reserve | wait) as scene:
-        return _Drill(options, scene, console).run()
+        return _Drill(options, scene, console, journal).run()
 
 
 def show(verdict: Verdict, options: DrillOptions, console: Console) -> None:
