@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test mutate bench bench-lock drill compose-check prometheus-check check format lock docs clean environment environment-dev
+.PHONY: run test mutate bench bench-lock site-lock drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -55,6 +55,10 @@ bench-lock:
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	    benchmarks/requirements.in -o benchmarks/requirements.lock
 
+site-lock:
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	    tools/site/requirements.in -o tools/site/requirements.lock
+
 check: environment-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -68,6 +72,25 @@ compose-check: environment
 # The dashboard and the alerts against a real Prometheus: needs Debian's package prometheus.
 prometheus-check: environment
 	$(BIN)/python tools/prometheus_check.py
+
+# The interface description, by two linters with their recommended rules: needs node.
+describe-check: environment
+	mkdir -p .make/description
+	cp tools/description/package.json .make/description/
+	npm install --prefix .make/description --no-audit --no-fund --silent
+	$(BIN)/python tools/description/write.py .make/description/openapi.json
+	.make/description/node_modules/.bin/spectral lint --fail-severity warn \
+	    --ruleset tools/description/spectral.yaml .make/description/openapi.json
+	.make/description/node_modules/.bin/redocly lint --max-problems 1000 \
+	    --config tools/description/redocly.yaml .make/description/openapi.json
+
+# Clients that are generated from the description, and drive the whole migration: needs node and Java.
+clients: environment
+	PYTHONPATH=tools $(BIN)/python tools/clients
+
+# The running service against its own description, for minutes: make fuzz ARGS="--max-time 600"
+fuzz: environment-dev
+	PYTHONPATH=tools:tests/e2e $(BIN)/python tools/description/fuzz.py $(ARGS)
 
 format: environment-dev
 	$(BIN)/ruff check --fix .
@@ -95,9 +118,19 @@ lock:
 	$(COMPILE) --extra local --extra otel --extra dev -c requirements-otel.lock -c requirements-local.lock \
 	    -o requirements-dev.lock
 
+# The documentation as a site, in build/site.
+site: build/site-venv/installed
+	build/site-venv/bin/mkdocs build --strict --quiet
+
+build/site-venv/installed: tools/site/requirements.lock
+	$(PYTHON) -m venv build/site-venv
+	build/site-venv/bin/pip install --quiet --require-hashes --requirement tools/site/requirements.lock
+	touch $@
+
 # The pages that are written from the code.
 docs: environment-dev
 	$(BIN)/python tools/error_docs.py
+	$(BIN)/python tools/field_reference.py
 	$(BIN)/python tools/settings_docs.py
 	$(BIN)/python tools/dashboard.py
 

@@ -8,6 +8,7 @@ from flask import Flask
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy.orm import Session, sessionmaker
 
+from described import DescribedClient
 from factories import close_celery, disconnect
 from migration_service.app import create_app
 from migration_service.celery_app import create_celery
@@ -97,6 +98,7 @@ def _sessions_by_their_name_in_the_service(sessions: sessionmaker[Session]) -> s
 def app(migrated: Settings) -> Iterator[Flask]:
     """The web application, as `wsgi.py` makes it."""
     app = create_app(migrated)
+    app.test_client_class = DescribedClient
     yield app
     disconnect(app)
 

@@ -11,17 +11,22 @@ from werkzeug.routing import PathConverter
 from migration_service.blueprints import (
     account_imports,
     added_data,
+    attempts,
     batches,
     graphql,
     health,
+    import_suppliers,
     metrics,
     reconciliation,
     status,
 )
+from migration_service.blueprints.admission import Application, check_requests
+from migration_service.blueprints.compression import compress_responses
 from migration_service.blueprints.errors import register_error_handlers
-from migration_service.blueprints.openapi import configure_openapi
+from migration_service.blueprints.openapi import configure_openapi, serve_description
 from migration_service.blueprints.request_log import observe_requests
 from migration_service.blueprints.resources import Resources, attach_resources
+from migration_service.blueprints.response_headers import guard_responses
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
@@ -38,15 +43,15 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
 
 
 class NumberConverter(PathConverter):
-    """An external account number in a path: any text, slashes included."""
+    """An external account number in a path: any text, slashes and line feeds included."""
 
-    regex = ".+?"
+    regex = r"[\s\S]+?"
     part_isolating = False
 
 
 def create_app(settings: Settings) -> Flask:
     """The Flask application over `settings`. Connects when the first request needs it."""
-    app = Flask("migration_service", static_folder=None)
+    app = Application("migration_service", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
     app.json.sort_keys = False  # type: ignore[attr-defined]
     # Two slashes in a row may be part of an external account number.
@@ -56,13 +61,18 @@ def create_app(settings: Settings) -> Flask:
     observe_requests(app)
     app.before_request(_take_request_id)
     app.after_request(_give_request_id)
+    # The last one registered sees the answer first: nothing is added to it after it was compressed.
+    compress_responses(app)
+    guard_responses(app)
+    check_requests(app, settings)
     api = configure_openapi(app)
     register_error_handlers(app)  # after flask-smorest, which brings handlers of its own
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
-    for module in (account_imports, status, added_data, batches, reconciliation):
+    for module in (account_imports, status, attempts, import_suppliers, added_data, batches, reconciliation):
         api.register_blueprint(module.blueprint)
+    serve_description(app, api)
     if settings.trusted_proxies:
         _believe_proxies(app, settings.trusted_proxies)
     return app

@@ -149,6 +149,12 @@ class Settings:
         "X-Forwarded-For. 0: none, and the header is ignored.",
         0,
     )
+    allowed_hosts: str = _setting(
+        "MIGRATION_SERVICE_ALLOWED_HOSTS",
+        "Host names that requests may name in their Host header, separated by commas; another one gets 400. "
+        "Empty: any, which is right for a service on loopback.",
+        "",
+    )
     heartbeat_file: str = _setting(
         "MIGRATION_SERVICE_HEARTBEAT_FILE",
         "A file that workers and beat touch while they are alive, for health checks. Empty: none.",

@@ -21,8 +21,15 @@ SETTLE_MS = 1_500
 #: How long nobody may be refused without a look into the database: a dead beat must not close the door.
 STALE_MS = 10_000
 
+#: At a limit of 1, how long the slot stays free for a request that was refused, and for a batch that waits.
+#: A batch asks again every moment, and a client only after the seconds of Retry-After.
+REQUEST_TURN_MS, BATCH_TURN_MS = 4_000, 1_000
+
 _KEYS = ("migration:slots", "migration:slots:batch", "migration:slots:state")
 
+# Batches leave one slot to requests from a limit of 2. With a single slot, batches and requests take turns:
+# whoever had it last does not get it while the other waits for it.
+#
 # Answers how many members hold a slot now (they are admitted in order, so those are the first ones), or
 # -1 where the set must be compared with the database first: it was lost, or nobody has done so lately
 # and the answer would be no.
@@ -30,6 +37,7 @@ _ACQUIRE = """
 local slots, batch, state = KEYS[1], KEYS[2], KEYS[3]
 local limit, batch_cap = tonumber(ARGV[1]), tonumber(ARGV[2])
 local lease, settle, stale = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local turn_request, turn_batch = tonumber(ARGV[6]), tonumber(ARGV[7])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if redis.call('HGET', state, 'ready') ~= '1' then
@@ -38,16 +46,28 @@ if redis.call('HGET', state, 'ready') ~= '1' then
 end
 redis.call('ZREMRANGEBYSCORE', slots, '-inf', '(' .. now)
 redis.call('ZREMRANGEBYSCORE', batch, '-inf', '(' .. now)
+local kind, other = 'request', 'batch'
+if batch_cap >= 0 then kind, other = 'batch', 'request' end
+if limit >= 2 and batch_cap >= limit then batch_cap = limit - 1 end
+local takes_turns = limit == 1 and redis.call('HGET', state, 'last') == kind
+  and tonumber(redis.call('HGET', state, 'awaited_by_' .. other) or '0') > now
 local granted = 0
-for i = 6, #ARGV do
+for i = 8, #ARGV do
   local held = redis.call('ZSCORE', slots, ARGV[i])
   if not held then
+    if takes_turns then break end
     if limit >= 0 and redis.call('ZCARD', slots) >= limit then break end
     if batch_cap >= 0 and redis.call('ZCARD', batch) >= batch_cap then break end
   end
   redis.call('ZADD', slots, 'GT', now + lease, ARGV[i])
   if batch_cap >= 0 then redis.call('ZADD', batch, 'GT', now + lease, ARGV[i]) end
   granted = granted + 1
+end
+if limit == 1 and granted > 0 then
+  redis.call('HSET', state, 'last', kind)
+  redis.call('HDEL', state, 'awaited_by_' .. kind)
+elseif limit == 1 then
+  redis.call('HSET', state, 'awaited_by_' .. kind, now + (kind == 'batch' and turn_batch or turn_request))
 end
 if granted == 0 and now - tonumber(redis.call('HGET', state, 'reconciled_at')) > stale then return -1 end
 return granted
@@ -107,7 +127,16 @@ class Slots:
         """
         granted = self._acquire(
             keys=_KEYS,
-            args=[_number(limit), _number(batch_cap), LEASE_MS, SETTLE_MS, STALE_MS, *attempts],
+            args=[
+                _number(limit),
+                _number(batch_cap),
+                LEASE_MS,
+                SETTLE_MS,
+                STALE_MS,
+                REQUEST_TURN_MS,
+                BATCH_TURN_MS,
+                *attempts,
+            ],
         )
         if granted == -1:
             raise SlotsStaleError

@@ -40,6 +40,22 @@ class Outcome(StrEnum):
     WITHDRAWN = "WITHDRAWN"
 
 
+class Report(StrEnum):
+    """How much validate and stage answer."""
+
+    #: The account, every error and every warning.
+    FULL = "full"
+
+
+class AttemptState(StrEnum):
+    """Whether an attempt has ended, as the interface reports it."""
+
+    #: It is waiting for a worker, or a worker is creating the account.
+    IN_PROGRESS = "IN_PROGRESS"
+    #: It has an outcome.
+    FINISHED = "FINISHED"
+
+
 class BatchMode(StrEnum):
     """How far each account of a batch goes."""
 

@@ -7,11 +7,17 @@ slow connections are accepted, and connections that send nothing are closed.
 This is the only module that uses internals of gunicorn.
 """
 
+import contextlib
+import json
 import socket
 import struct
 import time
+import uuid
+from http import HTTPStatus
 from typing import Any
 
+from gunicorn import util
+from gunicorn.http import errors
 from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
@@ -23,6 +29,65 @@ from migration_service.config import Settings
 LEAST_RATE = 10_000
 #: Seconds after which a client that does not read its answer is disconnected.
 _STALLED_READER = 30
+
+
+#: The status and the code of what gunicorn cannot read; everything else is 400.
+_REFUSALS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
+    errors.LimitRequestLine: (
+        HTTPStatus.REQUEST_URI_TOO_LONG,
+        "uri_too_long",
+        "The request line is longer than {0.limit_request_line} bytes.",
+    ),
+    errors.LimitRequestHeaders: (
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "headers_too_large",
+        "At most {0.limit_request_fields} headers of {0.limit_request_field_size} bytes each are read.",
+    ),
+    errors.ExpectationFailed: (
+        HTTPStatus.EXPECTATION_FAILED,
+        "expectation_failed",
+        "The only expectation that is understood is 100-continue.",
+    ),
+    errors.UnsupportedTransferCoding: (
+        HTTPStatus.NOT_IMPLEMENTED,
+        "parse_error",
+        "The only Transfer-Encoding that is understood is chunked.",
+    ),
+}
+_OTHER = (HTTPStatus.BAD_REQUEST, "parse_error", "The request is not well-formed HTTP/1.1.")
+_FAILURE = (HTTPStatus.INTERNAL_SERVER_ERROR, "error", "An unexpected error. Nothing was changed.")
+
+
+# These are headers of an answer, which the application got wrong.
+_OUR_FAULT = (errors.InvalidResponseHeader, errors.InvalidResponseHeaderName, errors.ConfigurationProblem)
+
+
+def is_client_error(exception: BaseException) -> bool:
+    """Return whether the client sent what gunicorn cannot read, rather than that something failed here."""
+    return isinstance(exception, errors.ParseException) and not isinstance(exception, _OUR_FAULT)
+
+
+def describe_refusal(exception: BaseException, settings: Any, request_id: str) -> bytes:
+    """Return the whole HTTP answer to a request that gunicorn could not serve.
+
+    `settings` are gunicorn's own: messages name the limits among them.
+    """
+    fallback = _OTHER if is_client_error(exception) else _FAILURE
+    found = (refusal for kind, refusal in _REFUSALS.items() if isinstance(exception, kind))
+    status, code, text = next(found, fallback)
+    detail = text.format(settings)
+    item = {"detail": detail, "code": code, "attr": None}
+    body = json.dumps({"detail": detail, "code": code, "errors": [item]}).encode()
+    head = [
+        f"HTTP/1.1 {status.value} {status.phrase}",
+        "Connection: close",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+        f"X-Request-ID: {request_id}",
+    ]
+    return "\r\n".join([*head, "", ""]).encode("ascii") + body
 
 
 class ClientTooSlowError(NoMoreData):  # type: ignore[misc]  # gunicorn has no types
@@ -97,3 +162,13 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         """Call the application once the head of the request has arrived."""
         req.body.reader = _BodyReader(req.body.reader)
         return super().handle_request(req, conn)
+
+    def handle_error(self, _req: Any, client: Any, _addr: Any, exc: BaseException) -> None:
+        """Answer a request that cannot be read, in the form of all other errors."""
+        request_id = uuid.uuid4().hex
+        if is_client_error(exc):
+            self.log.warning("Request %s cannot be read: %s", request_id, type(exc).__name__)
+        else:
+            self.log.error("Request %s failed in the web server.", request_id, exc_info=exc)
+        with contextlib.suppress(OSError):
+            util.write_nonblock(client, describe_refusal(exc, self.cfg, request_id))

@@ -1,10 +1,12 @@
 """The interface description: complete, with examples that hold, and a page that needs no other host."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from flask import Flask
+from jsonschema_rs import Draft202012Validator
 
 from migration_service.blueprints.error_catalogue import request_errors
 from migration_service.blueprints.examples import ACCOUNT
@@ -36,7 +38,7 @@ def test_each_route_of_the_interface_is_described(app: Flask, description: Any) 
         for rule in app.url_map.iter_rules()
         if rule.rule.startswith("/v1/data-import/")
     }
-    assert routes == set(description["paths"])
+    assert routes | {"/v1/graphql/"} == set(description["paths"])
 
 
 def test_each_operation_has_a_summary_and_examples_of_its_errors(description: Any) -> None:
@@ -44,13 +46,48 @@ def test_each_operation_has_a_summary_and_examples_of_its_errors(description: An
     for path, method, operation in _operations(description):
         assert operation["summary"], path
         errors = {status: answer for status, answer in operation["responses"].items() if int(status) >= 400}
-        assert {"401", "503"} <= set(errors), (path, method)
+        assert {"401", "503"} <= set(errors) or not operation["security"], (path, method)
         for answer in errors.values():
-            examples = answer["content"]["application/json"]["examples"]
+            examples = answer.get("content", {}).get("application/json", {}).get("examples", {})
             for code, example in examples.items():
                 assert example["value"]["code"] == code
                 assert code in documented
                 assert example["value"]["errors"]
+
+
+def test_each_operation_has_the_name_of_a_function_and_its_security(
+    description: Any,
+) -> None:
+    names = [operation["operationId"] for _, _, operation in _operations(description)]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch("[a-z]+(_[a-z]+)+", name) for name in names), names
+    open_ones = [it["operationId"] for _, _, it in _operations(description) if it["security"] == []]
+    assert open_ones == ["obtain_token", "show_token_hint"]
+    (scheme,) = description["components"]["securitySchemes"]
+    assert all(it["security"] in ([], [{scheme: []}]) for _, _, it in _operations(description))
+
+
+def test_each_example_satisfies_its_schema(description: Any) -> None:
+    components = {"components": description["components"]}
+    found = list(_media(description))
+    assert len(found) > 100
+    for media in found:
+        validator = Draft202012Validator(media["schema"] | components, validate_formats=True)
+        examples = [example["value"] for example in media.get("examples", {}).values()]
+        for example in [*examples, *([media["example"]] if "example" in media else [])]:
+            validator.validate(example)
+
+
+def _media(value: Any) -> Iterator[Any]:
+    """Every object of the description that has a schema and examples of it."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _media(item)
+    elif isinstance(value, dict):
+        if "schema" in value and {"example", "examples"} & set(value):
+            yield value
+        for below in value.values():
+            yield from _media(below)
 
 
 def test_each_body_has_an_example(description: Any) -> None:
@@ -76,4 +113,15 @@ def test_the_page_loads_nothing_from_another_host(app: Flask) -> None:
         assert asset.startswith("/v1/docs/assets/")
         with client.get(asset) as answer:
             assert answer.status_code == 200
-    assert "default-src 'self'" in page.headers["Content-Security-Policy"]
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe-inline" not in policy
+    assert not re.search(r"<script[^>]*>[^<]|<style| on[a-z]+=", text)
+
+
+def test_a_client_that_has_the_description_is_told_that_it_is_the_same(app: Flask) -> None:
+    client = app.test_client()
+    first = client.get("/v1/openapi.json")
+    assert first.headers["Cache-Control"] == "no-cache"
+    again = client.get("/v1/openapi.json", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")

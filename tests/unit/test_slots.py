@@ -192,3 +192,38 @@ def test_the_age_of_the_last_comparison_is_told(redis: Redis) -> None:
     later = slots.seconds_since_reconcile()
     assert later is not None
     assert 100 <= later < 160
+
+
+@pytest.mark.parametrize("limit", [2, 3, 50, 250])
+def test_from_a_limit_of_2_one_slot_always_stays_for_requests(slots: Slots, limit: int) -> None:
+    attempts = [f"b{n}" for n in range(300)]
+    assert slots.acquire(attempts, limit=limit, batch_cap=limit) == limit - 1
+    assert slots.acquire(["a"], limit=limit) == 1
+
+
+def test_at_a_limit_of_1_batches_and_requests_take_turns(slots: Slots) -> None:
+    def ask(name: str, batch_cap: int | None = None) -> bool:
+        """Ask for the slot, and release it if it was granted."""
+        granted = slots.acquire([name], limit=1, batch_cap=batch_cap)
+        slots.release([name] if granted else [])
+        return bool(granted)
+
+    assert slots.acquire(["b1"], limit=1, batch_cap=1) == 1
+    assert not ask("a1")
+    assert not ask("b2", batch_cap=1)
+    slots.release(["b1"])
+    assert not ask("b2", batch_cap=1)  # a request waits
+    assert ask("a1")
+    assert not ask("a2")  # the batch waits
+    assert ask("b2", batch_cap=1)
+    assert ask("a2")
+    assert ask("b3", batch_cap=1)
+    assert ask("b4", batch_cap=1)  # nobody else waits
+
+
+def test_a_turn_that_nobody_takes_passes(slots: Slots, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots_module, "REQUEST_TURN_MS", -1)
+    assert slots.acquire(["b1"], limit=1, batch_cap=1) == 1
+    assert slots.acquire(["a1"], limit=1) == 0
+    slots.release(["b1"])
+    assert slots.acquire(["b2"], limit=1, batch_cap=1) == 1

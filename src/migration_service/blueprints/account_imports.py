@@ -1,15 +1,27 @@
 """Validate, stage, create (sections 4.1 to 4.3)."""
 
 from typing import Any
+from uuid import UUID
 
 from flask import Response, jsonify, request, url_for
 from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import document_body, json_body, query_arguments, read_json
+from migration_service.blueprints.body import (
+    document_body,
+    document_parameters,
+    json_body,
+    query_arguments,
+    read_json,
+    refuse_parameters,
+)
+from migration_service.blueprints.description_headers import PREFER, refer
 from migration_service.blueprints.examples import ACCOUNT, PROCESS, STAGED
+from migration_service.blueprints.idempotency import KEY_ERRORS, claim_id, idempotent
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
+from migration_service.blueprints.validation_report import answer_staged, answer_validated, reporting
+from migration_service.db.base import new_id
 from migration_service.db.statements import autocommit
 from migration_service.errors import (
     AccountAlreadyImportedError,
@@ -23,22 +35,32 @@ from migration_service.errors import (
     ImportSupplierCompleteError,
     ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
+    NoWorkerAvailableError,
     OperationsTeamNotFoundError,
     ParseError,
     RequestFailedValidationError,
 )
-from migration_service.schemas.account import ACCOUNT_IMPORT
+from migration_service.schemas.account import ACCOUNT_IMPORT, AccountImportSchema
 from migration_service.schemas.requests import (
     AcceptedAccountSchema,
+    AccountErrorBodySchema,
     CreatedAccountSchema,
     ProcessRequestSchema,
     StagedAccountSchema,
-    ValidateArgumentsSchema,
+)
+from migration_service.schemas.validation import (
+    AccountReportErrorBodySchema,
+    ReportArgumentsSchema,
+    ReportErrorBodySchema,
+    StageArgumentsSchema,
+    ValidationReportSchema,
 )
 from migration_service.services.imports import staging as imports
+from migration_service.services.imports.status import ReportedStatus
 from migration_service.services.imports.validation import validate_payload
 from migration_service.services.processing.acceptance import ProcessOrder
 from migration_service.services.processing.dispatch import process_account
+from migration_service.services.reporting.attempts import get_attempt
 from migration_service.states import Profile
 
 blueprint = Blueprint(
@@ -49,29 +71,49 @@ blueprint = Blueprint(
 )
 blueprint.before_request(require_token)
 
+#: Seconds after which a client may ask for the outcome of an attempt.
+_ASK_AGAIN = 2
+_STAGED = {"anyOf": [StagedAccountSchema, ValidationReportSchema]}
+
 
 @blueprint.post("/validate-account/")
 @document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
-@query_arguments(blueprint, ValidateArgumentsSchema())
-@blueprint.response(200, ACCOUNT_IMPORT, example=ACCOUNT)
-@answers_errors(blueprint, AccountFailedValidationError, ImportSupplierNotFoundInBodyError, ParseError)
+@query_arguments(blueprint, ReportArgumentsSchema())
+@blueprint.response(
+    200,
+    {"anyOf": [AccountImportSchema, ValidationReportSchema]},
+    example=ACCOUNT,
+    headers=refer("X-Warning-Count"),
+)
+@answers_errors(
+    blueprint,
+    AccountFailedValidationError,
+    ImportSupplierNotFoundInBodyError,
+    ParseError,
+    body=ReportErrorBodySchema,
+)
 def validate_account(arguments: dict[str, Any]) -> Response:
     """Check an account payload without storing it
 
-    Answers with the data as it would be stored, or with every error found, each with its path.
+    Answers with the data as it would be stored, or with every error found, each with its path. With
+    `report=full` it answers with everything that was found, warnings included, and with the data.
     """
     payload = read_json()
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
-    with autocommit(resources().Session) as statements:
+    with reporting(arguments), autocommit(resources().Session) as statements:
         _supplier, account = validate_payload(statements, caller(), payload, profile)
-    return Response(account.json, mimetype="application/json")
+    return answer_validated(account, arguments)
 
 
 @blueprint.post("/account-import-process/create-or-update/")
 @document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
-@blueprint.response(201, StagedAccountSchema, example=STAGED)
+@blueprint.response(201, _STAGED, example=STAGED, headers=refer("X-Warning-Count"))
 @blueprint.alt_response(
-    200, schema=StagedAccountSchema, example=STAGED, description="Staged before: updated."
+    200,
+    schema=_STAGED,
+    example=STAGED,
+    description="Staged before: updated.",
+    headers=refer("X-Warning-Count"),
 )
 @answers_errors(
     blueprint,
@@ -83,24 +125,43 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     AccountMarkedToSkipError,
     AccountImportInProgressError,
     ParseError,
+    body=AccountReportErrorBodySchema,
 )
-def stage_account() -> tuple[dict[str, str], int]:
+@query_arguments(blueprint, StageArgumentsSchema())
+def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created
 
     Validated by the same rules as the validate endpoint. 201 for the first staging of an account, 200
-    for every further one. The same payload again changes nothing.
+    for every further one. The same payload again changes nothing. With `report=full` it answers as
+    validate does.
     """
     payload = read_json()
-    with autocommit(resources().Session) as statements:
+    with reporting(arguments), autocommit(resources().Session) as statements:
         supplier, account = validate_payload(statements, caller(), payload)
         first = imports.stage_account(statements, supplier, account)
-    staged = {name: account.data[name] for name in ("import_supplier", "external_account_number")}
-    return staged, 201 if first else 200
+    return answer_staged(account, arguments, first=first)
 
 
-@blueprint.post("/account-import-process/process/")
+def _replay(attempt_id: UUID) -> Any:
+    """Answer a repeated request by the state of the attempt that the first one began."""
+    with resources().Session.begin() as session:
+        attempt = get_attempt(session, caller().organisation_id, str(attempt_id))
+    if attempt.error:
+        raise attempt.error
+    if attempt.service_account_number:
+        return jsonify({"service_account_number": attempt.service_account_number}), 201
+    return _accepted(attempt.external_account_number, attempt_id), 202
+
+
+@blueprint.post("/account-import-process/process/", endpoint="process_account")
+@idempotent(blueprint, replay_attempt=_replay)
 @blueprint.response(201, CreatedAccountSchema)
-@blueprint.alt_response(202, schema=AcceptedAccountSchema, description="Accepted, and still under way.")
+@blueprint.alt_response(
+    202,
+    schema=AcceptedAccountSchema,
+    description="Accepted, and still under way.",
+    headers=refer("Preference-Applied"),
+)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -117,25 +178,38 @@ def stage_account() -> tuple[dict[str, str], int]:
     DryRunSucceededError,
     ParseError,
     ConcurrencyLimitReachedError,
+    NoWorkerAvailableError,
+    *KEY_ERRORS,
+    body=AccountErrorBodySchema,
 )
+@refuse_parameters
 @json_body(blueprint, ProcessRequestSchema(), PROCESS)
+@document_parameters(blueprint, PREFER)
 def process(body: dict[str, Any]) -> Any:
     """Create the account from its staged data
 
-    A worker creates it while the request waits. With `Prefer: respond-async`, and where it takes too
-    long, the answer is 202, and its Location the status to ask for. A dry run does everything, is rolled
-    back, and answers 400 whatever comes of it.
+    A worker creates it while the request waits. With `Prefer: respond-async`, and if it takes too long, the
+    answer is 202. Its Location is the attempt, which says what becomes of it. A dry run does everything, is
+    rolled back, and answers 400 in any case.
     """
     order = ProcessOrder(**body)
     wait = "respond-async" not in request.headers.get("Prefer", "").lower()
-    number = process_account(resources().dispatch, caller(), order, wait=wait)
+    attempt_id = claim_id() or new_id()
+    number = process_account(resources().dispatch, caller(), order, attempt_id=attempt_id, wait=wait)
     if number is not None:
         return {"service_account_number": number}
-    status_url = url_for(
-        "status.get_account_status",
-        import_supplier_code=order.import_supplier_code,
-        external_account_number=order.external_account_number,
+    accepted = _accepted(order.external_account_number, attempt_id)
+    if not wait:
+        accepted.headers["Preference-Applied"] = "respond-async"
+    return accepted, 202
+
+
+def _accepted(external_account_number: str, attempt_id: UUID) -> Response:
+    response = jsonify(
+        status=ReportedStatus.IN_PROGRESS,
+        external_account_number=external_account_number,
+        attempt_id=attempt_id,
     )
-    accepted = {"status": "IN_PROGRESS", "external_account_number": order.external_account_number}
-    headers = {"Location": status_url} | ({} if wait else {"Preference-Applied": "respond-async"})
-    return jsonify(accepted), 202, headers
+    response.headers["Location"] = url_for("attempts.get_attempt", attempt_id=attempt_id)
+    response.headers["Retry-After"] = str(_ASK_AGAIN)
+    return response

@@ -6,16 +6,25 @@ from typing import Any
 
 from flask import Response
 from flask_smorest import Blueprint
+from sqlalchemy.orm import Session
 
 from migration_service.blueprints import added_data_examples as examples
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import View, document_body, query_arguments, read_json
+from migration_service.blueprints.body import (
+    View,
+    document_body,
+    query_arguments,
+    read_json,
+    refuse_parameters,
+)
+from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
     AccountNotFoundError,
     AccountNotFoundInBodyError,
     HistoricalStatementAlreadyExistsError,
+    ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
     InvalidError,
     ParseError,
@@ -65,9 +74,26 @@ _TRANSACTIONS = TransactionsRequestSchema()
 
 def _load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
     data, errors = load(schema, payload)
-    if errors:
-        raise RequestFailedValidationError(errors=errors)
-    return PostedBody(data, find_unknown_fields(schema, payload))
+    dry_run = data.pop("dry_run", False)
+    # An unknown field at the top is an error under every profile.
+    unknown_fields = [item for item in find_unknown_fields(schema, payload) if item not in errors]
+    return PostedBody(data, unknown_fields, dry_run, errors)
+
+
+def _add(body: PostedBody, service: Callable[[Session], Any]) -> Response:
+    """Call a service in a transaction, and answer with what it returns. A dry run is rolled back.
+
+    The answer is made within the transaction: nothing can be kept and then answered with an error.
+    """
+    with resources().Session.begin() as session:
+        # Not through marshmallow: numbers stay exact, and what a transaction does not have stays absent.
+        answer = Response(encode_json(service(session)), 201, mimetype="application/json")
+        if body.dry_run:
+            answer.status_code = 200
+            session.rollback()
+        else:
+            keep_with_effect(session, answer)
+    return answer
 
 
 def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View]:
@@ -76,32 +102,52 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            return view(*args, _load_posted(schema, read_json()), **kwargs)
+            body = _load_posted(schema, read_json())
+            if body.errors:
+                raise RequestFailedValidationError(errors=body.errors)
+            return view(*args, body, **kwargs)
 
         return document_body(blueprint, schema, example)(wrapper)
 
     return decorate
 
 
+def _dry_run(schema: Any, example: Any) -> Callable[[View], View]:
+    """Describe what a request with `dry_run` is answered with."""
+    documented: Callable[[View], View] = blueprint.alt_response(
+        200,
+        schema=schema,
+        example=example,
+        description="What a dry run would have answered with. Nothing was added.",
+        success=True,
+    )
+    return documented
+
+
 @blueprint.post("/notes/create/")
+@idempotent(blueprint)
 @blueprint.response(201, NoteResultSchema(many=True), example=examples.NOTE_RESULTS)
+@_dry_run(NoteResultSchema(many=True), examples.NOTE_RESULTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
-    ImportSupplierNotFoundInBodyError,
+    ImportSupplierNotFoundError,
     ParseError,
     AccountNotFoundError,
+    *KEY_ERRORS,
 )
+@refuse_parameters
 @_posted_body(NotesRequestSchema(), examples.NOTES)
 def create_notes(body: PostedBody) -> Response:
     """Add notes to an account
 
     A note whose body is on the account already (with the same created_at, where one is given) is not added
     again; without a body the document paths are compared. One result for each note, in their order.
+
+    An existing note does not change. If the posted one has documents or a pin that the existing one does not
+    have, its result has warnings.
     """
-    with resources().Session.begin() as session:
-        results = add_notes(session, caller(), body)
-    return _created(results)
+    return _add(body, lambda session: [it.to_dict() for it in add_notes(session, caller(), body)])
 
 
 def _told_as_transaction_error(view: View) -> View:
@@ -131,8 +177,10 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
 
 
 @blueprint.post("/transactions/create/")
+@idempotent(blueprint, as_error=TransactionImportError)
 @document_body(blueprint, _TRANSACTIONS, examples.TRANSACTIONS)
 @blueprint.response(201, TransactionResultsSchema, example=examples.TRANSACTION_RESULTS)
+@_dry_run(TransactionResultsSchema, examples.TRANSACTION_RESULTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -141,24 +189,30 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
     TransactionOutsideOpenPeriodError,
     TransactionIdAlreadyUsedError,
     ParseError,
-    own_body=(TransactionErrorBodySchema, _transaction_example),
+    *KEY_ERRORS,
+    body=TransactionErrorBodySchema,
+    as_answered=_transaction_example,
 )
 @_told_as_transaction_error
-@query_arguments(blueprint, TransactionArgumentsSchema())
+@query_arguments(blueprint, TransactionArgumentsSchema(), closed=True)
 def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """Add financial transactions to an account: all of them, or none
 
     The ledger's balance moves with them. One that was added already is skipped. One outside the open
     statement period gets the nearest date in it, a note that explains this, and one pinned to the account.
+
+    A transaction_id that is on the account with another amount or type is always an error, so that a
+    correction is never taken for a repeat. With check_previously_added=false every known transaction_id is
+    an error, so that money is never booked twice. A 400 lists the errors of all transactions.
     """
     body = _load_posted(_TRANSACTIONS, payload)
-    with resources().Session.begin() as session:
-        results = add_transactions(session, caller(), body, **arguments)
-    return _created({"results": results})
+    return _add(body, lambda session: {"results": add_transactions(session, caller(), body, **arguments)})
 
 
 @blueprint.post("/historical-statements/create/")
+@idempotent(blueprint)
 @blueprint.response(201, StatementsRequestSchema, example=examples.STATEMENTS)
+@_dry_run(StatementsRequestSchema, examples.STATEMENTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -166,7 +220,9 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     AccountNotFoundInBodyError,
     HistoricalStatementAlreadyExistsError,
     ParseError,
+    *KEY_ERRORS,
 )
+@refuse_parameters
 @_posted_body(StatementsRequestSchema(), examples.STATEMENTS)
 def create_historical_statements(body: PostedBody) -> Response:
     """Add statements of the time before the migration to an account
@@ -174,13 +230,13 @@ def create_historical_statements(body: PostedBody) -> Response:
     Answers with the validated data. The same statement again changes nothing; another one under the same
     statement_id is an error, and then none is added.
     """
-    with resources().Session.begin() as session:
-        add_historical_statements(session, caller(), body)
-    return _created(body.data)
+    return _add(body, lambda session: add_historical_statements(session, caller(), body))
 
 
 @blueprint.post("/payment-instruction/create/")
+@idempotent(blueprint)
 @blueprint.response(201, PaymentInstructionResultSchema, example=examples.PAYMENT_INSTRUCTION_RESULT)
+@_dry_run(PaymentInstructionResultSchema, examples.PAYMENT_INSTRUCTION_RESULT)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -191,7 +247,9 @@ def create_historical_statements(body: PostedBody) -> Response:
     PaymentVendorUnreachableError,
     ParseError,
     PaymentVendorUnavailableError,
+    *KEY_ERRORS,
 )
+@refuse_parameters
 @_posted_body(PaymentInstructionRequestSchema(), examples.PAYMENT_INSTRUCTION)
 def create_payment_instruction(body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it
@@ -201,14 +259,5 @@ def create_payment_instruction(body: PostedBody) -> Response:
     """
     with resources().Session.begin() as session:
         order = prepare_instruction(session, caller(), body)
-    if not order.exists:
-        details = ask_vendor(order)
-        with resources().Session.begin() as session:
-            add_instruction(session, order, details)
-    number = order.account.service_account_number
-    return _created({"service_account_number": number, "reference": order.reference})
-
-
-def _created(body: Any) -> Response:
-    # Not through marshmallow: numbers stay exact, and what a transaction does not have stays absent.
-    return Response(encode_json(body), 201, mimetype="application/json")
+    details = None if order.exists else ask_vendor(order)
+    return _add(body, lambda session: add_instruction(session, order, details))

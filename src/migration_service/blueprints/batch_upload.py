@@ -8,6 +8,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from migration_service.blueprints.auth import caller
 from migration_service.blueprints.examples import ACCOUNT
+from migration_service.blueprints.idempotency import read_key
 from migration_service.blueprints.resources import resources
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.schemas.json import encode_json
@@ -15,32 +16,21 @@ from migration_service.services.batches.ndjson import FileLimits, Line, read_blo
 from migration_service.services.batches.upload import BatchOrder
 from migration_service.states import BatchMode, BatchSource, Profile
 
-_MEDIA_TYPES = (
-    "application/x-ndjson",
-    "application/ndjson",
-    "application/jsonl",
-    "application/gzip",
-    "application/octet-stream",
-)
+#: Described in this order: generated clients take the first, and send bytes for it.
+_DESCRIBED_TYPES = ("application/octet-stream", "application/x-ndjson", "application/gzip")
+_MEDIA_TYPES = (*_DESCRIBED_TYPES, "application/ndjson", "application/jsonl")
 
 _EXAMPLE = encode_json(ACCOUNT).decode() + "\n"
 
-#: For OpenAPI: the body, and the header that makes a retry safe.
+#: For OpenAPI: the body.
 BODY = {
     "required": False,
     "description": "NDJSON: one account payload a line. Plain or gzip, with `Content-Encoding: gzip` or "
     "without; blank lines are left out.",
     "content": {
-        kind: {"schema": {"type": "string", "format": "binary"}, "example": _EXAMPLE} for kind in _MEDIA_TYPES
+        kind: {"schema": {"type": "string", "format": "binary"}, "example": _EXAMPLE}
+        for kind in _DESCRIBED_TYPES
     },
-}
-KEY = {
-    "in": "header",
-    "name": "Idempotency-Key",
-    "required": False,
-    "description": "Any text up to 128 characters, new for each file. Sending the same again with the same "
-    "key answers with the batch that there is.",
-    "schema": {"type": "string", "maxLength": 128},
 }
 
 
@@ -48,7 +38,7 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
     """What the request asks for. Raises RequestFailedValidationError, and 415 for another kind of body."""
     mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
     pending = arguments["source"] == BatchSource.PENDING
-    key = request.headers.get("Idempotency-Key") or None
+    key = read_key()
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
         detail = "Expected strict: what the operator set for the supplier can only be made stricter."
@@ -74,7 +64,20 @@ def _read_body() -> Iterator[Line]:
     settings = resources().settings
     request.max_content_length = settings.max_batch_bytes  # not the limit of the other endpoints
     limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
-    return read_lines(_whole_body(), limits)
+    return _refuse_json_string(read_lines(_whole_body(), limits))
+
+
+def _refuse_json_string(lines: Iterator[Line]) -> Iterator[Line]:
+    """Yield the lines. Raise BatchFileError if the first one is a JSON string.
+
+    A client that turns every body into JSON sends the whole file as one string.
+    """
+    for place, line in enumerate(lines):
+        if place == 0 and line.text is not None and line.text.startswith(b'"'):
+            raise BatchFileError(
+                "The file is one JSON string. Send its bytes as they are: one JSON object on each line."
+            )
+        yield line
 
 
 def _whole_body() -> Iterator[bytes]:

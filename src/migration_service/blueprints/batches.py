@@ -6,10 +6,12 @@ from uuid import UUID
 from flask import Response, jsonify, request, url_for
 from flask_smorest import Blueprint
 
+from migration_service.blueprints import batch_examples as examples
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.batch_upload import BODY, KEY, read_order
-from migration_service.blueprints.body import query_arguments
-from migration_service.blueprints.examples import SUPPLIER
+from migration_service.blueprints.batch_upload import BODY, read_order
+from migration_service.blueprints.body import document_parameters, query_arguments
+from migration_service.blueprints.description_headers import CSV, KEY, LINES, refer
+from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import Transaction
@@ -19,7 +21,6 @@ from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
     ErrorItem,
-    IdempotencyKeyReusedError,
     ImportSupplierCompleteError,
     ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
@@ -32,6 +33,7 @@ from migration_service.schemas.batches import (
     BatchListArgumentsSchema,
     BatchProgressAnswerSchema,
     FailedLinesArgumentsSchema,
+    LineResultSchema,
     ResultArgumentsSchema,
     RetryAnswerSchema,
     RetryArgumentsSchema,
@@ -57,39 +59,12 @@ blueprint = Blueprint(
 )
 blueprint.before_request(require_token)
 
-_EXAMPLE: dict[str, Any] = {
-    "batch_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
-    "import_supplier": SUPPLIER,
-    "operations_team_name": "Migration Team",
-    "name": "First night",
-    "file_name": "book.ndjson.gz",
-    "mode": "import",
-    "profile": None,
-    "source": "upload",
-    "state": "RUNNING",
-    "reason": None,
-    "created_at": "2026-03-01T22:00:00Z",
-    "started_at": "2026-03-01T22:00:01Z",
-    "finished_at": None,
-    "lines_removed_at": None,
-    "lines": 100_000,
-    "counts": {**dict.fromkeys(LineStatus, 0), "PENDING": 59_000, "IMPORTED": 40_000, "FAILED": 1_000},
-}
-_PROGRESS_EXAMPLE = {
-    **_EXAMPLE,
-    "error_counts": {"invalid_phone_number": 640, "required": 360},
-    "warning_counts": {},
-    "rate": 1300.0,
-    "time_left": 45.4,
-    "condition": None,
-}
 
-
-@blueprint.post("/")
+@blueprint.post("/", endpoint="start_batch")
 @blueprint.doc(requestBody=BODY)
+@document_parameters(blueprint, KEY)
 @query_arguments(blueprint, BatchArgumentsSchema())
-@blueprint.doc(parameters=[KEY])
-@blueprint.response(202, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
+@blueprint.response(202, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -99,7 +74,7 @@ _PROGRESS_EXAMPLE = {
     OperationsTeamNotFoundError,
     BatchFileError,
     BatchFileTooLargeError,
-    IdempotencyKeyReusedError,
+    *KEY_ERRORS,
 )
 def start(arguments: dict[str, Any]) -> Any:
     """Start a batch
@@ -123,10 +98,13 @@ def start(arguments: dict[str, Any]) -> Any:
 
 @blueprint.get("/")
 @query_arguments(blueprint, BatchListArgumentsSchema())
-@blueprint.response(200, BatchAnswerSchema(many=True), example=[_EXAMPLE])
+@blueprint.response(200, BatchAnswerSchema(many=True), example=[examples.BATCH], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError)
 def list_batches(arguments: dict[str, Any]) -> Response:
-    """The batches of the organisation, newest first"""
+    """The batches of the organisation, newest first
+
+    One page of them; a Link header (rel="next") leads to the next one.
+    """
     limit = arguments["limit"]
     if not 1 <= limit <= _LARGEST_PAGE:
         detail = f"A page has 1 to {_LARGEST_PAGE} entries."
@@ -153,16 +131,20 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/<batch_id>/")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
+@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, BatchNotFoundError)
 def get_batch(batch_id: str) -> Response:
-    """How far a batch is: counts by status and by error code, rate and time left"""
+    """How far a batch is
+
+    Counts of its lines by status and by error code, its rate, and the time that is left.
+    """
     return jsonify(_progress(batch_id))
 
 
-@blueprint.get("/<batch_id>/results/")
+@blueprint.get("/<batch_id>/results/", endpoint="get_batch_results")
 @query_arguments(blueprint, ResultArgumentsSchema())
-@blueprint.response(200, content_type="application/x-ndjson")
+@blueprint.response(200, LineResultSchema, content_type="application/x-ndjson", example=examples.LINE)
+@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=examples.LINE_CSV)
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError)
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """What became of each line, streamed
@@ -185,13 +167,13 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 
 @blueprint.get("/<batch_id>/failed-lines/")
 @query_arguments(blueprint, FailedLinesArgumentsSchema())
-@blueprint.response(200, content_type="application/x-ndjson")
+@blueprint.response(200, LINES, content_type="application/x-ndjson")
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
 def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
-    """The failed lines as they were sent, streamed
+    """The failed lines as they were sent
 
-    NDJSON, to correct and send as a new batch. Left out are lines that were too long to keep, and those that
-    repeat the account of an earlier line.
+    NDJSON, streamed, to correct and send as a new batch. Left out are lines that were too long to keep, and
+    those that repeat the account of an earlier line.
     """
     with resources().Session.begin() as session:
         batch = batches.get_batch_with_lines(session, batch_id, organisation_id=caller().organisation_id)
@@ -200,22 +182,28 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
     return Response(pieces, headers={"Content-Type": "application/x-ndjson; charset=utf-8"})
 
 
-@blueprint.post("/<batch_id>/pause/")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE | {"state": "PAUSED"})
+@blueprint.post("/<batch_id>/pause/", endpoint="pause_batch")
+@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS | {"state": "PAUSED"})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def pause(batch_id: str) -> Response:
-    """Begin no further line until the batch is resumed; those that workers have are finished"""
+    """Pause a batch
+
+    No further line is begun until the batch is resumed. Lines that workers have are finished.
+    """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         batches.pause_batch(session, batch)
     return jsonify(_progress(batch_id))
 
 
-@blueprint.post("/<batch_id>/resume/")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE)
+@blueprint.post("/<batch_id>/resume/", endpoint="resume_batch")
+@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def resume(batch_id: str) -> Response:
-    """Go on with a batch that was paused, or stopped because its supplier was complete"""
+    """Resume a batch
+
+    It goes on if it was paused, or stopped because its supplier was complete.
+    """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         batches.resume_batch(session, batch)
@@ -223,21 +211,25 @@ def resume(batch_id: str) -> Response:
     return jsonify(_progress(batch_id))
 
 
-@blueprint.post("/<batch_id>/cancel/")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS_EXAMPLE | {"state": "CANCELLED"})
+@blueprint.post("/<batch_id>/cancel/", endpoint="cancel_batch")
+@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS | {"state": "CANCELLED"})
 @answers_errors(blueprint, BatchNotFoundError, BatchStateError)
 def cancel(batch_id: str) -> Response:
-    """Cancel permanently; finished lines are kept"""
+    """Cancel a batch
+
+    No further line is begun, ever. Finished lines are kept.
+    """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         batches.cancel_batch(session, batch)
     return jsonify(_progress(batch_id))
 
 
-@blueprint.post("/<batch_id>/retry-failed/")
+@blueprint.post("/<batch_id>/retry-failed/", endpoint="retry_failed_lines")
+@idempotent(blueprint)
 @query_arguments(blueprint, RetryArgumentsSchema())
-@blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS_EXAMPLE, "retried": 12, "left": 988})
-@answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
+@blueprint.response(200, RetryAnswerSchema, example={**examples.PROGRESS, "retried": 12, "left": 988})
+@answers_errors(blueprint, RequestFailedValidationError, *KEY_ERRORS, BatchNotFoundError, BatchStateError)
 def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     """Do those FAILED lines again that may pass now
 

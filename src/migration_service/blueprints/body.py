@@ -1,5 +1,6 @@
 """Reading request bodies and query strings, every error at once, and describing them in OpenAPI."""
 
+import zlib
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -7,27 +8,67 @@ from typing import Any
 from flask import request
 from flask_smorest import Blueprint
 from marshmallow import Schema
-from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, UnsupportedMediaType
 
-from migration_service.errors import RequestFailedValidationError
-from migration_service.schemas.base import load
+from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
+from migration_service.schemas.base import load, suggest
 from migration_service.schemas.json import parse_json
 
 View = Callable[..., Any]
 
 
 def read_json() -> Any:
-    """The JSON value of the request's body. Raises ParseError, or 415 for another kind of body."""
+    """Return the JSON value of the request's body.
+
+    Raise ParseError if it is not JSON, and the exceptions of 411, 413 and 415 for a body that cannot be read.
+    """
     if request.mimetype and not (request.is_json or request.mimetype == "text/json"):
         raise UnsupportedMediaType("The body must be JSON: send Content-Type application/json.")
-    if request.content_encoding:
-        raise UnsupportedMediaType("The body must be sent as it is, without Content-Encoding.")
-    data = request.get_data(cache=False)
+    if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
+        raise UnsupportedMediaType("The body may be sent as it is, or with Content-Encoding: gzip.")
+    data = _read_body()
+    if request.content_encoding in ("gzip", "x-gzip"):
+        data = _decompress(data)
+    return parse_json(data)
+
+
+def _read_body() -> bytes:
+    if request.content_length is None and not request.environ.get("wsgi.input_terminated"):
+        raise LengthRequired("Send the body with Content-Length, or with Transfer-Encoding: chunked.")
+    try:
+        data = request.get_data(cache=False)
+    except RequestEntityTooLarge:
+        raise too_large() from None
     limit = request.max_content_length
     if limit is not None and request.content_length is None and len(data) >= limit:
         # A body in chunks is cut off at the limit without a word.
-        raise RequestEntityTooLarge
-    return parse_json(data)
+        raise too_large()
+    return data
+
+
+def _decompress(data: bytes) -> bytes:
+    """Return what gzip data holds, never more than a body may have."""
+    limit = request.max_content_length or 0
+    member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        plain = member.decompress(data, limit + 1 if limit else 0)
+    except zlib.error as error:
+        raise _broken_gzip(f"The gzip data of the body is broken: {error}.") from error
+    if limit and len(plain) > limit:
+        raise too_large()
+    if not member.eof or member.unused_data:
+        raise _broken_gzip("The body must be one whole gzip stream: it ends too early, or more follows it.")
+    return plain
+
+
+def _broken_gzip(detail: str) -> ParseError:
+    return ParseError(detail, errors=[ErrorItem(ParseError.code, detail)])
+
+
+def too_large() -> RequestEntityTooLarge:
+    """Return what a request with too large a body is refused with; its text has the limit."""
+    limit = request.max_content_length
+    return RequestEntityTooLarge(f"The body is larger than {limit:,} bytes, which is the most that is read.")
 
 
 def json_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Callable[[View], View]:
@@ -59,15 +100,30 @@ def document_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> 
     return documented
 
 
-def query_arguments(blueprint: Blueprint, schema: Schema) -> Callable[[View], View]:
-    """Pass the query string to the view, as `schema` loads it. An argument given twice counts once."""
+def document_parameters(blueprint: Blueprint, *parameters: dict[str, Any]) -> Callable[[View], View]:
+    """Describe further parameters of the operation in OpenAPI."""
+
+    def decorate(view: View) -> View:
+        known = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("parameters", [])
+        documented: View = blueprint.doc(parameters=[*known, *parameters])(view)
+        return documented
+
+    return decorate
+
+
+def query_arguments(blueprint: Blueprint, schema: Schema, *, closed: bool = False) -> Callable[[View], View]:
+    """Pass the query string to the view, as `schema` loads it.
+
+    A parameter that is given twice with two values is an error. With `closed` a parameter that `schema` does
+    not have is one, too.
+    """
     parameters = [
         {
             "in": "query",
             "name": name,
             "required": field.required,
             "description": field.metadata.get("description", ""),
-            "schema": field.metadata.get("schema", {"type": "string"}),
+            "schema": field.metadata.get("schema", {"type": "string", "minLength": 1}),
         }
         for name, field in schema.fields.items()
     ]
@@ -75,12 +131,51 @@ def query_arguments(blueprint: Blueprint, schema: Schema) -> Callable[[View], Vi
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            data, errors = load(schema, request.args.to_dict())
-            if errors:
-                raise RequestFailedValidationError(errors=errors)
+            errors = _contradictions(schema) + (_unknown_parameters(schema) if closed else [])
+            data, load_errors = load(schema, request.args.to_dict())
+            if errors or load_errors:
+                raise RequestFailedValidationError(errors=errors + load_errors)
             return view(*args, data, **kwargs)
 
-        documented: View = blueprint.doc(parameters=parameters)(wrapper)
-        return documented
+        return document_parameters(blueprint, *parameters)(wrapper)
 
     return decorate
+
+
+def refuse_parameters(view: View) -> View:
+    """Refuse every query parameter, for a view that takes none: it may be meant for the body."""
+
+    @wraps(view)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if errors := _unknown_parameters(Schema()):
+            raise RequestFailedValidationError(errors=errors)
+        return view(*args, **kwargs)
+
+    return wrapper
+
+
+def _contradictions(schema: Schema) -> list[ErrorItem]:
+    detail = "This parameter is given more than once, with different values. Give it once."
+    return [
+        ErrorItem("invalid", detail, name)
+        for name, values in request.args.lists()
+        if name in schema.fields and len(set(values)) > 1
+    ]
+
+
+#: Members of the bodies that may turn up in the query string by mistake.
+_BODY_MEMBERS = ("dry_run", "external_account_number", "import_supplier", "operations_team_name")
+
+
+def _unknown_parameters(schema: Schema) -> list[ErrorItem]:
+    errors = []
+    for name in request.args:
+        if name in schema.fields:
+            continue
+        detail = "This operation has no such query parameter."
+        if meant := suggest(name, schema.fields):
+            detail += f" Did you mean {meant}?"
+        elif member := suggest(name, _BODY_MEMBERS):
+            detail += f" {member} belongs in the body."
+        errors.append(ErrorItem("unknown_field", detail, name))
+    return errors

@@ -23,11 +23,27 @@ class CatalogueEntry:
     remedy: str
 
 
-#: The codes that only Flask itself answers with: meaning and remedy.
+#: The codes that only Flask and the web server answer with: meaning and remedy.
 _HTTP_ERRORS = {
     "method_not_allowed": (
         "The path does not support this method.",
         "Use a method that the `Allow` header lists.",
+    ),
+    "length_required": (
+        "The request does not say how long its body is.",
+        "Send `Content-Length`, or `Transfer-Encoding: chunked`.",
+    ),
+    "uri_too_long": (
+        "The address of the request is longer than the service reads.",
+        "Shorten it. A cursor is at most as long as the one that a Link header gave.",
+    ),
+    "expectation_failed": (
+        "The `Expect` header asks for something other than `100-continue`.",
+        "Leave the header out.",
+    ),
+    "headers_too_large": (
+        "The headers are larger, or more, than the service reads.",
+        "Leave out headers that the interface does not describe.",
     ),
     "request_timeout": (
         "The body did not arrive in time.",
@@ -35,7 +51,7 @@ _HTTP_ERRORS = {
     ),
     "unsupported_media_type": (
         "This operation does not read bodies of this kind.",
-        "Send `Content-Type: application/json`, without `Content-Encoding`.",
+        "Send `Content-Type: application/json`. `Content-Encoding` may be `gzip`, and nothing else.",
     ),
 }
 
@@ -72,8 +88,33 @@ FIELD_CODES = {
         "Add one of them.",
     ),
     "unknown_field": (
-        "Under the strict profile: the interface does not have this field.",
-        "Leave it out, or correct its name.",
+        "The interface does not have this field. A warning under the lenient profile, inside of an account; "
+        "an error under the strict one, and at the top level of a body that commands something.",
+        "Correct the name, or leave the field out.",
+    ),
+    "outer_spaces": ("An identifier begins or ends with a space.", "Remove it."),
+    "not_normalised": ("An identifier is not in Unicode's normal form C.", "Send composed characters."),
+    "compatibility_characters": (
+        "An identifier has a compatibility form, for example a full-width digit.",
+        "Send the plain character that the detail names.",
+    ),
+    "invisible_characters": ("An identifier has an invisible character.", "Remove it."),
+    "bidirectional_characters": (
+        "An identifier has a character that changes the direction of text.",
+        "Remove it.",
+    ),
+    "too_deep": (
+        "The body nests objects and lists too deep.",
+        "Send fewer levels; the detail has the limit.",
+    ),
+    "number_too_long": (
+        "A number has too many digits, or too large an exponent.",
+        "Send a number within the limits of the detail.",
+    ),
+    "too_many_items": ("A list has too many items.", "Send fewer, or in several requests."),
+    "too_many_errors": (
+        "There are more errors, or warnings, than an answer lists.",
+        "Correct what is listed, and send the body again.",
     ),
 }
 

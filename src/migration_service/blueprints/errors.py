@@ -33,10 +33,19 @@ HTTP_CODES = {
     404: "not_found",
     405: "method_not_allowed",
     408: "request_timeout",
+    411: "length_required",
     413: "request_too_large",
+    414: "uri_too_long",
     415: "unsupported_media_type",
+    417: "expectation_failed",
+    431: "headers_too_large",
 }
 
+#: The codes of 400s that end by themselves.
+RETRY_LATER_CODES = (
+    errors.AccountImportInProgressError.code,
+    errors.IdempotencyRequestInProgressError.code,
+)
 _RETRY_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
@@ -66,7 +75,7 @@ def _service_error(error: errors.ServiceError) -> Response:
     response = Response(encode_json(error_body(error)), status, mimetype="application/json")
     if status == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = "Token"
-    if status in _RETRY_LATER:
+    if status in _RETRY_LATER or error.code in RETRY_LATER_CODES:
         # Random, so that clients that were refused together do not retry together.
         response.headers["Retry-After"] = str(random.randint(1, 3))  # noqa: S311
     return response

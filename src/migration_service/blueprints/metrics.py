@@ -1,6 +1,7 @@
 """Figures for Prometheus, for clients with the token, or for this machine only if none is set."""
 
 import hmac
+import re
 from ipaddress import ip_address
 
 from flask import Blueprint, Response, current_app, request
@@ -18,6 +19,7 @@ blueprint = Blueprint("metrics", __name__)
 _EXTENSION = "migration_service_figures"
 #: What a proxy adds. The address then does not tell whether the client is this machine.
 _PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via")
+_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.ASCII)
 
 
 @blueprint.get("/metrics")
@@ -40,7 +42,9 @@ def _require_permission(token: str) -> None:
 def _asked_from_here() -> bool:
     forwarded = any(header in request.headers for header in _PROXY_HEADERS)
     peer = request.remote_addr
-    return not forwarded and peer is not None and ip_address(peer).is_loopback
+    # A page of another site can have its name point here: the browser then names that site as the host.
+    named_here = _LOOPBACK.fullmatch(request.host) is not None
+    return not forwarded and named_here and peer is not None and ip_address(peer).is_loopback
 
 
 def _figures() -> ServiceFigures:

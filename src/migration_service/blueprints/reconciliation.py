@@ -7,7 +7,9 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import json_body, query_arguments
+from migration_service.blueprints.description_headers import CSV
 from migration_service.blueprints.examples import SUPPLIER
+from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
@@ -42,6 +44,7 @@ blueprint = Blueprint(
     description="Prove that what was sent is what was created.",
 )
 blueprint.before_request(require_token)
+blueprint.before_request(check_names)
 
 
 _ACKNOWLEDGEMENT = {
@@ -93,7 +96,13 @@ _EXAMPLE = {
 }
 
 
-@blueprint.get("/<import_supplier_code>/")
+_ID_MAP = (
+    "external_account_number,service_account_number,account_created_at\r\n"
+    "10000001,A-7KX2M9QD,2026-03-01T10:15:00Z\r\n"
+)
+
+
+@blueprint.get("/<import_supplier_code>/", endpoint="reconcile_import_supplier")
 @query_arguments(blueprint, ReconciliationArguments())
 @blueprint.response(200, ReconciliationAnswer, example=_EXAMPLE)
 @answers_errors(
@@ -153,9 +162,12 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 
 @blueprint.get("/<import_supplier_code>/acknowledgements/")
 @blueprint.response(200, AcknowledgementAnswer(many=True))
-@answers_errors(blueprint, ImportSupplierNotFoundError)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 def get_acknowledgements(import_supplier_code: str) -> Response:
-    """List what was acknowledged, by whom, when and why, the newest first"""
+    """List what was acknowledged
+
+    By whom, when and why, the newest first.
+    """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
             session, import_supplier_code, organisation_id=caller().organisation_id
@@ -165,10 +177,13 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
 
 
 @blueprint.get("/<import_supplier_code>/id-map/")
-@blueprint.response(200, content_type="text/csv")
-@answers_errors(blueprint, ImportSupplierNotFoundError)
+@blueprint.response(200, CSV, content_type="text/csv", example=_ID_MAP)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 def get_id_map(import_supplier_code: str) -> Response:
-    """List the old and the new number of every created account, as CSV, streamed"""
+    """List the old and the new number of every created account
+
+    CSV with a heading, streamed.
+    """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
             session, import_supplier_code, organisation_id=caller().organisation_id

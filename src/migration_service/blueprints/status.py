@@ -8,6 +8,8 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.description_headers import refer
+from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import autocommit
@@ -17,6 +19,7 @@ from migration_service.errors import (
     ImportSupplierNotFoundError,
     RequestFailedValidationError,
 )
+from migration_service.schemas.attempts import FailedImportSchema
 from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
 from migration_service.services.imports.status import ListKind, get_status, read_imports
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -32,14 +35,28 @@ blueprint = Blueprint(
     description="How far the migration of an account and of a supplier's book is.",
 )
 blueprint.before_request(require_token)
+blueprint.before_request(check_names)
 
-_EXAMPLE = [
+_CREATED = {
+    "external_account_number": "10000001",
+    "service_account_number": "A-7KX2M9QD",
+    "account_created_at": "2026-03-01T10:15:00Z",
+}
+_STAGED = {
+    "external_account_number": "10000002",
+    "service_account_number": None,
+    "account_created_at": None,
+}
+
+_FAILED_EXAMPLE = [
     {
-        "external_account_number": "10000001",
-        "service_account_number": "A-7KX2M9QD",
-        "account_created_at": "2026-03-01T10:15:00Z",
-    },
-    {"external_account_number": "10000002", "service_account_number": None, "account_created_at": None},
+        "external_account_number": "10000002",
+        "attempt_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
+        "dry_run": False,
+        "outcome": "FAILED",
+        "code": "account_failed_validation",
+        "finished_at": "2026-03-01T10:15:00Z",
+    }
 ]
 
 
@@ -47,7 +64,7 @@ _EXAMPLE = [
 @blueprint.response(
     200, AccountStatusSchema, example={"status": "COMPLETED", "service_account_number": "A-7KX2M9QD"}
 )
-@answers_errors(blueprint, ImportSupplierNotFoundError, AccountNotFoundError)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError, AccountNotFoundError)
 def get_account_status(import_supplier_code: str, external_account_number: str) -> dict[str, str]:
     """Where the import of one account is
 
@@ -62,10 +79,10 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
 
 
 @blueprint.get("/all-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED, _STAGED], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
-def list_all_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """Every account import of a supplier
 
     The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
@@ -74,10 +91,10 @@ def list_all_imports(arguments: dict[str, Any], import_supplier_code: str) -> Re
 
 
 @blueprint.get("/pending-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@blueprint.response(200, ListedImportSchema(many=True), example=[_STAGED], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
-def list_pending_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """The account imports that are staged and not created
 
     The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
@@ -86,15 +103,28 @@ def list_pending_imports(arguments: dict[str, Any], import_supplier_code: str) -
 
 
 @blueprint.get("/imported-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=_EXAMPLE)
+@blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
-def list_imported_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+def list_imported_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """The account imports whose account has been created
 
     The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
     """
     return _list(ListKind.IMPORTED, import_supplier_code, arguments)
+
+
+@blueprint.get("/failed-account-import-processes/<import_supplier_code>/")
+@blueprint.response(200, FailedImportSchema(many=True), example=_FAILED_EXAMPLE, headers=refer("Link"))
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@query_arguments(blueprint, ListArgumentsSchema())
+def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """The accounts that are not created and whose last attempt failed
+
+    Dry runs count, too. The whole array, streamed. With `limit`: one page of it, and a Link header
+    (rel="next") to the next page.
+    """
+    return _list(ListKind.FAILED, import_supplier_code, arguments)
 
 
 def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) -> Response:
@@ -139,7 +169,7 @@ def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> 
     response = Response(f"[{page.json}]", mimetype="application/json")
     if more:
         url = url_for(
-            f"status.list_{kind}_imports",
+            f"status.list_{kind}_account_imports",
             import_supplier_code=import_supplier_code,
             limit=limit,
             cursor=page.last,

@@ -1,17 +1,21 @@
 """`migration-service accounts`."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TextIO
 
 import click
 from sqlalchemy.orm import Session
 
 from migration_service.cli.output import json_option, show_done, show_record, show_tree
 from migration_service.cli.session import open_session, read_settings
+from migration_service.db.statements import Transaction
 from migration_service.errors import AccountNotStagedError
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.batches.results import find_lines
-from migration_service.services.imports.staging import find_process, skip_account, unskip_account
+from migration_service.services.imports import states
+from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
+from migration_service.services.imports.staging import find_process
 from migration_service.services.processing.attempts import list_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
 
@@ -49,38 +53,78 @@ def show(supplier: str, external_account_number: str, as_json: bool) -> None:
         show_tree(f"{supplier} {external_account_number}", record)
 
 
-@accounts.command()
-@_of_process
-def skip(supplier: str, external_account_number: str, as_json: bool) -> None:
-    """Skip a staged account: it is neither staged again nor created."""
-    with open_session(read_settings()) as session:
-        skip_account(session, _id_of(session, supplier), external_account_number)
-    _show_state(supplier, external_account_number, "SKIPPED", as_json)
+_numbers = [
+    click.argument("supplier"),
+    click.argument("external_account_numbers", nargs=-1),
+    click.option(
+        "--file",
+        "file",
+        type=click.File(encoding="utf-8"),
+        help="Read the numbers from a file, one a line. '-' is the standard input.",
+    ),
+    json_option,
+]
+
+
+def _of_numbers(command: Any) -> Any:
+    for decorate in reversed(_numbers):
+        command = decorate(command)
+    return command
 
 
 @accounts.command()
-@_of_process
-def unskip(supplier: str, external_account_number: str, as_json: bool) -> None:
-    """Put back an account that was skipped."""
+@_of_numbers
+def skip(
+    supplier: str, external_account_numbers: tuple[str, ...], file: TextIO | None, as_json: bool
+) -> None:
+    """Skip accounts: they are neither staged nor created. They need not be staged yet.
+
+    If one of them is being created or exists, nothing is changed.
+    """
+    _change(skip_accounts, supplier, _read_numbers(external_account_numbers, file), as_json)
+
+
+@accounts.command()
+@_of_numbers
+def unskip(
+    supplier: str, external_account_numbers: tuple[str, ...], file: TextIO | None, as_json: bool
+) -> None:
+    """Put back accounts that were skipped."""
+    _change(unskip_accounts, supplier, _read_numbers(external_account_numbers, file), as_json)
+
+
+def _read_numbers(given: tuple[str, ...], file: TextIO | None) -> list[str]:
+    lines = (line.strip() for line in file or ())
+    numbers = list(dict.fromkeys([*given, *filter(None, lines)]))
+    if not numbers:
+        raise click.UsageError("Expected at least one external account number, as an argument or in --file.")
+    return numbers
+
+
+def _change(
+    change: Callable[[Session, int, Sequence[str]], None], supplier: str, numbers: list[str], as_json: bool
+) -> None:
     with open_session(read_settings()) as session:
-        unskip_account(session, _id_of(session, supplier), external_account_number)
-    _show_state(supplier, external_account_number, "PENDING", as_json)
+        supplier_id = _id_of(session, supplier)
+        change(session, supplier_id, numbers)
+        found = states.find(Transaction.of(session), supplier_id, numbers)
+    for number in numbers:
+        state = found[number].state if number in found else None
+        record = {"import_supplier": supplier, "external_account_number": number, "state": state}
+        sentence = f"is {state}" if state else "may be staged"
+        show_done(record, as_json, f"Account {number!r} of {supplier!r} {sentence}.")
 
 
 def _id_of(session: Session, supplier: str) -> int:
     return get_import_supplier(session, supplier, organisation_id=None).id
 
 
-def _show_state(supplier: str, number: str, state: str, as_json: bool) -> None:
-    record = {"import_supplier": supplier, "external_account_number": number, "state": state}
-    show_done(record, as_json, f"Account {number!r} of import supplier {supplier!r} is now {state}.")
-
-
 def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     supplier = get_import_supplier(session, supplier_code, organisation_id=None)
     process = find_process(session, supplier.id, number)
     lines = find_lines(session, supplier.id, number)
-    if process is None and not lines:
+    marked = number in states.find(Transaction.of(session), supplier.id, [number])
+    if process is None and not lines and not marked:
         raise AccountNotStagedError(
             "The account is not staged, and on no line of a batch that is kept. Check the number, or see "
             f"what was sent: reconcile {supplier_code}."
@@ -89,7 +133,7 @@ def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]
     return {
         "import": {
             "organisation": supplier.organisation_name,
-            **(_import(process) if process else _NOT_STAGED),
+            **(_import(process) if process else _NOT_STAGED | ({"state": "SKIPPED"} if marked else {})),
         },
         "attempts": [_attempt(attempt) for attempt in list_attempts(session, process.id)] if process else [],
         "batch_lines": lines,

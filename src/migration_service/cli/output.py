@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from migration_service.schemas.json import encode_json
+from migration_service.schemas.moments import write_moments
 
 #: A row to print, by the names that `--json` gives its values.
 Record = Mapping[str, Any]
@@ -59,7 +60,7 @@ def count(number: int, noun: str) -> str:
 
 def show_json(value: Any) -> None:
     """Print a value as one line of JSON."""
-    click.echo(escape_json(encode_json(value).decode()))
+    click.echo(escape_json(encode_json(write_moments(value)).decode()))
 
 
 def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None:

@@ -5,6 +5,7 @@ ServiceError                              (base)
 │   ├── RequestFailedValidationError      (base) a body or a parameter has the errors listed
 │   │   ├── ParseError                    (base) the body is not JSON
 │   │   └── AccountFailedValidationError  (imports) an account payload has the errors listed
+│   ├── HostNotAllowedError               (access)
 │   ├── AccountAlreadyImportedError       (imports) carries the account's two numbers
 │   ├── AccountMarkedToSkipError          (imports)
 │   ├── AccountImportInProgressError      (imports)
@@ -23,7 +24,8 @@ ServiceError                              (base)
 │   ├── BatchFileError                    (batches)
 │   │   └── BatchFileTooLargeError        (batches) 413
 │   ├── BatchStateError                   (batches)
-│   ├── IdempotencyKeyReusedError         (batches)
+│   ├── IdempotencyKeyReusedError         (idempotency)
+│   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) why a line failed, if no other error says it
 │   │   ├── LineTooLongError              (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
@@ -41,14 +43,17 @@ ServiceError                              (base)
 ├── NotFoundError                         (base) a path names it: 404
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
+│   ├── AttemptNotFoundError              (imports)
 │   └── BatchNotFoundError                (batches)
 ├── ConcurrencyLimitReachedError          (imports) 429
+│   └── NoWorkerAvailableError            (imports)
 ├── ThrottledError                        (access) 429
 ├── PaymentVendorUnavailableError         (added_data) 500: retry unchanged
 └── ServiceUnavailableError               (base) 503
 """
 
 from migration_service.errors.access import (
+    HostNotAllowedError,
     NotAuthenticatedError,
     ThrottledError,
     UnauthenticatedError,
@@ -81,10 +86,13 @@ from migration_service.errors.batches import (
     BatchNotFoundError,
     BatchStateError,
     DuplicateLineError,
-    IdempotencyKeyReusedError,
     ImportSupplierMismatchError,
     LineError,
     LineTooLongError,
+)
+from migration_service.errors.idempotency import (
+    IdempotencyKeyReusedError,
+    IdempotencyRequestInProgressError,
 )
 from migration_service.errors.imports import (
     AccountAlreadyImportedError,
@@ -93,8 +101,10 @@ from migration_service.errors.imports import (
     AccountImportInProgressError,
     AccountMarkedToSkipError,
     AccountNotStagedError,
+    AttemptNotFoundError,
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
+    NoWorkerAvailableError,
 )
 from migration_service.errors.setup import (
     ApiKeyNotFoundError,
@@ -119,6 +129,7 @@ __all__ = [
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
     "ApiKeyNotFoundError",
+    "AttemptNotFoundError",
     "BatchFileError",
     "BatchFileTooLargeError",
     "BatchNotFoundError",
@@ -128,7 +139,9 @@ __all__ = [
     "DuplicateLineError",
     "ErrorItem",
     "HistoricalStatementAlreadyExistsError",
+    "HostNotAllowedError",
     "IdempotencyKeyReusedError",
+    "IdempotencyRequestInProgressError",
     "ImportSupplierCompleteError",
     "ImportSupplierMismatchError",
     "ImportSupplierNotFoundError",
@@ -139,6 +152,7 @@ __all__ = [
     "LineTooLongError",
     "NameInvalidError",
     "NameTakenError",
+    "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",
     "OperationsTeamNotFoundError",

@@ -1,6 +1,14 @@
 """Errors about API keys and tokens (section 5)."""
 
-from migration_service.errors.base import ServiceError
+from migration_service.errors.base import InvalidError, ServiceError
+
+
+class HostNotAllowedError(InvalidError):
+    """The request names a host that this service does not answer for."""
+
+    code = "host_not_allowed"
+    default_detail = "The Host header names a host that this service does not answer for."
+    remedy = "Use the address of the service that its operator gave you."
 
 
 class UnauthenticatedError(ServiceError):

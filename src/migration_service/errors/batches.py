@@ -36,14 +36,6 @@ class BatchStateError(InvalidError):
     remedy = "Check the state of the batch first."
 
 
-class IdempotencyKeyReusedError(InvalidError):
-    """The Idempotency-Key was used before, for another file or with other parameters."""
-
-    code = "idempotency_key_reused"
-    default_detail = "This Idempotency-Key was used for another batch. Use a new key for each file."
-    remedy = "Use a new key for another file."
-
-
 class LineError(InvalidError):
     """A line of a batch failed for a reason that only batches have."""
 

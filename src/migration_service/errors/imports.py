@@ -6,6 +6,7 @@ from typing import Any
 from migration_service.errors.base import (
     ErrorItem,
     InvalidError,
+    NotFoundError,
     RequestFailedValidationError,
     ServiceError,
 )
@@ -17,6 +18,24 @@ class AccountFailedValidationError(RequestFailedValidationError):
     code = "account_failed_validation"
     default_detail = "The account payload has errors."
     remedy = "Correct what `errors` lists, and send the payload again."
+
+    def __init__(
+        self,
+        detail: str | None = None,
+        *,
+        errors: Sequence[ErrorItem] = (),
+        warnings: Sequence[ErrorItem] = (),
+    ) -> None:
+        super().__init__(detail, errors=errors)
+        self.warnings = list(warnings)
+        #: The client asked for the full report (`?report=full`).
+        self.in_full = False
+
+    def extra_fields(self) -> dict[str, Any]:
+        """Return the rest of the full report, if it is asked for."""
+        if not self.in_full:
+            return {}
+        return {"valid": False, "warnings": [it.to_dict() for it in self.warnings], "account": None}
 
 
 class AccountAlreadyImportedError(InvalidError):
@@ -96,6 +115,15 @@ class DryRunSucceededError(InvalidError):
     remedy = "Nothing: process the account without `dry_run` to create it."
 
 
+class AttemptNotFoundError(NotFoundError):
+    """A path names an attempt that does not exist, or belongs to another organisation."""
+
+    code = "attempt_not_found"
+    default_detail = "No attempt has this id."
+    detail_with_found = "No attempt has the id {found}."
+    remedy = "Check the id of the attempt."
+
+
 class ConcurrencyLimitReachedError(ServiceError):
     """Too many accounts are being processed at once.
 
@@ -104,4 +132,15 @@ class ConcurrencyLimitReachedError(ServiceError):
 
     code = "concurrency_limit_reached"
     default_detail = "Too many accounts are being processed at once. Retry after other accounts finish."
+    remedy = "Send the same request again after the number of seconds in `Retry-After`."
+
+
+class NoWorkerAvailableError(ConcurrencyLimitReachedError):
+    """No worker took the account in time; nothing was changed.
+
+    Slots are free, but every worker is busy with other work.
+    """
+
+    code = "no_worker_available"
+    default_detail = "No worker was free in time, and nothing was changed. Send the same request again."
     remedy = "Send the same request again after the number of seconds in `Retry-After`."

@@ -7,7 +7,8 @@ from migration_service.models.account import Account, Customer, UserDetail
 from migration_service.models.acknowledgement import Acknowledgement
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
 from migration_service.models.customer_email import CustomerEmail
-from migration_service.models.imports import AccountImportProcess, Attempt
+from migration_service.models.idempotency import IdempotencyKey
+from migration_service.models.imports import AccountImportProcess, Attempt, SkipMark
 from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction
 from migration_service.models.note import Note
 from migration_service.models.operation import (
@@ -50,6 +51,7 @@ __all__ = [
     "CustomerEmail",
     "EstimatedAnnualVolume",
     "GridOperatorEffectivePeriod",
+    "IdempotencyKey",
     "ImportSupplier",
     "Ledger",
     "LineItem",
@@ -63,6 +65,7 @@ __all__ = [
     "PaymentVendor",
     "Register",
     "ServiceLimit",
+    "SkipMark",
     "Statement",
     "SupplyAddress",
     "TaxItem",

@@ -57,6 +57,16 @@ class AccountImportProcess(Base):
     account_created_at: Mapped[datetime | None]
 
 
+class SkipMark(Base):
+    """An account that is not staged and is not to be: no import process, so that status and lists omit it."""
+
+    __tablename__ = "skip_mark"
+
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), primary_key=True)
+    external_account_number: Mapped[str] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
 class Attempt(Base):
     """One run of account creation: who asked, and how it ended."""
 

@@ -1,5 +1,6 @@
 """The account, taken apart once for all rules."""
 
+from collections.abc import Collection
 from datetime import date
 from typing import Any, NamedTuple, TypeAlias
 
@@ -35,6 +36,7 @@ class CheckedAccount:
         "charges_and_credits",
         "customers",
         "data",
+        "faulty",
         "itemised",
         "ledgers",
         "meter_points",
@@ -44,13 +46,18 @@ class CheckedAccount:
         "supply_addresses",
         "supply_charges",
         "today",
+        "touched",
         "transactions",
         "unknown_occupier",
     )
 
-    def __init__(self, data: Item, today: date) -> None:
+    def __init__(self, data: Item, today: date, faulty: Collection[str] = ()) -> None:
         self.data = data
         self.today = today
+        #: The paths (dot-delimited) at which the schema reported an error.
+        self.faulty: frozenset[str] = frozenset(faulty)
+        #: The same, and every path above them.
+        self.touched: frozenset[str] = _with_paths_above(self.faulty)
         self.unknown_occupier: bool = data.get("unknown_occupier", False)
         self.customers: list[Item] = data.get("customers", [])
         self.statements: list[Item] = data.get("statements", [])
@@ -69,6 +76,14 @@ class CheckedAccount:
         #: Every transaction with line items, whatever its type, and the line items.
         self.itemised: list[tuple[Path, Item, list[Item]]] = []
         self._add_ledgers()
+
+    def is_faulty(self, *path: str | int) -> bool:
+        """Return True if the schema reported an error at `path` itself, so that its value is missing."""
+        return bool(self.faulty) and ".".join(map(str, path)) in self.faulty
+
+    def is_touched(self, *path: str | int) -> bool:
+        """Return True if the schema reported an error at `path` or below it."""
+        return bool(self.touched) and ".".join(map(str, path)) in self.touched
 
     def _add_meter_points(self) -> None:
         for i, address in enumerate(self.supply_addresses):
@@ -115,6 +130,13 @@ class CheckedAccount:
             by_type.get(transaction.get("type", ""), untyped).append(pair)
             if line_items := transaction.get("line_items"):
                 self.itemised.append((pair[0], transaction, line_items))
+
+
+def _with_paths_above(paths: frozenset[str]) -> frozenset[str]:
+    if not paths:
+        return paths
+    split = [path.split(".") for path in paths]
+    return frozenset(".".join(parts[:length]) for parts in split for length in range(1, len(parts) + 1))
 
 
 _KINDS_OF_PERIODS: tuple[tuple[str, str | None], ...] = (

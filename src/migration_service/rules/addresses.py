@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from migration_service.rules.account import CheckedAccount, Path
 from migration_service.rules.gs1 import is_gs1_number
 from migration_service.rules.postcodes import comparable_postcode
-from migration_service.rules.rule import Fault, Severity, rule, shown
+from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.schemas.messages import shown
 
 
 @rule(Severity.WARNING, remedy="Send each supply address once, with all of its meter points.")
@@ -20,6 +21,11 @@ def duplicate_supply_addresses_found(account: CheckedAccount) -> Iterator[Fault]
             address.get("supply_address2", "").strip().casefold(),
             comparable_postcode(address.get("supply_postcode", "")),
         )
+        if account.touched and any(
+            account.is_faulty("supply_addresses", i, field)
+            for field in ("supply_address1", "supply_address2", "supply_postcode")
+        ):
+            continue
         if any(key) and first.setdefault(key, i) != i:
             yield (
                 ("supply_addresses", i),

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 from migration_service.rules.account import CheckedAccount
 from migration_service.rules.postcodes import is_dutch_postcode
-from migration_service.rules.rule import Fault, Severity, rule, shown
+from migration_service.rules.rule import Fault, Severity, rule
+
+# An address is personal data: a detail does not repeat it.
+_NOT_A_POSTCODE = "This is not a Dutch postcode: write four digits and two letters, as 1234 AB."
 
 
 @rule(
@@ -15,15 +18,11 @@ def invalid_postcode(account: CheckedAccount) -> Iterator[Fault]:
     """A postcode is not a Dutch one: 1000 to 9999, then two letters, which are not SA, SD or SS."""
     billing = account.data.get("billing_postcode")
     if billing and not is_dutch_postcode(billing):
-        yield ("billing_postcode",), _not_a_postcode(billing)
+        yield ("billing_postcode",), _NOT_A_POSTCODE
     for i, address in enumerate(account.supply_addresses):
         postcode = address.get("supply_postcode")
         if postcode and not is_dutch_postcode(postcode):
-            yield ("supply_addresses", i, "supply_postcode"), _not_a_postcode(postcode)
-
-
-def _not_a_postcode(postcode: str) -> str:
-    return f"{shown(postcode)} is not a Dutch postcode: write four digits and two letters, as 1234 AB."
+            yield ("supply_addresses", i, "supply_postcode"), _NOT_A_POSTCODE
 
 
 @rule(
@@ -32,7 +31,7 @@ def _not_a_postcode(postcode: str) -> str:
 )
 def billing_address_not_provided(account: CheckedAccount) -> Iterator[Fault]:
     """The occupier is known, but the first line or the postcode of the billing address is missing."""
-    if account.unknown_occupier:
+    if account.unknown_occupier or account.is_faulty("unknown_occupier"):
         return
     for field in ("billing_address1", "billing_postcode"):
         if not account.data.get(field, "").strip():
@@ -45,6 +44,8 @@ def billing_address_not_provided(account: CheckedAccount) -> Iterator[Fault]:
 )
 def customer_required(account: CheckedAccount) -> Iterator[Fault]:
     """The account has no customer, and unknown_occupier is not set."""
+    if account.is_faulty("unknown_occupier"):
+        return
     if not account.customers and not account.unknown_occupier:
         yield ("customers",), "The account has no customer: send one, or set unknown_occupier to true."
 

@@ -15,12 +15,14 @@ from migration_service.rules import (
     ledgers,
     line_items,
     meters,
+    open_lists,
     periods,
     statements,
     transactions,
 )
 from migration_service.rules.account import CheckedAccount, Path
 from migration_service.rules.rule import Finding, Rule, Severity
+from migration_service.schemas.bounds import MAX_ERRORS
 from migration_service.states import Profile
 
 #: Every rule, in the order of the modules and of their text.
@@ -37,6 +39,7 @@ RULES: tuple[Rule, ...] = tuple(
         transactions,
         line_items,
         statements,
+        open_lists,
     )
     for value in vars(module).values()
     if isinstance(value, Rule)
@@ -46,10 +49,35 @@ RULES: tuple[Rule, ...] = tuple(
 _EXACT = Context(prec=80, traps=[])
 
 
-def digest_sources(folder: FilePath) -> str:
-    """The first 16 hex digits of a SHA-256 over the names and texts of the Python files in a folder."""
+#: The modules of `schemas` that decide about an account payload. The others may change without a new version.
+PAYLOAD_MODULES = (
+    "account",
+    "base",
+    "bounds",
+    "coded",
+    "compiled",
+    "fields",
+    "identifiers",
+    "ledger",
+    "messages",
+    "moments",
+    "numbers",
+    "statement",
+    "supply",
+    "texts",
+    "vocabulary",
+)
+
+
+def digest_sources(folder: FilePath, modules: Collection[str] | None = None) -> str:
+    """Return the first 16 hex digits of a SHA-256 over the names and texts of the Python files in a folder.
+
+    With `modules` only those count.
+    """
     digest = hashlib.sha256()
     for file in sorted(folder.glob("*.py")):
+        if modules is not None and file.stem not in modules:
+            continue
         digest.update(f"{file.name}\n".encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
@@ -58,8 +86,12 @@ def digest_sources(folder: FilePath) -> str:
 #: Changes with every change to the rules, or to the fields. Staging keeps it with the payload, and processing
 #: validates again where it differs. A hash of the source cannot be forgotten as a number to raise can be; the
 #: price of a change that changes nothing is one validation more for each staged account.
+_PACKAGE = FilePath(__file__).parents[1]
 RULES_VERSION: str = "-".join(
-    digest_sources(FilePath(__file__).parents[1] / folder)[:8] for folder in ("schemas", "rules")
+    (
+        digest_sources(_PACKAGE / "schemas", PAYLOAD_MODULES)[:8],
+        digest_sources(_PACKAGE / "rules")[:8],
+    )
 )
 
 
@@ -75,19 +107,21 @@ def check_account(
     `data` is account data as the schema makes it (section 2.3), also of a payload that it refused: any key
     may be missing, and a rule whose parts are missing stays silent. `faulty` has the paths (dot-delimited)
     at which the schema reported an error already: nothing more is said there, nor about anything below.
-    Under the strict profile every finding is an error.
+    Under the strict profile every finding is an error. A rule yields at most `MAX_ERRORS` + 1 findings.
     """
-    account = CheckedAccount(data, today)
+    account = CheckedAccount(data, today, faulty)
     strict = profile is Profile.STRICT
     findings: list[Finding] = []
     with localcontext(_EXACT):
         for rule in RULES:
+            most = len(findings) + MAX_ERRORS
             for path, detail in rule.check(account):
                 severity = Severity.ERROR if strict else rule.severity
                 findings.append(Finding(path, rule.code, detail, severity))
+                if len(findings) > most:
+                    break
     if faulty and findings:
-        reported = frozenset(faulty)
-        findings = [finding for finding in findings if not _is_reported(finding.path, reported)]
+        findings = [finding for finding in findings if not _is_reported(finding.path, account.faulty)]
     if len(findings) > 1:
         findings.sort(key=lambda finding: (finding.path, finding.code))
     return findings

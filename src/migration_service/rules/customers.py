@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import date
 
 from migration_service.rules.account import CheckedAccount, Item
-from migration_service.rules.rule import Fault, Severity, rule, shown
+from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.schemas.messages import shown
 
 _FIRST_BIRTHDAY = date(1900, 1, 1)
 _TEST_DOMAINS = ("example.com", "example.net", "example.org")
@@ -61,8 +62,8 @@ def customer_may_not_be_named_the_occupier(account: CheckedAccount) -> Iterator[
         if _normal(family_name) in _OCCUPIER_NAMES or _full_name(customer) in _OCCUPIER_NAMES:
             yield (
                 ("customers", i, "family_name"),
-                f"{shown(family_name)} is not a person's name: if nobody is known, set unknown_occupier "
-                "to true and leave the customer out.",
+                "This is not a person's name: if nobody is known, set unknown_occupier to true and leave the "
+                "customer out.",
             )
 
 
@@ -74,7 +75,7 @@ def date_of_birth_in_future(account: CheckedAccount) -> Iterator[Fault]:
         if born and born > account.today:
             yield (
                 ("customers", i, "date_of_birth"),
-                f"The date of birth, {born}, is after today, {account.today}: correct it or leave it out.",
+                f"The date of birth is after today, {account.today}: correct it or leave it out.",
             )
 
 
@@ -90,7 +91,7 @@ def date_of_birth_too_long_ago(account: CheckedAccount) -> Iterator[Fault]:
         if born and born < _FIRST_BIRTHDAY:
             yield (
                 ("customers", i, "date_of_birth"),
-                f"The date of birth, {born}, is before 1900: correct the century, or leave it out.",
+                "The date of birth is before 1900: correct the century, or leave it out.",
             )
 
 
@@ -146,7 +147,9 @@ def duplicate_customers_found(account: CheckedAccount) -> Iterator[Fault]:
     for i, customer in enumerate(account.customers):
         name = _full_name(customer)
         key = (name, customer.get("email", "").casefold(), customer.get("date_of_birth"))
-        if name and first.setdefault(key, i) != i:
+        if not name or first.setdefault(key, i) == i:
+            continue
+        if not account.is_touched("customers", i) and not account.is_touched("customers", first[key]):
             yield (
                 ("customers", i),
                 f"The name, e-mail address and date of birth are those of customers.{first[key]}: "

@@ -1,18 +1,25 @@
 """Rules for ledgers and their balances."""
 
+import re
 from collections.abc import Iterator
 from datetime import date
 
 from migration_service.rules.account import HISTORICAL_TRANSACTIONS, OPEN_TRANSACTIONS, CheckedAccount, Path
 from migration_service.rules.balances import ZERO, differ, sum_signed_amounts
-from migration_service.rules.rule import Fault, Severity, rule, shown
+from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.schemas.messages import shown
+
+# A list of meter points, or of addresses, that the schema refused; or one of their items.
+_HIDES_METER_POINTS = re.compile(r"supply_addresses(\.\d+(\.meter_points(\.\d+)?)?)?")
+_IN_THE_BALANCE = ("last_settlement_balance", OPEN_TRANSACTIONS, HISTORICAL_TRANSACTIONS)
 
 
 @rule(Severity.ERROR, remedy="Send the meter point too, or take its EAN out of the ledger.")
 def unknown_ledger_identifiers(account: CheckedAccount) -> Iterator[Fault]:
     """An identifier of a ledger is not the EAN of a meter point of the account."""
     eans = {meter_point.get("ean") for _, meter_point in account.meter_points}
-    if None in eans:  # the identifier may mean the meter point whose EAN is at fault
+    # The identifier may mean a meter point that is at fault, or below what is at fault.
+    if None in eans or any(map(_HIDES_METER_POINTS.fullmatch, account.faulty)):
         return
     for path, ledger in account.ledgers:
         for i, identifier in enumerate(ledger.get("identifiers", ())):
@@ -134,6 +141,8 @@ def balance_mismatch_on_ledger_balance(account: CheckedAccount) -> Iterator[Faul
     for path, ledger in account.ledgers:
         balance, settled = ledger.get("ledger_balance"), ledger.get("last_settlement_balance")
         transactions = ledger.get(OPEN_TRANSACTIONS)
+        if account.touched and any(account.is_faulty(*path, field) for field in _IN_THE_BALANCE):
+            continue
         if settled is None:
             # A ledger that was never settled starts at nothing. A bare balance cannot be checked.
             if not transactions or ledger.get(HISTORICAL_TRANSACTIONS):

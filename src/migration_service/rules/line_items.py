@@ -9,7 +9,8 @@ from decimal import Decimal
 
 from migration_service.rules.account import CheckedAccount, Item
 from migration_service.rules.balances import HALF_A_CENT, ZERO, differ
-from migration_service.rules.rule import Fault, Severity, rule, shown
+from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.schemas.messages import shown
 
 
 @rule(Severity.WARNING, remedy="Correct net_amount, price_per_unit or number_of_units.")
@@ -37,7 +38,9 @@ def supply_charge_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
             continue
         net = _sum(line_items, "net_amount")
         tax = _sum(transaction.get("tax_items", []), "amount")
-        if net is not None and tax is not None and differ(net + tax, amount):
+        if net is None or tax is None or not differ(net + tax, amount):
+            continue
+        if not account.is_faulty(*path, "tax_items"):
             yield (
                 (*path, "amount"),
                 f"The line items, {net:f}, and the tax, {tax:f}, make {net + tax:f}, not {amount:f}.",
@@ -91,7 +94,7 @@ def unknown_vat_reference(account: CheckedAccount) -> Iterator[Fault]:
             continue
         named = _values_of_params(tax_items, "vat_on")
         refs = _values_of_params(transaction.get("line_items", ()), "ref")
-        if refs.issuperset(named):
+        if refs.issuperset(named) or account.is_touched(*path, "line_items"):
             continue
         for i, item in enumerate(tax_items):
             vat_on = item.get("params", {}).get("vat_on")

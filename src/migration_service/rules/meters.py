@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from migration_service.rules.account import CheckedAccount
-from migration_service.rules.rule import Fault, Severity, rule, shown
+from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.schemas.messages import shown
 
 
 @rule(Severity.WARNING, remedy="Send each meter of a meter point once, with all of its registers.")

@@ -1,10 +1,13 @@
-"""Rules for a note (section 2.6). Both are warnings: errors under the strict profile only."""
+"""Rules for a note (section 2.6). They are warnings, and errors under the strict profile."""
 
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from migration_service.rules.rule import Finding, Severity
+
+#: The code of the warning that the service itself gives, in every profile.
+NOT_TAKEN = "existing_note_not_changed"
 
 #: Code -> what is wrong, and what the client should do, for the documentation.
 NOTE_RULES = {
@@ -15,6 +18,11 @@ NOTE_RULES = {
     "note_unpin_at_earlier_than_creation_date": (
         "A note is unpinned before it was created.",
         "Correct unpin_at or created_at.",
+    ),
+    NOT_TAKEN: (
+        "A note that exists already was sent with documents or a pin that it does not have. "
+        "They were not taken. The warning is in the note's entry of the answer, and never an error.",
+        "Send another note with them if they are needed.",
     ),
 }
 

@@ -10,7 +10,8 @@ from itertools import pairwise
 
 from migration_service.rules.account import CheckedAccount, Item
 from migration_service.rules.gs1 import is_gs1_number
-from migration_service.rules.rule import Fault, Severity, rule, shown
+from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.schemas.messages import shown
 
 
 @rule(Severity.ERROR, remedy="Correct one of the two dates; the end comes after the start.")

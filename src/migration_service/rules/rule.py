@@ -71,8 +71,3 @@ def rule(severity: Severity, *, remedy: str, code: str = "") -> Callable[[Check]
         return Rule(code or check.__name__, severity, check, meaning, remedy)
 
     return decorate
-
-
-def shown(text: str) -> str:
-    """A value for a detail: quoted, and cut where it is long."""
-    return repr(text if len(text) <= 40 else text[:37] + "...")

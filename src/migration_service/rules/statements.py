@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from migration_service.rules.account import CheckedAccount
-from migration_service.rules.rule import Fault, Severity, rule, shown
+from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.schemas.messages import shown
 
 
 @rule(Severity.ERROR, remedy="Send each statement once, with its own statement_id.")
@@ -74,7 +75,9 @@ def _find_future(account: CheckedAccount, field: str, what: str) -> Iterator[Fau
 def missing_statement_document(account: CheckedAccount) -> Iterator[Fault]:
     """A statement has neither a document nor the context to make one from."""
     for i, statement in enumerate(account.statements):
-        if not statement.get("statement_path") and not statement.get("statement_pdf_context"):
+        if statement.get("statement_path") or statement.get("statement_pdf_context"):
+            continue
+        if not account.is_faulty("statements", i, "statement_pdf_context"):
             yield (
                 ("statements", i, "statement_path"),
                 "The statement has no document: send statement_path, or a statement_pdf_context.",

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from migration_service.rules.account import CheckedAccount, Path
-from migration_service.rules.rule import Fault, Severity, rule, shown
+from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.schemas.messages import shown
 
 _SUPPLY_CHARGE_FIELDS = ("supply_type", "product_code", "line_items", "tax_items")
 _NEEDED_BY_A_SUPPLY_CHARGE = ("product_code", "supply_type", "line_items")

@@ -3,17 +3,19 @@
 from typing import Any
 
 from migration_service.errors import ErrorItem
-from migration_service.schemas.base import Fields, load
-from migration_service.schemas.compiled import compile_schema
+from migration_service.schemas.base import Fields, find_unknown_fields, load
+from migration_service.schemas.compiled import compile_schema, compile_shape
 from migration_service.schemas.fields import (
     Day,
     EmailAddress,
     Flag,
     Identifier,
+    NormalIdentifier,
     Object,
     Objects,
     PhoneNumber,
     Text,
+    about,
 )
 from migration_service.schemas.ledger import LedgerSchema
 from migration_service.schemas.statement import StatementSchema
@@ -23,54 +25,139 @@ from migration_service.schemas.supply import SupplyAddressSchema
 class CustomerPreferencesSchema(Fields):
     """What a customer agreed to be sent."""
 
-    opted_into_updates = Flag()
-    opted_into_offers = Flag()
-    opted_into_sms = Flag()
+    opted_into_updates = Flag(metadata=about("The customer agreed to updates about the service.", True))
+    opted_into_offers = Flag(metadata=about("The customer agreed to offers.", False))
+    opted_into_sms = Flag(metadata=about("The customer agreed to text messages.", False))
 
 
 class UserDetailSchema(Fields):
     """A value that the supplier keeps for a customer."""
 
-    namespace = Identifier(required=True)
-    value = Text(required=True, blank=True, max_length=2_000)
+    namespace = Identifier(
+        required=True, metadata=about("What the value is, once for each customer.", "loyalty")
+    )
+    value = Text(
+        required=True,
+        blank=True,
+        max_length=2_000,
+        personal=True,
+        metadata=about("The value that the supplier keeps.", "gold"),
+    )
 
 
 class CustomerSchema(Fields):
     """A person of the account."""
 
-    given_name = Text(blank=True)
-    family_name = Text(blank=True)
-    email = EmailAddress()
-    mobile = PhoneNumber()
-    landline = PhoneNumber()
-    date_of_birth = Day()
-    customer_preferences = Object(CustomerPreferencesSchema)
-    user_details = Objects(UserDetailSchema)
+    given_name = Text(blank=True, personal=True, metadata=about("First name or initials.", "Esmée"))
+    family_name = Text(
+        blank=True, personal=True, metadata=about("Family name, or the name of a company.", "Mulder")
+    )
+    email = EmailAddress(
+        metadata=about("E-mail address. Empty if there is none.", "esmee.mulder@werk.example")
+    )
+    mobile = PhoneNumber(
+        metadata=about(
+            "Telephone number. Without a country prefix it is Dutch. Empty if there is none.", "+31653940257"
+        )
+    )
+    landline = PhoneNumber(metadata=about("A second telephone number, of either kind.", "+31132420868"))
+    date_of_birth = Day(personal=True, metadata=about("Date of birth, from 1900 to today.", "1986-04-26"))
+    customer_preferences = Object(
+        CustomerPreferencesSchema,
+        metadata=about("What the customer agreed to be sent.", {"opted_into_updates": True}),
+    )
+    user_details = Objects(
+        UserDetailSchema,
+        metadata=about(
+            "Values that the supplier keeps for the customer.", [{"namespace": "loyalty", "value": "gold"}]
+        ),
+    )
+
+
+def _address_line(which: str, example: str) -> Text:
+    return Text(blank=True, personal=True, metadata=about(which, example))
 
 
 class AccountImportSchema(Fields):
     """One account, as a supplier sends it."""
 
-    external_account_number = Identifier(required=True)
-    import_supplier = Identifier(required=True)
-    unknown_occupier = Flag(load_default=False, metadata={"example": "false"})
-    billing_address1 = Text(blank=True)
-    billing_address2 = Text(blank=True)
-    billing_address3 = Text(blank=True)
-    billing_address4 = Text(blank=True)
-    billing_postcode = Text(blank=True, max_length=32)
-    customers = Objects(CustomerSchema)
-    supply_addresses = Objects(SupplyAddressSchema)
-    ledgers = Objects(LedgerSchema)
-    statements = Objects(StatementSchema)
+    external_account_number = NormalIdentifier(
+        required=True,
+        metadata=about("The account's number in the supplier's system. It never changes.", "100000038"),
+    )
+    import_supplier = NormalIdentifier(
+        required=True,
+        metadata=about("Code of the import supplier that the operator set up.", "DEMO_SUPPLIER"),
+    )
+    unknown_occupier = Flag(
+        load_default=False,
+        metadata=about(
+            "Whether nobody knows who lives there. Then customers are left out. It is answered as a boolean.",
+            "false",
+            type=["boolean", "string"],
+        ),
+    )
+    billing_address1 = _address_line("First line of the billing address: the street.", "Leeuweriklaan")
+    billing_address2 = _address_line("Second line: house number and addition.", "106")
+    billing_address3 = _address_line("Third line, for example a building.", "")
+    billing_address4 = _address_line("Fourth line: the town.", "Tilburg")
+    billing_postcode = Text(
+        blank=True,
+        max_length=32,
+        personal=True,
+        metadata=about("Postcode of the billing address. A Dutch one is expected.", "5018 NJ"),
+    )
+    customers = Objects(
+        CustomerSchema,
+        metadata=about(
+            "The persons of the account: at least one unless unknown_occupier is true.",
+            [{"given_name": "Esmée", "family_name": "Mulder"}],
+        ),
+    )
+    supply_addresses = Objects(
+        SupplyAddressSchema,
+        metadata=about(
+            "The addresses that energy is supplied to, with their meter points.",
+            [{"supply_address1": "Leeuweriklaan", "supply_postcode": "5018 NJ"}],
+        ),
+    )
+    ledgers = Objects(
+        LedgerSchema,
+        metadata=about(
+            "The account's balances with their transactions. Without one, an empty ENERGY_LEDGER is opened.",
+            [{"ledger_code": "ENERGY_LEDGER", "ledger_balance": -49.28}],
+        ),
+    )
+    statements = Objects(
+        StatementSchema,
+        metadata=about(
+            "The bills of the time before the migration.",
+            [
+                {
+                    "bill_period_from_date": "2026-02-01",
+                    "bill_period_to_date": "2026-02-28",
+                    "statement_id": "S-100000038-1",
+                    "issued_date": "2026-03-01",
+                    "number": "2026-100000038-1-01",
+                    "gross_amount": 4928,
+                }
+            ],
+        ),
+    )
 
 
 #: One instance for the whole process: instantiating costs more than loading.
 ACCOUNT_IMPORT = AccountImportSchema()
 _accept = compile_schema(ACCOUNT_IMPORT)
+_has_known_members = compile_shape(ACCOUNT_IMPORT)
 
 
 def load_account(payload: Any) -> tuple[Any, list[ErrorItem]]:
-    """A parsed payload as account data, and every error of its fields; see `schemas.base.load`."""
+    """Return a parsed payload as account data, and every error of its fields; see `schemas.base.load`."""
     data = _accept(payload)
     return (data, []) if data is not None else load(ACCOUNT_IMPORT, payload)
+
+
+def find_unknown_account_fields(payload: Any) -> list[ErrorItem]:
+    """Return an item for each field of a parsed payload that the interface does not have."""
+    return [] if _has_known_members(payload) else find_unknown_fields(ACCOUNT_IMPORT, payload)

@@ -4,19 +4,22 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, post_load, validates_schema
 
-from migration_service.schemas.base import Fields
+from migration_service.schemas.base import Answer, CommandFields, Fields
 from migration_service.schemas.fields import (
+    AnsweredMoment,
     Code,
     DocumentPath,
     Flag,
     Identifier,
     Message,
+    NormalIdentifier,
     Objects,
     Text,
     UtcMoment,
+    about,
 )
 from migration_service.schemas.ledger import TransactionSchema
-from migration_service.schemas.requests import ErrorBodySchema
+from migration_service.schemas.requests import ErrorBodySchema, ErrorObjectSchema
 from migration_service.schemas.statement import HistoricalStatementSchema
 
 #: Characters of a note's body.
@@ -25,27 +28,49 @@ MAX_NOTE_BODY = 50_000
 MAX_REFERENCE = 255
 
 
-class AddedDataSchema(Fields):
+class AddedDataSchema(CommandFields):
     """What every body here has: the account that something is added to."""
 
-    import_supplier = Identifier(required=True)
-    external_account_number = Identifier(required=True)
+    import_supplier = NormalIdentifier(
+        required=True, metadata=about("Code of the account's import supplier.", "DEMO_SUPPLIER")
+    )
+    external_account_number = NormalIdentifier(
+        required=True, metadata=about("The account's number in the supplier's system.", "100000038")
+    )
+    dry_run = Flag(
+        metadata=about("Do everything, roll it back, and answer 200 with the body of a 201.", False)
+    )
 
 
 class NoteDocumentSchema(Fields):
     """A file that a note refers to."""
 
-    document_path = DocumentPath(required=True)
+    document_path = DocumentPath(
+        required=True,
+        metadata=about("Path of the file below the supplier's document root.", "notes/2026/letter.pdf"),
+    )
 
 
 class NoteSchema(Fields):
     """A note (section 2.6). An empty body, and an empty list of documents, count as absent."""
 
-    body = Text(blank=True, max_length=MAX_NOTE_BODY)
-    document_paths = Objects(NoteDocumentSchema)
-    created_at = UtcMoment(metadata={"description": "By default the moment of the request."})
-    is_pinned = Flag(metadata={"description": "Pins the note to the top of the account support page."})
-    unpin_at = UtcMoment(metadata={"description": "The note is pinned until then."})
+    body = Text(
+        blank=True,
+        max_length=MAX_NOTE_BODY,
+        personal=True,
+        metadata=about("The text of the note.", "Prefers to be called after six."),
+    )
+    document_paths = Objects(
+        NoteDocumentSchema,
+        metadata=about("The files of the note.", [{"document_path": "notes/2026/letter.pdf"}]),
+    )
+    created_at = UtcMoment(
+        metadata=about(
+            "When the note was written. By default the moment of the request.", "2026-01-15T09:30:00Z"
+        )
+    )
+    is_pinned = Flag(metadata=about("Pins the note to the top of the account support page.", True))
+    unpin_at = UtcMoment(metadata=about("The note is pinned until then.", "2026-06-01T00:00:00Z"))
 
     @validates_schema
     def _has_content(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -64,24 +89,58 @@ class NoteSchema(Fields):
 class NotesRequestSchema(AddedDataSchema):
     """The body of the notes endpoint (section 4.8)."""
 
-    notes = Objects(NoteSchema, required=True, empty=False)
+    notes = Objects(
+        NoteSchema,
+        required=True,
+        empty=False,
+        metadata=about("The notes to add.", [{"body": "Prefers to be called after six."}]),
+    )
 
 
-class NoteResultSchema(Fields):
+class NoteResultSchema(Answer):
     """What became of one posted note."""
 
-    created_at = fields.DateTime(metadata={"description": "Of the note on the account, in UTC."})
-    body = fields.String(allow_none=True)
-    status = fields.String(metadata={"enum": ["NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"]})
+    optional = frozenset({"warnings"})
+
+    created_at = AnsweredMoment(
+        metadata=about("When the note on the account was written, in UTC.", "2026-01-15T09:30:00Z")
+    )
+    body = fields.String(
+        allow_none=True, metadata=about("The text of the note.", "Prefers to be called after six.")
+    )
+    status = fields.String(
+        metadata=about(
+            "Whether the note was added, or existed already.",
+            "NOTE_CREATION_SUCCESS",
+            enum=["NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"],
+        )
+    )
+    warnings = fields.List(
+        fields.Nested(ErrorObjectSchema),
+        metadata=about("What an existing note does not have and was not added to it. Left out if empty.", []),
+    )
+
+
+_BOOLEAN = {"type": "boolean", "default": True}
+_TRANSACTION = {
+    "transaction_id": "P-1",
+    "transaction_date": "2026-03-10",
+    "amount": 25,
+    "type": "PAYMENT",
+    "reason": "ACCOUNT_CHARGE_PAYMENT",
+    "payment_type": "DIRECT_CREDIT",
+}
 
 
 class TransactionsRequestSchema(AddedDataSchema):
     """The body of the transactions endpoint (section 4.9)."""
 
-    transactions = Objects(TransactionSchema, required=True, empty=False)
-
-
-_BOOLEAN = {"type": "boolean", "default": True}
+    transactions = Objects(
+        TransactionSchema,
+        required=True,
+        empty=False,
+        metadata=about("The transactions to add: all of them, or none.", [_TRANSACTION]),
+    )
 
 
 class TransactionArgumentsSchema(Fields):
@@ -89,60 +148,111 @@ class TransactionArgumentsSchema(Fields):
 
     check_previously_added = Flag(
         load_default=True,
-        metadata={"description": "Skip a transaction that was added already.", "schema": _BOOLEAN},
+        metadata=about("Skip a transaction that was added already.", True, schema=_BOOLEAN),
     )
     force_add_to_current_statement = Flag(
         load_default=True,
-        metadata={
-            "description": "Change the date of a transaction outside the open statement period into it, "
-            "instead of failing.",
-            "schema": _BOOLEAN,
-        },
+        metadata=about(
+            "Change the date of a transaction outside the open statement period into it, instead of failing.",
+            True,
+            schema=_BOOLEAN,
+        ),
     )
 
 
-class TransactionResultSchema(Fields):
+class AddedTransactionSchema(TransactionSchema):
+    """A transaction as it is on the account."""
+
+    status = fields.String(
+        metadata=about(
+            "Only if the transaction was added already, by an earlier request.",
+            "TRANSACTION_IMPORT_SUCCESS",
+            enum=["TRANSACTION_IMPORT_SUCCESS"],
+        )
+    )
+
+
+class TransactionResultSchema(Answer):
     """What became of one posted transaction."""
 
-    status = fields.String(metadata={"enum": ["TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"]})
+    status = fields.String(
+        metadata=about(
+            "Whether the transaction was added, or existed already.",
+            "TRANSACTION_ADDED_TO_ACCOUNT",
+            enum=["TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"],
+        )
+    )
     transaction_data = fields.Nested(
-        TransactionSchema, metadata={"description": "The transaction as it is on the account."}
+        AddedTransactionSchema, metadata=about("The transaction as it is on the account.", _TRANSACTION)
     )
 
 
-class TransactionResultsSchema(Fields):
+class TransactionResultsSchema(Answer):
     """The answer of the transactions endpoint."""
 
-    results = fields.List(fields.Nested(TransactionResultSchema))
+    results = fields.List(
+        fields.Nested(TransactionResultSchema),
+        metadata=about(
+            "One result for each transaction, in their order.",
+            [{"status": "TRANSACTION_ADDED_TO_ACCOUNT", "transaction_data": _TRANSACTION}],
+        ),
+    )
 
 
 class TransactionErrorBodySchema(ErrorBodySchema):
     """The body of a 400 of the transactions endpoint (sections 4.9 and 7.2)."""
 
-    status = fields.String(metadata={"enum": ["TRANSACTION_IMPORT_ERROR"]})
-    error_detail = fields.String(metadata={"description": "The first reason."})
+    status = fields.String(
+        metadata=about("That none was added.", "TRANSACTION_IMPORT_ERROR", enum=["TRANSACTION_IMPORT_ERROR"])
+    )
+    error_detail = fields.String(
+        metadata=about("The first reason.", "The transaction is not within the open statement period.")
+    )
     transaction_data = fields.Raw(
         allow_none=True,
-        metadata={"description": "The first failing transaction as sent; null where none is at fault."},
+        metadata=about("The first failing transaction as sent. Null if none is at fault.", _TRANSACTION),
     )
 
 
 class StatementsRequestSchema(AddedDataSchema):
     """The body of the historical statements endpoint, and its answer (section 4.10)."""
 
-    statements = Objects(HistoricalStatementSchema, required=True, empty=False)
+    statements = Objects(
+        HistoricalStatementSchema,
+        required=True,
+        empty=False,
+        metadata=about(
+            "The statements to add.",
+            [
+                {
+                    "bill_period_from_date": "2026-02-01",
+                    "bill_period_to_date": "2026-02-28",
+                    "statement_id": "S-100000038-1",
+                    "issued_date": "2026-03-01",
+                    "number": "2026-100000038-1-01",
+                    "gross_amount": 4928,
+                }
+            ],
+        ),
+    )
 
 
 class PaymentInstructionRequestSchema(AddedDataSchema):
     """The body of the payment instruction endpoint (section 4.11)."""
 
-    vendor = Identifier(required=True)
-    reference = Identifier(required=True, max_length=MAX_REFERENCE)
-    type = Code(required=True, metadata={"example": "CARD"})
+    vendor = Identifier(
+        required=True, metadata=about("Name of the payment vendor that the operator set up.", "stripe")
+    )
+    reference = Identifier(
+        required=True,
+        max_length=MAX_REFERENCE,
+        metadata=about("The vendor's reference of the means of payment.", "pm_1N0000000000"),
+    )
+    type = Code(required=True, metadata=about("The kind of payment instruction.", "CARD"))
 
 
-class PaymentInstructionResultSchema(Fields):
+class PaymentInstructionResultSchema(Answer):
     """The answer of the payment instruction endpoint."""
 
-    service_account_number = fields.String(metadata={"example": "A-7KX2M9QD"})
-    reference = fields.String()
+    service_account_number = fields.String(metadata=about("The account's number here.", "A-7KX2M9QD"))
+    reference = fields.String(metadata=about("The reference that was sent.", "pm_1N0000000000"))

@@ -1,12 +1,21 @@
 """The base of every schema, and loading: what was sound, and every error with its path."""
 
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any, ClassVar
 
-from marshmallow import EXCLUDE, Schema, ValidationError
-from marshmallow.fields import Nested
+from marshmallow import EXCLUDE, RAISE, Schema, ValidationError
+from marshmallow.fields import Field, Nested
 
 from migration_service.errors import ErrorItem
-from migration_service.schemas.fields import Message
+from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS, MAX_SHOWN
+from migration_service.schemas.fields import Message, load_object
+from migration_service.schemas.messages import shown
+
+# Suggestions cost far more than the errors that they are a part of.
+_MAX_SUGGESTIONS = 10
 
 
 class Fields(Schema):
@@ -17,21 +26,58 @@ class Fields(Schema):
     class Meta(Schema.Meta):
         """Options of marshmallow."""
 
-        unknown = EXCLUDE
+        unknown: ClassVar[Any] = EXCLUDE
+
+
+class CommandFields(Fields):
+    """A schema of a body that commands something: an unknown field at its top level is an error.
+
+    A misspelt `dry_run` must never create an account or book money.
+    """
+
+    class Meta(Fields.Meta):
+        """Options of marshmallow."""
+
+        unknown: ClassVar[Any] = RAISE
+
+
+class Answer(Fields):
+    """What an endpoint answers. Each of its fields is always there, except those in `optional`."""
+
+    #: Fields that an answer may lack.
+    optional: ClassVar[frozenset[str]] = frozenset()
+
+    def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
+        """Describe the field as required, which changes nothing for dumping."""
+        field_obj.required = field_name not in self.optional
 
 
 def load(schema: Schema, value: Any) -> tuple[Any, list[ErrorItem]]:
-    """`value` as `schema` reads it: what was sound, and all errors in the order of the fields.
+    """Return `value` as `schema` reads it: what was sound, and all errors in the order of the fields.
 
-    With errors, faulty values are absent from the result; objects in lists keep their places, and
-    one that is not an object at all is `{}` there.
+    With errors, faulty values are absent from the result. Objects in lists keep their places, and
+    one that is not an object at all is `{}` there. See `limit_errors` for how many are listed.
     """
+    errors: list[ErrorItem] = []
+    unknown: Iterator[ErrorItem] = iter(())
+    if schema.unknown == RAISE and isinstance(value, dict):
+        unknown = _find_unknown_members(schema, value, (), {})
+        value = {name: below for name, below in value.items() if name in schema.fields}
     try:
-        return schema.load(value), []
+        data = load_object(schema, value)
     except ValidationError as error:
-        errors: list[ErrorItem] = []
         _collect(error.messages, (), errors)
-        return error.valid_data or {}, errors
+        data = error.valid_data or {}
+    errors += islice(unknown, MAX_ERRORS + 1)
+    return data, limit_errors(errors)
+
+
+def limit_errors(errors: list[ErrorItem]) -> list[ErrorItem]:
+    """Return `errors`, cut to `MAX_ERRORS` and one more that says so if there are too many."""
+    if len(errors) <= MAX_ERRORS:
+        return errors
+    detail = f"Only the first {MAX_ERRORS:,} are listed: correct them, and send the body again."
+    return [*errors[:MAX_ERRORS], ErrorItem("too_many_errors", detail)]
 
 
 def _collect(messages: Any, path: tuple[str, ...], errors: list[ErrorItem]) -> None:
@@ -44,20 +90,59 @@ def _collect(messages: Any, path: tuple[str, ...], errors: list[ErrorItem]) -> N
         errors.append(ErrorItem(code, str(message), ".".join(path) or None))
 
 
-def find_unknown_fields(schema: Schema, value: Any, path: tuple[str, ...] = ()) -> list[ErrorItem]:
-    """An error for each field of `value` that `schema` does not have, at any depth (strict profile)."""
+def suggest(name: str, known: Iterable[str]) -> str | None:
+    """Return the member of `known` that was probably meant by `name`, or None."""
+    if len(name) > 2 * MAX_SHOWN:
+        return None
+    folded = {member.replace("_", "").lower(): member for member in known}
+    close = get_close_matches(name.replace("_", "").lower(), folded, n=1)
+    return folded[close[0]] if close else None
+
+
+def find_unknown_fields(schema: Schema, value: Any) -> list[ErrorItem]:
+    """Return an item for each field of `value` that `schema` does not have, at any depth.
+
+    Each names the field that was probably meant. There are at most `MAX_ERRORS` + 1 of them.
+    """
+    return list(islice(_find_unknown(schema, value, (), {}), MAX_ERRORS + 1))
+
+
+_Suggestions = dict[tuple[type[Schema], str], str | None]
+
+
+def _find_unknown(
+    schema: Schema, value: Any, path: tuple[str, ...], suggestions: _Suggestions
+) -> Iterator[ErrorItem]:
     if not isinstance(value, dict):
-        return []
-    errors = []
+        return
+    yield from _find_unknown_members(schema, value, path, suggestions)
     for key, below in value.items():
-        here = (*path, key)
         field = schema.fields.get(key)
-        if field is None:
-            detail = "This field is not part of the interface."
-            errors.append(ErrorItem("unknown_field", detail, ".".join(here)))
-        elif isinstance(field, Nested):
-            items = enumerate(below) if isinstance(below, list) else [(None, below)]
-            for index, item in items:
-                item_path = here if index is None else (*here, str(index))
-                errors += find_unknown_fields(field.schema, item, item_path)
-    return errors
+        if not isinstance(field, Nested):
+            continue
+        if not isinstance(below, list):
+            yield from _find_unknown(field.schema, below, (*path, key), suggestions)
+        elif len(below) <= MAX_ITEMS:  # a longer list is an error of its own
+            for index, item in enumerate(below):
+                yield from _find_unknown(field.schema, item, (*path, key, str(index)), suggestions)
+
+
+def _find_unknown_members(
+    schema: Schema, value: dict[str, Any], path: tuple[str, ...], suggestions: _Suggestions
+) -> Iterator[ErrorItem]:
+    for key in value:
+        if key in schema.fields:
+            continue
+        known = (type(schema), key)
+        if known not in suggestions and len(suggestions) < _MAX_SUGGESTIONS:
+            suggestions[known] = suggest(key, schema.fields)
+        meant = suggestions.get(known)
+        detail = f"{shown(key)} is not a field here" + (f": did you mean {meant}?" if meant else ".")
+        yield ErrorItem("unknown_field", detail, ".".join((*path, _path_part(key))))
+
+
+def _path_part(name: str) -> str:
+    """Return a member's name as a part of a path: quoted if it has a dot, or does not print; cut if long."""
+    if name.isprintable() and "." not in name and '"' not in name and len(name) <= 2 * MAX_SHOWN:
+        return name
+    return json.dumps(name[: 2 * MAX_SHOWN])

@@ -13,17 +13,21 @@ from functools import partial
 from typing import Annotated, Any, Literal, Required, TypedDict
 
 import msgspec
-from marshmallow import Schema, ValidationError
+from marshmallow import Schema, ValidationError, missing
 
 from migration_service.schemas import fields
+from migration_service.schemas.bounds import MAX_ITEMS
 
 #: How the text of a kind of field looks; `re.search` is what msgspec does with it.
 _PATTERNS: dict[type[fields.Text], str] = {
-    fields.Text: r"\A[^\0]*\Z",
+    fields.Text: r"\A(?!\s+\Z)[^\0]*\Z",
     fields.Identifier: r"\A[!-~][ -~]*\Z",
+    fields.NormalIdentifier: r"\A[!-~](?:[ -~]*[!-~])?\Z",
     fields.Code: rf"\A{fields.Code.FORM.pattern}\Z",
     fields.Ean: rf"\A{fields.Ean.FORM.pattern}\Z",
 }
+
+_ITEMS = msgspec.Meta(max_length=MAX_ITEMS)
 
 
 def compile_schema(schema: Schema) -> Callable[[Any], dict[str, Any] | None]:
@@ -49,6 +53,36 @@ def compile_schema(schema: Schema) -> Callable[[Any], dict[str, Any] | None]:
     return accept
 
 
+def compile_shape(schema: Schema) -> Callable[[Any], bool]:
+    """Return a function that tells whether a parsed value has no members but those that `schema` names.
+
+    It looks at nothing else. False means: search for them.
+    """
+    shape = _shape_of(schema)
+    msgspec.json.Decoder(shape)  # read the type now, as above
+
+    def has_known_members(value: Any) -> bool:
+        try:
+            msgspec.convert(value, shape)
+        except (msgspec.ValidationError, RecursionError):
+            return False
+        return True
+
+    return has_known_members
+
+
+def _shape_of(schema: Schema) -> Any:
+    members: list[tuple[str, Any, Any]] = []
+    for name, field in schema.load_fields.items():
+        member: Any = Any
+        if isinstance(field, fields.Objects):
+            member = list[_shape_of(field.schema)]  # type: ignore[misc]
+        elif isinstance(field, fields.Object):
+            member = _shape_of(field.schema)
+        members.append((name, member, None))
+    return msgspec.defstruct(type(schema).__name__, members, forbid_unknown_fields=True, gc=False)
+
+
 class _Anything(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return True  # msgspec asks whether what `_read` made is of the type; the field has seen to it
@@ -57,6 +91,13 @@ class _Anything(type):
 def _read(kind: Any, value: Any) -> Any:
     """Called by msgspec for each value of a type that is not its own: the field itself reads it."""
     return kind.read(value)
+
+
+def _read_present(read: Callable[[Any], Any], value: Any) -> Any:
+    result = read(value)
+    if result is missing:  # an empty text that counts as absent
+        raise ValidationError("absent")
+    return result
 
 
 def _type_of(field: Any) -> Any:
@@ -70,20 +111,24 @@ def _type_of(field: Any) -> Any:
             result: Any = Annotated[str, form]
         case fields.Choice():
             result = Literal[tuple(limit.choices)]
+        case fields.OpenChoice():
+            result = Literal[tuple(str(word.value) for word in field.vocabulary)]
         case fields.Day():
             result = date
         case fields.WholeNumber():
             result = Annotated[int, msgspec.Meta(gt=-(2**31), lt=2**31)]
         case fields.Values():
-            result = list[_type_of(field.inner)]  # type: ignore[misc]
+            result = Annotated[list[_type_of(field.inner)], _ITEMS]  # type: ignore[misc]
         case fields.Object():
             result = _object_type(field.schema)
         case fields.Objects() if field.empty:
-            result = list[_object_type(field.schema)]  # type: ignore[misc]
+            result = Annotated[list[_object_type(field.schema)], _ITEMS]  # type: ignore[misc]
         case _:
             # `deserialize` also runs validators and looks for null; without them half of it is enough.
             plain = not field.validators and not field.allow_none
             read = partial(field._deserialize, attr=None, data=None) if plain else field.deserialize
+            if isinstance(field, fields.Text) and not field.blank and not field.required:
+                read = partial(_read_present, read)
             result = _Anything(type(field).__name__, (), {"read": staticmethod(read)})
     return result
 

@@ -3,28 +3,42 @@
 import json
 import re
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Clamped, Context, Inexact, InvalidOperation, Overflow, Rounded, Subnormal, Underflow
 from typing import Any, NoReturn
 
 import msgspec
 
 from migration_service.errors import ErrorItem, ParseError
+from migration_service.schemas.bounds import MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER_DIGITS
+from migration_service.schemas.messages import shown
 
 encode_json: Callable[[Any], bytes] = msgspec.json.Encoder(decimal_format="number").encode
 """To JSON text: Decimals as numbers with all their digits, dates in ISO 8601, UTC as Z."""
 
-# An escape of one half of a surrogate pair; text with such escapes is looked at once more.
+# An escape of one half of a surrogate pair. Text with such escapes is checked once more.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+# Reads a number exactly, or raises: a number beyond the bounds is never built.
+_bounded_decimal = Context(
+    prec=MAX_NUMBER_DIGITS,
+    Emax=MAX_EXPONENT,
+    Emin=-MAX_EXPONENT,
+    traps=[Clamped, Inexact, InvalidOperation, Overflow, Rounded, Subnormal, Underflow],
+).create_decimal
+
+_NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
 
 
 def parse_json(body: bytes) -> Any:
-    """The value that the JSON text `body` holds (section 4: bodies are JSON, in UTF-8).
+    """Return the value that the JSON text `body` holds (section 4: bodies are JSON, in UTF-8).
 
-    Raises ParseError for anything else: also for NaN and Infinity, half of a surrogate pair, text that
-    is not UTF-8, a key given twice in one object, and nesting beyond what the parser follows.
+    Raise ParseError if `body` is anything else. NaN and Infinity, half of a surrogate pair, text that is not
+    UTF-8, and a key given twice in one object are errors. So is what is beyond `schemas.bounds`.
     """
     try:
         value = _decode(body.decode())
+        if not _is_surely_shallow(body) and _is_too_deep(value):
+            raise _too_deep()
         if _SURROGATE.search(body):
             encode_json(value)  # refuses half a pair, which PostgreSQL could not store
     except UnicodeError as error:
@@ -32,18 +46,48 @@ def parse_json(body: bytes) -> Any:
     except json.JSONDecodeError as error:
         raise _parse_error(f"The body is not valid JSON: {error}.") from error
     except RecursionError as error:
-        raise _parse_error("The body nests too deep.") from error
-    except (ValueError, InvalidOperation) as error:  # more digits than a number may have
-        raise _parse_error("The body has a number that is too large.") from error
+        raise _too_deep() from error
+    except (ArithmeticError, ValueError) as error:
+        raise _number_too_long() from error
     return value
+
+
+def _is_surely_shallow(body: bytes) -> bool:
+    """Return True if the brackets of `body` show that it nests at most `MAX_DEPTH` levels.
+
+    Brackets inside of texts may make this False for a body that is not deep. Each round takes away the
+    innermost level. This is far quicker than visiting each value.
+    """
+    brackets = body.translate(None, _NOT_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        rest = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(rest) == len(brackets):
+            break
+        brackets = rest
+    return not brackets
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            below
+            for container in level
+            if isinstance(container, list | dict)
+            for below in (container.values() if isinstance(container, dict) else container)
+            if isinstance(below, list | dict)
+        ]
+    return bool(level)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise _parse_error(f"The key {twice[:80]!r} is given twice in one object.")
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _parse_error(f"The key {shown(key)} is given twice in one object.")
+            seen.add(key)
     return value
 
 
@@ -51,8 +95,20 @@ def _constant(name: str) -> NoReturn:
     raise _parse_error(f"{name} is not a JSON value.")
 
 
-def _parse_error(detail: str) -> ParseError:
-    return ParseError(detail, errors=[ErrorItem(ParseError.code, detail)])
+def _too_deep() -> ParseError:
+    return _parse_error(f"The body nests too deep: at most {MAX_DEPTH} levels are read.", "too_deep")
 
 
-_decode = json.JSONDecoder(object_pairs_hook=_object, parse_float=Decimal, parse_constant=_constant).decode
+def _number_too_long() -> ParseError:
+    limits = f"at most {MAX_NUMBER_DIGITS} digits, and exponents from -{MAX_EXPONENT} to {MAX_EXPONENT}"
+    return _parse_error(f"The body has a number that is too long: {limits}, are read.", "number_too_long")
+
+
+def _parse_error(detail: str, code: str = ParseError.code) -> ParseError:
+    return ParseError(detail, errors=[ErrorItem(code, detail)])
+
+
+# Python itself reads no whole number of more than 4,300 digits. Fields and free objects accept far fewer.
+_decode = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_bounded_decimal, parse_constant=_constant
+).decode

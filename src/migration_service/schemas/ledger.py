@@ -9,75 +9,150 @@ from migration_service.schemas.fields import (
     Number,
     Object,
     Objects,
+    OpenChoice,
     Text,
     Values,
+    about,
 )
 from migration_service.schemas.vocabulary import PaymentType, RateBand, Reason, SupplyType, TransactionType
+
+_EUROS = "in euros"
+_CREDIT = "in euros; positive if the customer has credit, negative if the customer owes"
 
 
 class LineItemParamsSchema(Fields):
     """What a line item carries beside its amounts."""
 
-    ref = Identifier(metadata={"description": "Named by `vat_on` of the tax item on this line."})
+    ref = Identifier(metadata=about("The line's own name, for `vat_on` of a tax item.", "line-1"))
 
 
 class LineItemSchema(Fields):
     """One line of a supply charge."""
 
-    rate_band = Choice(RateBand, required=True)
-    start_date = Day()
-    end_date = Day()
-    number_of_units = Number()
-    price_per_unit = Number()
-    net_amount = Number(required=True)
-    units = Values(Number(), metadata={"description": "The meter readings at the start and the end."})
-    params = Object(LineItemParamsSchema)
+    rate_band = OpenChoice(
+        RateBand, required=True, metadata=about("What the line charges for.", "CONSUMPTION_STANDARD")
+    )
+    start_date = Day(metadata=about("First day that the line charges.", "2026-02-01"))
+    end_date = Day(metadata=about("Last day that the line charges, included.", "2026-02-28"))
+    number_of_units = Number(
+        metadata=about("How many units are charged.", 214.5, unit="in kWh, m³ or days, as the band is priced")
+    )
+    price_per_unit = Number(metadata=about("Price of one unit.", 0.1208, unit="in euros, without tax"))
+    net_amount = Number(
+        required=True,
+        metadata=about(
+            "Price times units.", 25.91, unit="in euros, without tax; positive if the customer is charged"
+        ),
+    )
+    units = Values(Number(), metadata=about("The meter readings at the start and the end.", [10412.5, 10627]))
+    params = Object(LineItemParamsSchema, metadata=about("What else the line carries.", {"ref": "line-1"}))
 
 
 class TaxItemParamsSchema(Fields):
     """What a tax item carries beside its amounts."""
 
-    vat_on = Identifier(metadata={"description": "The `ref` of the line item taxed."})
+    vat_on = Identifier(metadata=about("The `ref` of the line item that is taxed.", "line-1"))
 
 
 class TaxItemSchema(Fields):
     """Tax on a supply charge."""
 
-    amount = Number(required=True)
-    tax_type = Identifier(required=True, metadata={"example": "VAT"})
-    rate = Number()
-    unit_type = Identifier(metadata={"example": "PROPORTION"})
-    value_taxed = Number()
-    params = Object(TaxItemParamsSchema)
+    amount = Number(
+        required=True, metadata=about("The tax.", 5.44, unit="in euros; positive if the customer is charged")
+    )
+    tax_type = Identifier(required=True, metadata=about("The kind of tax.", "VAT"))
+    rate = Number(
+        metadata=about("The rate of the tax.", 0.21, unit="as a proportion if unit_type is PROPORTION")
+    )
+    unit_type = Identifier(metadata=about("What the rate is a rate of.", "PROPORTION"))
+    value_taxed = Number(metadata=about("The amount that is taxed.", 25.91, unit=_EUROS))
+    params = Object(TaxItemParamsSchema, metadata=about("What else the item carries.", {"vat_on": "line-1"}))
 
 
 class TransactionSchema(Fields):
     """A financial transaction (section 2.5)."""
 
-    transaction_id = Identifier(required=True)
-    transaction_date = Day(required=True)
-    amount = Number(required=True)
-    type = Choice(TransactionType, required=True)
-    reason = Choice(Reason)
-    reference = Text(blank=True)
-    payment_type = Choice(PaymentType)
-    display_note = Text(blank=True, max_length=2_000, metadata={"description": "The customer sees it."})
-    note = Text(blank=True, max_length=2_000, metadata={"description": "Internal."})
-    associated_invoice_number = Identifier()
-    supply_type = Choice(SupplyType)
-    product_code = Identifier()
-    line_items = Objects(LineItemSchema)
-    tax_items = Objects(TaxItemSchema)
+    transaction_id = Identifier(
+        required=True,
+        metadata=about("The supplier's identifier, once in an account.", "T-100000038-1-1"),
+    )
+    transaction_date = Day(required=True, metadata=about("The day of the transaction.", "2026-02-28"))
+    amount = Number(
+        required=True,
+        metadata=about(
+            "How much was charged or paid. The type tells which way the money goes.",
+            49.28,
+            unit="in euros, tax included; positive, and negative only to correct",
+        ),
+    )
+    type = Choice(
+        TransactionType,
+        required=True,
+        metadata=about(
+            "What happened. PAYMENT and CREDIT add to the balance. CHARGE, SUPPLY_CHARGE and REPAYMENT "
+            "subtract from it.",
+            "PAYMENT",
+        ),
+    )
+    reason = OpenChoice(
+        Reason,
+        metadata=about("Why there is a CHARGE, CREDIT, PAYMENT or REPAYMENT.", "ACCOUNT_CHARGE_PAYMENT"),
+    )
+    reference = Text(blank=True, metadata=about("The bank's reference of the payment.", "NL-DD-2026-02"))
+    payment_type = OpenChoice(
+        PaymentType, metadata=about("How a PAYMENT or REPAYMENT was made.", "DD_REGULAR_COLLECTION")
+    )
+    display_note = Text(
+        blank=True, max_length=2_000, metadata=about("A note that the customer sees.", "Direct debit")
+    )
+    note = Text(
+        blank=True, max_length=2_000, metadata=about("A note that only staff sees.", "Collected twice")
+    )
+    associated_invoice_number = Identifier(
+        metadata=about("The `number` of the statement that it belongs to.", "2026-100000038-1-01")
+    )
+    supply_type = Choice(SupplyType, metadata=about("What a SUPPLY_CHARGE charges for.", "ELECTRICITY"))
+    product_code = Identifier(metadata=about("The product of a SUPPLY_CHARGE.", "NL_ELECTRICITY_SUPPLY"))
+    line_items = Objects(
+        LineItemSchema,
+        metadata=about(
+            "What a SUPPLY_CHARGE is made of.", [{"rate_band": "CONSUMPTION_STANDARD", "net_amount": 25.91}]
+        ),
+    )
+    tax_items = Objects(
+        TaxItemSchema,
+        metadata=about("The tax of a SUPPLY_CHARGE.", [{"amount": 5.44, "tax_type": "VAT"}]),
+    )
 
 
 class LedgerSchema(Fields):
     """An account's balance and what made it. Credit is positive."""
 
-    identifiers = Values(Ean())
-    last_settlement_balance = Number()
-    last_settlement_closing_date = Day()
-    last_settlement_issue_date = Day()
-    ledger_code = Identifier(required=True, metadata={"example": "ENERGY_LEDGER"})
-    ledger_balance = Number(required=True)
-    transactions_in_open_settlement_period = Objects(TransactionSchema)
-    historical_statement_transactions = Objects(TransactionSchema)
+    identifiers = Values(
+        Ean(),
+        metadata=about("EANs of the meter points whose charges go here.", ["871694330222747339"]),
+    )
+    last_settlement_balance = Number(
+        metadata=about("The balance when the last settlement was closed.", -49.28, unit=_CREDIT)
+    )
+    last_settlement_closing_date = Day(
+        metadata=about("Last day of the last settlement. The open period begins the day after.", "2026-02-28")
+    )
+    last_settlement_issue_date = Day(metadata=about("The day the settlement was sent.", "2026-03-01"))
+    ledger_code = Identifier(
+        required=True, metadata=about("Which ledger this is, once in an account.", "ENERGY_LEDGER")
+    )
+    ledger_balance = Number(
+        required=True,
+        metadata=about(
+            "The balance now: the last settlement's, and the open transactions.", -49.28, unit=_CREDIT
+        ),
+    )
+    transactions_in_open_settlement_period = Objects(
+        TransactionSchema,
+        metadata=about("Transactions after last_settlement_closing_date.", []),
+    )
+    historical_statement_transactions = Objects(
+        TransactionSchema,
+        metadata=about("Transactions up to last_settlement_closing_date, already settled.", []),
+    )

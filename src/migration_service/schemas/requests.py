@@ -2,18 +2,36 @@
 
 from marshmallow import fields
 
-from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import Choice, Flag, Identifier, WholeNumber
+from migration_service.schemas.base import Answer, CommandFields, Fields
+from migration_service.schemas.fields import (
+    AnsweredMoment,
+    Choice,
+    Flag,
+    Identifier,
+    NormalIdentifier,
+    WholeNumber,
+    about,
+)
 from migration_service.states import Profile
 
 
-class ProcessRequestSchema(Fields):
+class ProcessRequestSchema(CommandFields):
     """The body of the process endpoint (section 4.3)."""
 
-    external_account_number = Identifier(required=True)
-    import_supplier_code = Identifier(required=True)
-    operations_team_name = Identifier(required=True)
-    dry_run = Flag(load_default=False)
+    external_account_number = NormalIdentifier(
+        required=True, metadata=about("The number of an account that is staged.", "100000038")
+    )
+    import_supplier_code = NormalIdentifier(
+        required=True, metadata=about("Code of the account's import supplier.", "DEMO_SUPPLIER")
+    )
+    operations_team_name = Identifier(
+        required=True,
+        metadata=about("The team that will look after the account. It exists.", "Migration Team"),
+    )
+    dry_run = Flag(
+        load_default=False,
+        metadata=about("Do everything, then roll it back. The answer is 400 whatever comes of it.", False),
+    )
 
 
 class ValidateArgumentsSchema(Fields):
@@ -21,10 +39,11 @@ class ValidateArgumentsSchema(Fields):
 
     profile = Choice(
         Profile,
-        metadata={
-            "description": "Validate under this profile instead of the supplier's own.",
-            "schema": {"type": "string", "enum": ["lenient", "strict"]},
-        },
+        metadata=about(
+            "Validate under this profile instead of the supplier's own.",
+            "strict",
+            schema={"type": "string", "enum": ["lenient", "strict"]},
+        ),
     )
 
 
@@ -32,62 +51,111 @@ class ListArgumentsSchema(Fields):
     """The query string of a list."""
 
     limit = WholeNumber(
-        metadata={
-            "description": "At most so many entries, 1 to 100,000; the Link header leads to the next page.",
-            "schema": {"type": "integer", "minimum": 1, "maximum": 100_000},
-        }
+        metadata=about(
+            "At most so many entries, 1 to 100,000. The Link header leads to the next page.",
+            1_000,
+            schema={"type": "integer", "minimum": 1, "maximum": 100_000},
+        )
     )
     cursor = Identifier(
-        max_length=1_000, metadata={"description": "Where the page starts: taken from the Link header."}
+        max_length=1_000, metadata=about("Where the page starts, taken from the Link header.", "MTAwMDAwMDM4")
     )
 
 
-class StagedAccountSchema(Fields):
+class StagedAccountSchema(Answer):
     """The answer of the stage endpoint (section 4.2)."""
 
-    import_supplier = fields.String()
-    external_account_number = fields.String()
+    import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
+    external_account_number = fields.String(metadata=about("The number of the staged account.", "100000038"))
 
 
-class CreatedAccountSchema(Fields):
+class CreatedAccountSchema(Answer):
     """The answer of the process endpoint (section 4.3)."""
 
-    service_account_number = fields.String(metadata={"example": "A-7KX2M9QD"})
+    service_account_number = fields.String(metadata=about("The created account's number.", "A-7KX2M9QD"))
 
 
-class AcceptedAccountSchema(Fields):
+class AcceptedAccountSchema(Answer):
     """The answer where the creation goes on after it."""
 
-    status = fields.String(metadata={"example": "IN_PROGRESS"})
-    external_account_number = fields.String()
+    status = fields.String(
+        metadata=about("The account is being created.", "IN_PROGRESS", enum=["IN_PROGRESS"])
+    )
+    external_account_number = fields.String(metadata=about("The number of the account.", "100000038"))
+    attempt_id = fields.UUID(
+        metadata=about("The attempt, which `Location` leads to.", "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11")
+    )
 
 
-class AccountStatusSchema(Fields):
+class AccountStatusSchema(Answer):
     """The answer of the status endpoint (section 4.4)."""
 
-    status = fields.String(metadata={"enum": ["UNKNOWN", "IN_PROGRESS", "COMPLETED"]})
-    service_account_number = fields.String(metadata={"description": "Empty until there is an account."})
+    status = fields.String(
+        metadata=about(
+            "Whether the account exists (COMPLETED), is being created (IN_PROGRESS), or neither (UNKNOWN).",
+            "COMPLETED",
+            enum=["UNKNOWN", "IN_PROGRESS", "COMPLETED"],
+        )
+    )
+    service_account_number = fields.String(
+        metadata=about("The account's number. Empty until it exists.", "A-7KX2M9QD")
+    )
 
 
-class ListedImportSchema(Fields):
+class ListedImportSchema(Answer):
     """An entry of a list (section 4.5)."""
 
-    external_account_number = fields.String()
-    service_account_number = fields.String(allow_none=True)
-    account_created_at = fields.DateTime(allow_none=True, metadata={"description": "In UTC."})
+    external_account_number = fields.String(
+        metadata=about("The account's number in the supplier's system.", "100000038")
+    )
+    service_account_number = fields.String(
+        allow_none=True, metadata=about("The account's number. Null until it exists.", "A-7KX2M9QD")
+    )
+    account_created_at = AnsweredMoment(
+        allow_none=True,
+        metadata=about("When the account was created, in UTC. Null until it exists.", "2026-03-01T12:00:00Z"),
+    )
 
 
-class ErrorObjectSchema(Fields):
+class ErrorObjectSchema(Answer):
     """One error of a list (section 7.2)."""
 
-    detail = fields.String(metadata={"description": "For people; may change."})
-    code = fields.String(metadata={"description": "Stable."})
-    attr = fields.String(allow_none=True, metadata={"description": "The path to the value at fault."})
+    detail = fields.String(
+        metadata=about("What is wrong, for people. It may change.", "This field is required.")
+    )
+    code = fields.String(metadata=about("What is wrong, for programs. It is stable.", "required"))
+    attr = fields.String(
+        allow_none=True,
+        metadata=about("The path to the value at fault. Null if there is none.", "customers.1.landline"),
+    )
 
 
-class ErrorBodySchema(Fields):
+class ErrorBodySchema(Answer):
     """The body of every error (section 7.2)."""
 
-    detail = fields.String(metadata={"description": "For people; may change."})
-    code = fields.String(metadata={"description": "Stable."})
-    errors = fields.List(fields.Nested(ErrorObjectSchema))
+    detail = fields.String(
+        metadata=about("What is wrong, for people. It may change.", "The account payload has errors.")
+    )
+    code = fields.String(
+        metadata=about("What is wrong, for programs. It is stable.", "account_failed_validation")
+    )
+    errors = fields.List(
+        fields.Nested(ErrorObjectSchema),
+        metadata=about(
+            "Everything that was found, each with its path.",
+            [{"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}],
+        ),
+    )
+
+
+class AccountErrorBodySchema(ErrorBodySchema):
+    """The body of a 400 that an account which was imported already is answered with, too (section 4.3)."""
+
+    optional = frozenset({"external_account_number", "service_account_number"})
+
+    external_account_number = fields.String(
+        metadata=about("Only with the code account_already_imported.", "100000038")
+    )
+    service_account_number = fields.String(
+        metadata=about("Only with the code account_already_imported.", "A-7KX2M9QD")
+    )

@@ -1,22 +1,44 @@
 """Statements: embedded in the account payload (2.3), and added to an account later (2.7)."""
 
 from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import Day, DocumentPath, FreeObject, Identifier, Number
+from migration_service.schemas.fields import Day, DocumentPath, FreeObject, Identifier, Number, about
 
 
 class HistoricalStatementSchema(Fields):
     """A bill of the time before the migration (section 2.7)."""
 
-    bill_period_from_date = Day(required=True)
-    bill_period_to_date = Day(required=True)
-    statement_id = Identifier(required=True)
-    issued_date = Day(required=True)
-    number = Identifier(required=True, metadata={"description": "The invoice number."})
-    gross_amount = Number(required=True, metadata={"description": "In cents."})
-    statement_path = DocumentPath()
+    bill_period_from_date = Day(
+        required=True, metadata=about("First day of the period that is billed.", "2026-02-01")
+    )
+    bill_period_to_date = Day(
+        required=True, metadata=about("Last day of the period, included in it.", "2026-02-28")
+    )
+    statement_id = Identifier(
+        required=True, metadata=about("The supplier's identifier of the statement.", "S-100000038-1")
+    )
+    issued_date = Day(required=True, metadata=about("The day the statement was sent.", "2026-03-01"))
+    number = Identifier(
+        required=True,
+        metadata=about(
+            "The invoice number. Transactions name it as associated_invoice_number.", "2026-100000038-1-01"
+        ),
+    )
+    gross_amount = Number(
+        required=True,
+        metadata=about(
+            "What is billed, tax included.", 4928, unit="in euro cents; positive if the customer owes it"
+        ),
+    )
+    statement_path = DocumentPath(
+        metadata=about(
+            "Path of the PDF below the supplier's document root.", "statements/2026/S-100000038-1.pdf"
+        )
+    )
 
 
 class StatementSchema(HistoricalStatementSchema):
     """A statement in the account payload (section 2.3)."""
 
-    statement_pdf_context = FreeObject(metadata={"description": "An empty object counts as absent."})
+    statement_pdf_context = FreeObject(
+        metadata=about("What a PDF can be made from. An empty object counts as absent.", {})
+    )

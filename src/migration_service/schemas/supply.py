@@ -13,8 +13,10 @@ from migration_service.schemas.fields import (
     NumberText,
     Object,
     Objects,
+    OpenChoice,
     Text,
     WholeNumber,
+    about,
 )
 from migration_service.schemas.vocabulary import (
     Band,
@@ -30,126 +32,268 @@ from migration_service.schemas.vocabulary import (
 class AgreementParamsSchema(Fields):
     """The contract that the customer had with the supplier."""
 
-    historical_contract_number = Identifier()
-    historical_contract_pdf_path = DocumentPath()
+    historical_contract_number = Identifier(
+        metadata=about("Number of the contract with the supplier.", "C-100000038-E1")
+    )
+    historical_contract_pdf_path = DocumentPath(
+        metadata=about(
+            "Path of the contract's PDF below the supplier's document root.",
+            "contracts/2020/C-100000038-E1.pdf",
+        )
+    )
 
 
 class CostDetailSchema(Fields):
     """One band of a monthly advance, in euros."""
 
-    band = Choice(Band, required=True)
-    net_amount = Number(required=True)
-    tax_amount = Number()
-    tax_rate = Number()
+    band = Choice(
+        Band, required=True, metadata=about("What the part of the advance is for.", "ADVANCE_GRID_FEE")
+    )
+    net_amount = Number(
+        required=True, metadata=about("The part of the advance.", 21.35, unit="in euros a month, without tax")
+    )
+    tax_amount = Number(metadata=about("The tax on it.", 4.48, unit="in euros a month"))
+    tax_rate = Number(metadata=about("The rate of the tax.", 0.21, unit="as a proportion: 0.21 is 21 %"))
 
 
 class MonthlyAdvanceChargeTemplateSchema(Fields):
     """What is charged in advance each month."""
 
-    total_monthly_advance_amount = NumberText(required=True)
-    forecast_annual_consumption = NumberText()
-    forecast_consumption_units = Choice(Units)
-    forecast_annual_generation = NumberText()
-    forecast_generation_units = Choice(Units)
-    cost_details = Objects(CostDetailSchema)
+    total_monthly_advance_amount = NumberText(
+        required=True,
+        metadata=about(
+            "What the customer pays in advance each month.", "100.13", unit="in euros, tax included; positive"
+        ),
+    )
+    forecast_annual_consumption = NumberText(
+        metadata=about(
+            "What is expected to be used in a year.",
+            "2575",
+            unit="in forecast_consumption_units; not negative",
+        )
+    )
+    forecast_consumption_units = Choice(
+        Units,
+        metadata=about(
+            "Unit of the consumption, spelled as here. Electricity has KWH_CONSUMPION, gas has "
+            "CUBIC_METRES_CONSUMPTION.",
+            "KWH_CONSUMPION",
+        ),
+    )
+    forecast_annual_generation = NumberText(
+        metadata=about(
+            "What is expected to be fed in in a year.", "0", unit="in forecast_generation_units; not negative"
+        )
+    )
+    forecast_generation_units = Choice(Units, metadata=about("Unit of the generation.", "KWH_CONSUMPION"))
+    cost_details = Objects(
+        CostDetailSchema,
+        metadata=about("The advance by what it is for.", [{"band": "ADVANCE_GRID_FEE", "net_amount": 21.35}]),
+    )
 
 
 class AgreementSchema(Fields):
     """A contract for a meter point."""
 
-    supply_type = Choice(SupplyType, required=True)
-    effective_from = Day(required=True)
-    agreed_at = Day()
-    tariff_code = Identifier(required=True)
-    params = Object(AgreementParamsSchema)
-    monthly_advance_charge_template = Object(MonthlyAdvanceChargeTemplateSchema)
+    supply_type = Choice(
+        SupplyType, required=True, metadata=about("What is supplied, as at the meter point.", "ELECTRICITY")
+    )
+    effective_from = Day(
+        required=True,
+        metadata=about("First day of the agreement. It ends when the next one begins.", "2020-01-19"),
+    )
+    agreed_at = Day(metadata=about("The day the customer agreed.", "2019-12-26"))
+    tariff_code = Identifier(
+        required=True, metadata=about("The supplier's code of the tariff.", "NL-E-VARIABLE")
+    )
+    params = Object(
+        AgreementParamsSchema,
+        metadata=about(
+            "The contract that the customer had.", {"historical_contract_number": "C-100000038-E1"}
+        ),
+    )
+    monthly_advance_charge_template = Object(
+        MonthlyAdvanceChargeTemplateSchema,
+        metadata=about("What is charged in advance each month.", {"total_monthly_advance_amount": "100.13"}),
+    )
 
 
 class RegisterSchema(Fields):
     """A counter of a meter."""
 
-    register_id = Identifier(required=True)
-    metering_direction = Code(metadata={"example": "CONSUMPTION"})
-    multiplication_factor = WholeNumber()
-    number_of_digits = WholeNumber()
-    time_of_use = Choice(TimeOfUse)
+    register_id = Identifier(
+        required=True, metadata=about("The register's identifier, once in a meter.", "1.8.1")
+    )
+    metering_direction = Code(metadata=about("What the register counts.", "CONSUMPTION"))
+    multiplication_factor = WholeNumber(metadata=about("What a reading is multiplied by.", 1))
+    number_of_digits = WholeNumber(metadata=about("Digits of a reading before the point.", 6))
+    time_of_use = OpenChoice(
+        TimeOfUse, metadata=about("When the register counts. A gas register has none.", "PEAK")
+    )
 
 
 class MeterSchema(Fields):
     """A meter at a meter point."""
 
-    meter_id = Identifier(required=True)
-    type = Code(metadata={"example": "SMART"})
-    smart_meter_technical_communication = Code(metadata={"example": "ON"})
-    active_from = Day()
-    registers = Objects(RegisterSchema)
+    meter_id = Identifier(required=True, metadata=about("The number on the meter.", "E3650120601576"))
+    type = Code(metadata=about("The kind of meter.", "SMART"))
+    smart_meter_technical_communication = Code(
+        metadata=about("Whether the meter can be read from afar.", "ON")
+    )
+    active_from = Day(metadata=about("The day the meter was installed.", "2017-03-29"))
+    registers = Objects(RegisterSchema, metadata=about("What the meter counts.", [{"register_id": "1.8.1"}]))
 
 
 class ConfigurationPeriodSchema(Fields):
     """How a meter point is set up and measured from a date on."""
 
-    allocation_method = Code(metadata={"example": "SMART"})
-    energy_delivery_status = Code(metadata={"example": "ACTIVE"})
-    energy_flow_direction = Code(metadata={"example": "CONSUMPTION"})
-    metering_method = Code(metadata={"example": "MONTHLY"})
-    physical_status = Code(metadata={"example": "IN_OPERATION"})
-    profile_category = Identifier(metadata={"example": "E1A"})
-    physical_capacity = Number()
-    cap_tar_code = Identifier()
-    start_date = Day(required=True)
+    allocation_method = Code(metadata=about("How consumption is allocated.", "SMART"))
+    energy_delivery_status = Code(metadata=about("Whether energy is delivered.", "ACTIVE"))
+    energy_flow_direction = Code(metadata=about("Which way energy flows.", "CONSUMPTION"))
+    metering_method = Code(metadata=about("How often the meter point is read.", "MONTHLY"))
+    physical_status = Code(metadata=about("Whether the connection is in operation.", "IN_OPERATION"))
+    profile_category = Identifier(metadata=about("The consumption profile.", "E1A"))
+    physical_capacity = Number(
+        metadata=about(
+            "Capacity of the connection.", 24.15, unit="in kW for electricity, in m³ an hour for gas"
+        )
+    )
+    cap_tar_code = Identifier(metadata=about("Code of the capacity tariff: 13 digits.", "8742010103129"))
+    start_date = Day(
+        required=True,
+        metadata=about("First day of the period. It ends when the next one begins.", "2020-01-19"),
+    )
 
 
 class GridOperatorEffectivePeriodSchema(Fields):
     """Which grid operator a meter point belongs to from a date on."""
 
-    grid_operator_code = Identifier(required=True)
-    start_date = Day(required=True)
+    grid_operator_code = Identifier(
+        required=True, metadata=about("GLN of the grid operator: 13 digits.", "8712423014022")
+    )
+    start_date = Day(
+        required=True,
+        metadata=about("First day of the period. It ends when the next one begins.", "2020-01-19"),
+    )
 
 
 class BillingConfigurationPeriodSchema(Fields):
     """How a meter point is taxed in a period. The open-ended period has no end_date."""
 
-    residency_status = Choice(ResidencyStatus)
-    energy_tax_exception = Choice(EnergyTaxException)
-    start_date = Day(required=True)
-    end_date = Day()
+    residency_status = Choice(
+        ResidencyStatus, metadata=about("Whether somebody lives there. Absent for gas.", "RESIDENT")
+    )
+    energy_tax_exception = Choice(
+        EnergyTaxException, metadata=about("Which energy tax applies.", "NO_EXCEPTION")
+    )
+    start_date = Day(required=True, metadata=about("First day of the period.", "2020-01-19"))
+    end_date = Day(
+        metadata=about(
+            "The day the period ends and the next one begins. The last period has none.", "2024-01-01"
+        )
+    )
 
 
 class EstimatedAnnualVolumeSchema(Fields):
     """What is expected to be used or produced in a year."""
 
-    direction = Choice(Direction, required=True)
-    energy_netted_peak = Number()
-    energy_netted_off_peak = Number()
-    start_at = LocalMoment(required=True)
-    end_at = LocalMoment(allow_none=True)
+    direction = Choice(
+        Direction, required=True, metadata=about("Whether energy is used or fed in.", "CONSUMPTION")
+    )
+    energy_netted_peak = Number(
+        metadata=about("Energy in peak hours.", 1624, unit="in kWh a year; not negative")
+    )
+    energy_netted_off_peak = Number(
+        metadata=about("Energy in off-peak hours.", 951, unit="in kWh a year; not negative")
+    )
+    start_at = LocalMoment(
+        required=True,
+        metadata=about("Start of the estimate, in local time without a zone.", "2020-01-19T00:00:00"),
+    )
+    end_at = LocalMoment(
+        allow_none=True,
+        metadata=about(
+            "End of the estimate, in local time without a zone. Null or absent if it still holds.", None
+        ),
+    )
 
 
 class MeterPointSchema(Fields):
     """A connection to a grid."""
 
-    ean = Ean(required=True)
-    agreements = Objects(AgreementSchema)
-    last_billed_to_date = Day()
-    supply_start_date = Day()
-    supply_type = Choice(SupplyType, required=True)
-    smart_meter_administrative_status = Code(metadata={"example": "ON"})
-    market_segment = Code(metadata={"example": "RETAIL"})
-    location_description = Text(blank=True, max_length=1_000)
-    meters = Objects(MeterSchema)
-    energy_meter_point_configuration_periods = Objects(ConfigurationPeriodSchema)
-    energy_meter_point_grid_operator_effective_periods = Objects(GridOperatorEffectivePeriodSchema)
-    billing_configuration_periods = Objects(BillingConfigurationPeriodSchema)
-    estimated_annual_volumes = Objects(EstimatedAnnualVolumeSchema)
+    ean = Ean(
+        required=True,
+        metadata=about("The connection's number: 18 digits, the last a check digit.", "871694330222747339"),
+    )
+    agreements = Objects(
+        AgreementSchema,
+        metadata=about(
+            "The contracts for the meter point.",
+            [{"supply_type": "ELECTRICITY", "effective_from": "2020-01-19", "tariff_code": "NL-E-VARIABLE"}],
+        ),
+    )
+    last_billed_to_date = Day(metadata=about("Last day that was billed.", "2026-02-28"))
+    supply_start_date = Day(metadata=about("First day of the supply.", "2020-01-19"))
+    supply_type = Choice(
+        SupplyType, required=True, metadata=about("What is supplied. One EAN may carry both.", "ELECTRICITY")
+    )
+    smart_meter_administrative_status = Code(
+        metadata=about("Whether the smart meter may be read from afar.", "ON")
+    )
+    market_segment = Code(metadata=about("The market that the meter point belongs to.", "RETAIL"))
+    location_description = Text(
+        blank=True, max_length=1_000, metadata=about("Where the meter is. May be empty.", "Cellar")
+    )
+    meters = Objects(
+        MeterSchema, metadata=about("The meters that are installed.", [{"meter_id": "E3650120601576"}])
+    )
+    energy_meter_point_configuration_periods = Objects(
+        ConfigurationPeriodSchema,
+        metadata=about("How the meter point is set up, by date.", [{"start_date": "2020-01-19"}]),
+    )
+    energy_meter_point_grid_operator_effective_periods = Objects(
+        GridOperatorEffectivePeriodSchema,
+        metadata=about(
+            "Its grid operators, by date.",
+            [{"grid_operator_code": "8712423014022", "start_date": "2020-01-19"}],
+        ),
+    )
+    billing_configuration_periods = Objects(
+        BillingConfigurationPeriodSchema,
+        metadata=about("How the meter point is taxed, by date.", [{"start_date": "2020-01-19"}]),
+    )
+    estimated_annual_volumes = Objects(
+        EstimatedAnnualVolumeSchema,
+        metadata=about(
+            "What is expected to be used or fed in in a year.",
+            [{"direction": "CONSUMPTION", "start_at": "2020-01-19T00:00:00"}],
+        ),
+    )
 
 
 class SupplyAddressSchema(Fields):
     """An address that energy is supplied to."""
 
-    supply_address1 = Text(blank=True)
-    supply_address2 = Text(blank=True)
-    supply_address3 = Text(blank=True)
-    supply_address4 = Text(blank=True)
-    supply_postcode = Text(blank=True, max_length=32)
-    customer_at_supply_address_from_date = Day()
-    meter_points = Objects(MeterPointSchema)
+    supply_address1 = Text(
+        blank=True, personal=True, metadata=about("First line of the address: the street.", "Leeuweriklaan")
+    )
+    supply_address2 = Text(
+        blank=True, personal=True, metadata=about("Second line: house number and addition.", "106")
+    )
+    supply_address3 = Text(
+        blank=True, personal=True, metadata=about("Third line, for example a building.", "")
+    )
+    supply_address4 = Text(blank=True, personal=True, metadata=about("Fourth line: the town.", "Tilburg"))
+    supply_postcode = Text(
+        blank=True,
+        max_length=32,
+        personal=True,
+        metadata=about("Postcode of the address. A Dutch one is expected.", "5018 NJ"),
+    )
+    customer_at_supply_address_from_date = Day(metadata=about("The day the customer moved in.", "2020-01-19"))
+    meter_points = Objects(
+        MeterPointSchema,
+        metadata=about(
+            "The connections at the address.", [{"ean": "871694330222747339", "supply_type": "ELECTRICITY"}]
+        ),
+    )

@@ -28,9 +28,12 @@ def run_chunk(batch_id: str, first_line: int) -> str:
 
 
 def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:
-    """Publish the chunks that are next. What cannot be published now is published by the sweep."""
+    """Publish the chunks that are to be worked on next. If that fails, the sweep does it again."""
     feed(
         sessions,
         app.settings.batch_chunks_in_flight,
-        lambda batch_id, first_line: publish(app, RUN_CHUNK, str(batch_id), first_line),
+        # Flower cuts long arguments off at the end: so the line comes first there.
+        lambda batch_id, first_line: publish(
+            app, RUN_CHUNK, str(batch_id), first_line, shown=f"(line {first_line} of {batch_id})"
+        ),
     )

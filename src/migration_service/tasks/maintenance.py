@@ -6,6 +6,7 @@ import time
 from celery import shared_task
 
 from migration_service.services.batches.feed import recover_chunks
+from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.processing.attempts import redispatch_attempts
 from migration_service.services.processing.execution import give_up_attempt
 from migration_service.services.processing.notification import notify
@@ -39,13 +40,17 @@ def sweep_batches() -> None:
 
 @shared_task(name=REMOVE_OLD_DATA, send_events=False)
 def remove_old_data() -> None:
-    """Remove lines of batches, and staged payloads, that were kept long enough."""
+    """Remove lines of batches, kept answers and staged payloads that were kept long enough."""
     app = celery_app()
     until = time.monotonic() + REMOVAL_SECONDS
     removed = PIECE
     while removed == PIECE and time.monotonic() < until:
         with app.resources.Session.begin() as session:
             removed = remove_batch_lines(session, after_days=app.settings.batch_retention_days)
+    removed = PIECE
+    while removed == PIECE and time.monotonic() < until:
+        with app.resources.Session.begin() as session:
+            removed = remove_old_keys(session)
     removed = PIECE if app.settings.payload_retention_days else 0
     while removed == PIECE and time.monotonic() < until:
         with app.resources.Session.begin() as session:

@@ -10,14 +10,21 @@ from migration_service.tasks.app import MigrationCelery
 logger = logging.getLogger(__name__)
 
 
-def publish(celery: MigrationCelery, task: str, *args: object, request_id: str | None = None) -> bool:
+def publish(
+    celery: MigrationCelery,
+    task: str,
+    *args: object,
+    request_id: str | None = None,
+    shown: str | None = None,
+) -> bool:
     """Publish a message that names a row. Return False, and log it, if the broker is unavailable.
 
+    `shown` is what Flower and the log show of the arguments. Without it, they show the arguments.
     PostgreSQL is the queue of record: a sweep publishes later what could not be published now.
     """
     headers = {"request_id": request_id} if request_id else {}
     try:
-        celery.send_task(task, args=args, retry=False, headers=headers)
+        celery.send_task(task, args=args, argsrepr=shown, retry=False, headers=headers)
     except (OperationalError, RedisError) as error:
         logger.warning("The broker is unavailable, and %s%s is published later: %s", task, args, error)
         return False

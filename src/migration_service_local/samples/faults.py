@@ -126,7 +126,7 @@ def _ean_with_letters(account: Payload, rng: Random) -> None:
 
 def _document_path_leads_out(account: Payload, rng: Random) -> None:
     rng.choice(account["statements"])["statement_path"] = rng.choice(
-        ("../other/bill.pdf", "/etc/bill.pdf", "statements\\bill.pdf", "s3://other/bill.pdf")
+        ("../other/bill.pdf", "//etc/bill.pdf", "statements\\bill.pdf", "s3://other/bill.pdf")
     )
 
 

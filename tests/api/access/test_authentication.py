@@ -20,9 +20,10 @@ from supplier_client import SupplierClient
 
 #: Routes that need no token; a new one is to be thought about before it is added here.
 OPEN = {
-    "docs_assets.asset",
-    "api-docs.openapi_json",
-    "api-docs.openapi_swagger_ui",
+    "docs.asset",
+    "docs.description_json",
+    "docs.page",
+    "docs.start",
     "graphql.obtain_token",
     "graphql.show_hint",
     "health.live",
@@ -59,7 +60,11 @@ BODIES = {
     "added_data.create_transactions": _added(transactions=[_PAYMENT]),
     "added_data.create_historical_statements": _added(statements=[_STATEMENT]),
     "added_data.create_payment_instruction": _added(vendor="v", reference="r", type="CARD"),
-    "account_imports.process": lambda customer: {
+    "reconciliation.acknowledge_open": lambda _customer: {
+        "reason": "Left on purpose.",
+        "external_account_numbers": ["1"],
+    },
+    "account_imports.process_account": lambda customer: {
         "external_account_number": "1",
         "import_supplier_code": customer.import_supplier,
         "operations_team_name": customer.operations_team,
@@ -88,8 +93,9 @@ def _open(client: FlaskClient, rule: Rule, method: str, customer: Customer, auth
     body = BODIES[rule.endpoint](customer) if rule.endpoint in BODIES else {}
     query = {"import_supplier": customer.import_supplier, "mode": "import", "source": "pending"}
     query |= {"operations_team_name": customer.operations_team}
+    in_query = query if rule.endpoint == "batches.start_batch" else None
     return client.open(
-        path, method=method, headers=headers, json=body if method != "GET" else None, query_string=query
+        path, method=method, headers=headers, json=body if method != "GET" else None, query_string=in_query
     )
 
 
@@ -140,11 +146,15 @@ def test_every_route_hides_another_organisations_accounts(
     for rule, method in _guarded(app):
         if "batch_id" in rule.arguments or rule.endpoint == "batches.list_batches":
             continue  # the next test
+        if rule.endpoint in ("attempts.get_attempt", "import_suppliers.list_import_suppliers"):
+            continue  # tests/api/reporting/test_attempts.py
         in_path, in_body = "import_supplier_code" in rule.arguments, rule.endpoint in BODIES
-        assert in_path or in_body or rule.endpoint == "batches.start", f"{rule}: say how"
+        assert in_path or in_body or rule.endpoint == "batches.start_batch", f"{rule}: say how"
         theirs = _open(client, rule, method, other, f"Token {token}")
         none = _open(client, rule, method, nobody, f"Token {token}")
-        assert theirs.status_code == (404 if "import_supplier_code" in rule.arguments else 400), rule
+        # Section 4.8 answers 404 for what the body of a note names.
+        hidden = in_path or rule.endpoint == "added_data.create_notes"
+        assert theirs.status_code == (404 if hidden else 400), rule
         assert json_of(theirs)["code"] == "import_supplier_not_found", (rule, theirs.json)
         assert theirs.data.replace(other.import_supplier.encode(), b"NOBODY") == none.data
         mine = _open(client, rule, method, other, f"Token {supplier.token}")

@@ -169,14 +169,14 @@ def test_an_unknown_account_is_not_found(supplier: SupplierClient) -> None:
     assert ImportedAccount(supplier, "nobody's").post_notes({"body": "a"}).status_code == 404
 
 
-def test_an_unknown_supplier_is_an_error_and_so_is_another_organisations(
+def test_an_unknown_supplier_is_not_found_and_neither_is_another_organisations(
     app: Flask, sessions: sessionmaker[Session], account: ImportedAccount
 ) -> None:
     stranger = SupplierClient.create(app, sessions)
     for code in ("NOBODY", account.supplier.code):
         body = {**account.pair, "import_supplier": code, "notes": [{"body": "a"}]}
         answer = stranger.post("/notes/create/", body)
-        assert answer.status_code == 400
+        assert answer.status_code == 404
         assert codes_of(answer) == [("import_supplier", "import_supplier_not_found")]
     assert account.notes() == []
 
@@ -207,3 +207,39 @@ def test_what_is_odd_about_unpinning_is_refused_under_the_strict_profile_only(
     assert answer.status_code == 400
     assert codes_of(answer) == [("notes.1.unpin_at", code)]
     assert strict_account.notes() == []
+
+
+@pytest.mark.parametrize(
+    ("posted", "lost"),
+    [
+        ({"document_paths": [_document("x"), _document("y")]}, ["document_paths"]),
+        ({"is_pinned": True}, ["is_pinned"]),
+        ({"is_pinned": True, "unpin_at": "2999-01-01T00:00:00Z"}, ["is_pinned", "unpin_at"]),
+        ({"document_paths": [_document("x")], "is_pinned": False}, []),
+        ({}, []),
+    ],
+)
+def test_an_entry_warns_of_what_an_existing_note_did_not_take(
+    account: ImportedAccount, posted: dict[str, Any], lost: list[str]
+) -> None:
+    account.post_notes({"body": "a", "document_paths": [_document("x")]})
+    answer = account.post_notes({"body": "b"}, {"body": "a", **posted})
+    assert _statuses(answer) == [SUCCESS, EXISTS]
+    created, existing = answer.json  # type: ignore[misc]
+    assert "warnings" not in created
+    warnings = existing.pop("warnings", [])
+    assert [(it["code"], it["attr"]) for it in warnings] == [
+        ("existing_note_not_changed", f"notes.1.{name}") for name in lost
+    ]
+    assert existing.keys() == {"created_at", "body", "status"}
+    (kept,) = [note for note in account.notes() if note["body"] == "a"]
+    assert (kept["is_pinned"], [it["document_path"] for it in kept["documents"]]) == (False, ["x"])
+
+
+def test_a_moment_is_answered_without_fractions_and_compared_with_them(account: ImportedAccount) -> None:
+    exact = {"body": "a", "created_at": "2025-11-03T10:30:00.250000+01:00"}
+    (created,) = account.post_notes(exact).json  # type: ignore[misc]
+    assert created["created_at"] == MOMENT
+    (same,) = account.post_notes(exact).json  # type: ignore[misc]
+    assert (same["created_at"], same["status"]) == (MOMENT, EXISTS)
+    assert _statuses(account.post_notes({"body": "a", "created_at": MOMENT})) == [SUCCESS]

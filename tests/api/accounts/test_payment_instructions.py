@@ -247,3 +247,38 @@ def test_a_supplier_that_takes_no_more_accounts_still_adds_payment_instructions(
     account.supplier.set_status(status)
     answer = account.post_payment_instruction(vendor=sandbox, reference="card-ok-1", type="CARD")
     assert answer.status_code == 201
+
+
+def test_the_name_of_a_vendor_is_compared_without_case(account: ImportedAccount, sandbox: str) -> None:
+    instruction = {"reference": "card-ok-1", "type": "CARD"}
+    for name in (sandbox.upper(), sandbox, sandbox.title()):
+        assert account.post_payment_instruction(vendor=name, **instruction).status_code == 201
+    (kept,) = _instructions(account)
+    assert kept["vendor"] == sandbox
+
+
+def test_of_two_vendors_that_differ_in_case_the_exact_name_is_taken(
+    account: ImportedAccount, sessions: sessionmaker[Session], sandbox: str, sandbox_url: str
+) -> None:
+    with sessions.begin() as session:
+        create_payment_vendor(
+            session, sandbox.upper(), kind=VendorKind.HTTP, url=sandbox_url, secret_env=_SANDBOX_VARIABLE
+        )
+    for name in (sandbox.upper(), sandbox):
+        answer = account.post_payment_instruction(vendor=name, reference="card-ok-1", type="CARD")
+        assert answer.status_code == 201
+    assert [it["vendor"] for it in _instructions(account)] == [sandbox.upper(), sandbox]
+
+
+def test_a_dry_run_asks_the_vendor_and_keeps_nothing(account: ImportedAccount, sandbox: str) -> None:
+    answer = account.post_payment_instruction(
+        vendor=sandbox, reference="card-ok-1", type="CARD", dry_run=True
+    )
+    assert answer.status_code == 200
+    number = account.read()["service_account_number"]
+    assert answer.json == {"service_account_number": number, "reference": "card-ok-1"}
+    assert _instructions(account) == []
+    refused = account.post_payment_instruction(
+        vendor=sandbox, reference="card-refuse-1", type="CARD", dry_run=True
+    )
+    assert codes_of(refused) == [("reference", "payment_instruction_rejected")]

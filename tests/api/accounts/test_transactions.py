@@ -371,3 +371,74 @@ def test_a_supplier_that_takes_no_more_accounts_still_adds_transactions(
 ) -> None:
     account.supplier.set_status(status)
     assert _statuses(account.post_transactions(PAYMENT)) == [ADDED]
+
+
+#: Refused by a rule under the strict profile only.
+_RULE_FAULT = PAYMENT | {"transaction_id": "rule", "type": "CHARGE"}
+_ID_FAULT = PAYMENT | {"transaction_id": "T-1", "amount": 1}
+_PERIOD_FAULT = PAYMENT | {"transaction_id": "period", "transaction_date": "2999-01-01"}
+_SCHEMA_FAULT = PAYMENT | {"transaction_id": "schema", "amount": "ten"}
+
+
+@pytest.mark.parametrize(
+    ("faulty", "codes"),
+    [
+        (
+            [_PERIOD_FAULT, _SCHEMA_FAULT],
+            [
+                ("transactions.0.transaction_date", "transaction_outside_open_period"),
+                ("transactions.1.amount", "invalid"),
+            ],
+        ),
+        (
+            [_SCHEMA_FAULT, _ID_FAULT, _PERIOD_FAULT],
+            [
+                ("transactions.0.amount", "invalid"),
+                ("transactions.1.transaction_id", "transaction_id_already_used"),
+                ("transactions.2.transaction_date", "transaction_outside_open_period"),
+            ],
+        ),
+        (
+            [
+                _ID_FAULT,
+                _RULE_FAULT | {"tax_items": [{"amount": 1, "tax_type": "VAT", "params": {"vat_on": "?"}}]},
+            ],
+            [
+                ("transactions.0.transaction_id", "transaction_id_already_used"),
+                ("transactions.1.tax_items.0.params.vat_on", "unknown_vat_reference"),
+            ],
+        ),
+        (
+            [_PERIOD_FAULT | {"amount": "ten"}],
+            [
+                ("transactions.0.amount", "invalid"),
+                ("transactions.0.transaction_date", "transaction_outside_open_period"),
+            ],
+        ),
+    ],
+)
+def test_all_checks_are_done_for_all_transactions_and_the_first_failing_one_is_sent_back(
+    account: ImportedAccount, faulty: list[dict[str, Any]], codes: list[tuple[str, str]]
+) -> None:
+    account.post_transactions(PAYMENT)
+    sound = PAYMENT | {"transaction_id": "sound"}
+    answer = account.post_transactions(*faulty, sound, force_add_to_current_statement="false")
+    body = _failure(answer)
+    assert sorted(codes_of(answer)) == sorted(codes)
+    assert body["transaction_data"] == faulty[0]
+    assert body["errors"][0]["attr"].startswith("transactions.0.")
+    assert body["error_detail"].endswith(body["errors"][0]["detail"])
+    assert [it["transaction_id"] for it in account.added_transactions()] == ["T-1"]
+
+
+def test_the_errors_of_a_body_without_an_account_are_all_listed(account: ImportedAccount) -> None:
+    unknown = ImportedAccount(account.supplier, "nobody's").post_transactions(PAYMENT, _SCHEMA_FAULT)
+    assert _failure(unknown)["transaction_data"] == _SCHEMA_FAULT
+    assert codes_of(unknown) == [(None, "account_not_found"), ("transactions.1.amount", "invalid")]
+    body = {"import_supplier": account.supplier.code, "transactions": [PAYMENT, _SCHEMA_FAULT]}
+    nameless = account.supplier.post("/transactions/create/", body)
+    assert _failure(nameless)["code"] == "request_failed_validation"
+    assert codes_of(nameless) == [
+        ("external_account_number", "required"),
+        ("transactions.1.amount", "invalid"),
+    ]

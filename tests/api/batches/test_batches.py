@@ -16,10 +16,12 @@ from sqlalchemy import func, select, text, update
 from batch_client import BatchClient, counts, ndjson
 from migration_service.models import AccountImportProcess, Batch, BatchLine, ImportSupplier
 from migration_service.services.batches.chunks import release_chunk
-from migration_service.services.batches.ndjson import FileLimits
+from migration_service.services.batches.ndjson import FileLimits, Line
 from migration_service.services.batches.results import write_csv
+from migration_service.services.batches.upload import BatchOrder, start_batch
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.states import SupplierStatus
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.states import BatchMode, SupplierStatus
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -430,3 +432,19 @@ def test_the_list_is_newest_first_in_pages(batches: BatchClient) -> None:
     assert batches.supplier.get("/batches/?import_supplier=OTHER").json == []
     for query in ("?limit=0", "?limit=501", "?cursor=x"):
         assert _error(batches.supplier.get(f"/batches/{query}")) == (400, "request_failed_validation")
+
+
+def test_a_key_whose_file_is_still_coming_in_is_refused_until_then(batches: BatchClient) -> None:
+    supplier, key = batches.supplier, uuid4().hex
+    body = ndjson(supplier.accounts())
+    with supplier.Session() as session:
+        # What another upload has written and not committed.
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        order = BatchOrder(mode=BatchMode.STAGE, lines=[Line(1, b"{}")], idempotency_key=key)
+        start_batch(session, known, order)
+        answer = batches.post(body, "stage", headers={"Idempotency-Key": key})
+        assert _error(answer) == (400, "idempotency_request_in_progress")
+        assert int(answer.headers["Retry-After"]) > 0
+    assert batches.post(body, "stage", headers={"Idempotency-Key": key}).status_code == 202
+    assert batches.post(body, "stage", headers={"Idempotency-Key": f'"{key}"'}).status_code == 202
+    assert len(supplier.get("/batches/").json or ()) == 1

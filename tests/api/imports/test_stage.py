@@ -7,13 +7,15 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from batch_client import BatchClient
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountImportInProgressError,
     AccountNotStagedError,
+    NameInvalidError,
 )
 from migration_service.models import AccountImportProcess
-from migration_service.services.imports.staging import skip_account, unskip_account
+from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import ImportState, SupplierStatus
@@ -103,11 +105,11 @@ def test_a_skipped_account_is_refused_until_it_is_unskipped(supplier: SupplierCl
     number = account["external_account_number"]
     supplier.stage(account)
     with supplier.Session.begin() as session:
-        skip_account(session, _id_of(session, supplier), number)
+        skip_accounts(session, _id_of(session, supplier), [number])
     for answer in (supplier.stage(account), supplier.process(number)):
         assert (answer.status_code, _code(answer)) == (400, "account_marked_to_skip")
     with supplier.Session.begin() as session:
-        unskip_account(session, _id_of(session, supplier), number)
+        unskip_accounts(session, _id_of(session, supplier), [number])
     assert supplier.stage(account).status_code == 200
 
 
@@ -117,22 +119,22 @@ def test_what_is_pending_can_be_skipped_and_put_back_and_nothing_else(
     (account,) = supplier.accounts()
     number = account["external_account_number"]
 
-    def change(action: Callable[[Session, int, str], None]) -> str:
+    def change(action: Callable[[Session, int, list[str]], None]) -> str:
         with supplier.Session.begin() as session:
-            action(session, _id_of(session, supplier), number)
+            action(session, _id_of(session, supplier), [number])
         return str(_row(supplier, number).state)
 
     with pytest.raises(AccountNotStagedError):
-        change(skip_account)
+        change(unskip_accounts)
     supplier.stage(account)
-    assert change(unskip_account) == "PENDING"
-    assert [change(skip_account) for _ in range(2)] == ["SKIPPED"] * 2
-    assert change(unskip_account) == "PENDING"
+    assert change(unskip_accounts) == "PENDING"
+    assert [change(skip_accounts) for _ in range(2)] == ["SKIPPED"] * 2
+    assert change(unskip_accounts) == "PENDING"
     supplier.process(number)
     with pytest.raises(AccountImportInProgressError):
-        change(skip_account)
+        change(skip_accounts)
     assert perform_attempt(worker_resources.Session, supplier.current_attempt(number))
-    for action in (skip_account, unskip_account):
+    for action in (skip_accounts, unskip_accounts):
         with pytest.raises(AccountAlreadyImportedError):
             change(action)
 
@@ -177,3 +179,59 @@ def test_warnings_of_the_lenient_profile_are_kept(supplier: SupplierClient) -> N
     assert [warning["code"] for warning in row.warnings] == ["invalid_postcode"]
     assert row.state == ImportState.PENDING
     assert row.attempt_id is None
+
+
+def test_an_account_that_is_not_staged_is_skipped_by_a_mark_that_is_no_process(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    with supplier.Session.begin() as session:
+        for _ in range(2):
+            skip_accounts(session, _id_of(session, supplier), [number])
+    for answer in (supplier.stage(account), supplier.process(number)):
+        assert (answer.status_code, _code(answer)) == (400, "account_marked_to_skip")
+    supplier.set_status(SupplierStatus.PAUSED)
+    for answer in (supplier.stage(account), supplier.process(number)):
+        assert _code(answer) == "account_marked_to_skip"
+    supplier.set_status(SupplierStatus.ONGOING)
+    assert supplier.status(number).status_code == 404
+    assert supplier.get(f"/all-account-import-processes/{supplier.code}/").json == []
+    batches = BatchClient(supplier, worker_resources)
+    for mode in ("stage", "import"):
+        assert batches.run([account], mode=mode)["counts"]["SKIPPED"] == 1
+    assert supplier.status(number).status_code == 404
+    with supplier.Session.begin() as session:
+        unskip_accounts(session, _id_of(session, supplier), [number])
+    assert supplier.stage(account).status_code == 201
+    assert supplier.process(number).status_code == 202
+
+
+def test_staging_and_skipping_at_once_never_leave_an_account_that_can_be_created(
+    supplier: SupplierClient,
+) -> None:
+    for account in supplier.accounts(8):
+        number = account["external_account_number"]
+
+        def skip(number: str = number) -> None:
+            with supplier.Session.begin() as session:
+                skip_accounts(session, _id_of(session, supplier), [number])
+
+        skipping = threading.Thread(target=skip)
+        skipping.start()
+        assert supplier.stage(account).status_code in (201, 400)
+        skipping.join()
+        assert _code(supplier.process(number)) == "account_marked_to_skip"
+        assert _code(supplier.stage(account)) == "account_marked_to_skip"
+
+
+def test_many_accounts_are_skipped_together_or_not_at_all(supplier: SupplierClient) -> None:
+    running, staged = (it["external_account_number"] for it in supplier.accounts(2))
+    for account in supplier.accounts(2):
+        supplier.stage(account)
+    supplier.process(running)
+    with pytest.raises(AccountImportInProgressError), supplier.Session.begin() as session:
+        skip_accounts(session, _id_of(session, supplier), [staged, "not staged", running])
+    assert _row(supplier, staged).state == "PENDING"
+    with pytest.raises(NameInvalidError), supplier.Session.begin() as session:
+        skip_accounts(session, _id_of(session, supplier), [staged, "a\nb"])

@@ -71,7 +71,7 @@ def test_the_strict_profile_reports_unknown_fields(supplier: SupplierClient) -> 
     ("body", "content_type", "status", "code"),
     [
         (b"{", "application/json", 400, "parse_error"),
-        (b"", "application/json", 400, "parse_error"),
+        (b"", "application/json", 411, "length_required"),
         (b'{"a": NaN}', "application/json", 400, "parse_error"),
         (b"[" * 50_000, "application/json", 400, "parse_error"),
         (b"[]", "application/json", 400, "account_failed_validation"),

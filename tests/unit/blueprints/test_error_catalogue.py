@@ -13,7 +13,7 @@ from migration_service.blueprints.error_catalogue import (
     rule_errors,
 )
 from migration_service.errors import ImportSupplierMismatchError, ServiceError, quoted
-from migration_service.schemas.fields import Coded
+from migration_service.schemas.coded import Coded
 
 
 def test_the_page_of_errors_is_what_the_code_says() -> None:
@@ -74,4 +74,12 @@ def test_each_code_that_a_field_refuses_with_is_documented() -> None:
     messages = [item for field in _all_fields() for item in field.default_error_messages.items()]
     codes = {getattr(text, "code", key) for key, text in messages}
     of_schemas = {"max_length", "invalid_choice", "note_body_or_document_path_not_found", "unknown_field"}
-    assert codes | of_schemas == set(FIELD_CODES)
+    of_bounds = {"too_deep", "number_too_long", "too_many_errors"}
+    of_identifiers = {
+        "outer_spaces",
+        "not_normalised",
+        "compatibility_characters",
+        "invisible_characters",
+        "bidirectional_characters",
+    }
+    assert codes | of_schemas | of_bounds | of_identifiers == set(FIELD_CODES)

@@ -1,6 +1,7 @@
 """`migration-service accounts`: a whole account on the screen, taken out, put back."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -54,7 +55,7 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_say_why(
 ) -> None:
     (account,) = supplier.accounts()
     number = account["external_account_number"]
-    missing = _run(environment, "skip", supplier.code, number)
+    missing = _run(environment, "unskip", supplier.code, number)
     assert (missing.exit_code, missing.stdout) == (1, "")
     assert "not staged" in missing.stderr
     supplier.stage(account)
@@ -85,3 +86,23 @@ def test_an_account_that_every_line_refused_is_shown_with_its_lines(
         assert value in text
     nothing = _run(environment, "show", supplier.code, "unknown")
     assert (nothing.exit_code, "on no line of a batch" in nothing.stderr) == (1, True)
+
+
+def test_numbers_from_a_file_are_skipped_before_they_are_staged(
+    environment: dict[str, str], supplier: SupplierClient, tmp_path: Path
+) -> None:
+    accounts = supplier.accounts(3)
+    numbers = [account["external_account_number"] for account in accounts]
+    file = tmp_path / "numbers.txt"
+    file.write_text("\n".join([numbers[0], "", f"  {numbers[1]}  ", numbers[0]]))
+    done = _run(environment, "skip", supplier.code, numbers[2], "--file", str(file), "--json")
+    listed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted(it["external_account_number"] for it in listed) == sorted(numbers)
+    assert {it["state"] for it in listed} == {"SKIPPED"}
+    assert [supplier.stage(account).status_code for account in accounts] == [400] * 3
+    shown = json.loads(_run(environment, "show", supplier.code, numbers[0], "--json").stdout)
+    assert shown["import"]["state"] == "SKIPPED"
+    put_back = _run(environment, "unskip", supplier.code, "--file", str(file), "--json")
+    assert {json.loads(line)["state"] for line in put_back.stdout.splitlines()} == {None}
+    assert [supplier.stage(account).status_code for account in accounts] == [201, 201, 400]
+    assert _run(environment, "skip", supplier.code).exit_code == 2

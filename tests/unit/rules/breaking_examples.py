@@ -43,14 +43,14 @@ _ACCOUNT = [
         "invalid_postcode",
         "warning",
         "billing_postcode",
-        "'0511 AB' is not a Dutch postcode: write four digits and two letters, as 1234 AB.",
+        "This is not a Dutch postcode: write four digits and two letters, as 1234 AB.",
         {"billing_postcode": "0511 AB"},
     ),
     BreakingExample(
         "invalid_postcode",
         "warning",
         "supply_addresses.0.supply_postcode",
-        "'3511 SS' is not a Dutch postcode: write four digits and two letters, as 1234 AB.",
+        "This is not a Dutch postcode: write four digits and two letters, as 1234 AB.",
         {"supply_addresses.0.supply_postcode": "3511 SS"},
     ),
     BreakingExample(
@@ -93,7 +93,7 @@ _ACCOUNT = [
         "customer_may_not_be_named_the_occupier",
         "warning",
         "customers.0.family_name",
-        "'Occupier' is not a person's name: if nobody is known, set unknown_occupier to true and leave "
+        "This is not a person's name: if nobody is known, set unknown_occupier to true and leave "
         "the customer out.",
         {"customers.0.given_name": "The", "customers.0.family_name": "Occupier"},
     ),
@@ -101,7 +101,7 @@ _ACCOUNT = [
         "customer_may_not_be_named_the_occupier",
         "warning",
         "customers.1.family_name",
-        "'De  Bewoner' is not a person's name: if nobody is known, set unknown_occupier to true and leave "
+        "This is not a person's name: if nobody is known, set unknown_occupier to true and leave "
         "the customer out.",
         {"customers.1.family_name": "De  Bewoner"},
     ),
@@ -109,14 +109,14 @@ _ACCOUNT = [
         "date_of_birth_in_future",
         "error",
         "customers.0.date_of_birth",
-        "The date of birth, 2025-06-16, is after today, 2025-06-15: correct it or leave it out.",
+        "The date of birth is after today, 2025-06-15: correct it or leave it out.",
         {"customers.0.date_of_birth": date(2025, 6, 16)},
     ),
     BreakingExample(
         "date_of_birth_in_future",
         "warning",
         "customers.0.date_of_birth",
-        "The date of birth, 1899-12-31, is before 1900: correct the century, or leave it out.",
+        "The date of birth is before 1900: correct the century, or leave it out.",
         {"customers.0.date_of_birth": date(1899, 12, 31)},
     ),
     *(
@@ -652,4 +652,18 @@ _STATEMENTS = [
 ]
 
 #: All of them, in the order of the catalogue.
-BREAKING_EXAMPLES = [*_ACCOUNT, *_SUPPLY, *_PERIODS, *_LEDGERS, *_TRANSACTIONS, *_STATEMENTS]
+BREAKING_EXAMPLES = [
+    *_ACCOUNT,
+    *_SUPPLY,
+    *_PERIODS,
+    *_LEDGERS,
+    *_TRANSACTIONS,
+    *_STATEMENTS,
+    BreakingExample(
+        "unlisted_value",
+        "warning",
+        f"{_POWER}.meters.0.registers.0.time_of_use",
+        "'SUPER_OFF_PEAK' is not among the listed values: OFF_PEAK, PEAK.",
+        {f"{_POWER}.meters.0.registers.0.time_of_use": "SUPER_OFF_PEAK"},
+    ),
+]

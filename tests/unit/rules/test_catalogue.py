@@ -1,10 +1,17 @@
 """What holds for all rules together: order, profiles, what the schema said already, the version."""
 
+import re
 from pathlib import Path
 from typing import Any
 
-from migration_service import rules
-from migration_service.rules.catalogue import RULES, RULES_VERSION, check_account, digest_sources
+from migration_service import rules, schemas
+from migration_service.rules.catalogue import (
+    PAYLOAD_MODULES,
+    RULES,
+    RULES_VERSION,
+    check_account,
+    digest_sources,
+)
 from migration_service.rules.rule import Finding
 from migration_service.states import Profile
 from unit.rules.breaking_examples import BREAKING_EXAMPLES
@@ -78,7 +85,7 @@ def test_every_module_of_rules_is_in_the_catalogue() -> None:
 
 def test_the_version_is_the_hash_of_the_sources_of_fields_and_rules() -> None:
     [folder] = rules.__path__
-    fields = digest_sources(Path(folder).parent / "schemas")
+    fields = digest_sources(Path(folder).parent / "schemas", PAYLOAD_MODULES)
     assert f"{fields[:8]}-{digest_sources(Path(folder))[:8]}" == RULES_VERSION
 
 
@@ -89,3 +96,18 @@ def test_the_version_changes_with_a_rule(tmp_path: Path) -> None:
     changed = digest_sources(tmp_path)
     (tmp_path / "a.py").rename(tmp_path / "b.py")
     assert len({before, changed, digest_sources(tmp_path)}) == 3
+
+
+def test_the_version_covers_every_module_that_decides_about_a_payload() -> None:
+    """The modules of the account's fields, with whatever they import of `schemas`."""
+    folder = Path(schemas.__file__).parent
+    found, waiting = set(), {"account"}
+    while waiting:
+        module = waiting.pop()
+        found.add(module)
+        text = (folder / f"{module}.py").read_text()
+        names = set(re.findall(r"^from migration_service\.schemas\.(\w+) import", text, re.MULTILINE))
+        if "from migration_service.schemas import fields" in text:
+            names.add("fields")
+        waiting |= names - found
+    assert found == set(PAYLOAD_MODULES)

@@ -9,7 +9,7 @@ from marshmallow import Schema
 
 from migration_service.schemas import fields
 from migration_service.schemas.base import Fields, load
-from migration_service.schemas.vocabulary import SupplyType
+from migration_service.schemas.vocabulary import Reason, SupplyType
 
 
 def _load(field: Any, value: Any) -> tuple[Any, list[str]]:
@@ -26,6 +26,11 @@ ACCEPTED = [
     (fields.Code(), "NOT_SEEN_2", "NOT_SEEN_2"),
     (fields.Flag(), "false", False),
     (fields.Flag(), True, True),
+    (fields.Flag(), "YES", True),
+    (fields.Flag(), "oFF", False),
+    (fields.Flag(), "1", True),
+    (fields.Flag(), 0, False),
+    (fields.Flag(), Decimal("1.0"), True),
     (fields.Day(), "2024-02-29", date(2024, 2, 29)),
     (fields.UtcMoment(), "2024-01-01T12:00:00Z", datetime(2024, 1, 1, 12, tzinfo=UTC)),
     (fields.UtcMoment(), "2024-01-01T12:00:00+02:00", datetime(2024, 1, 1, 10, tzinfo=UTC)),
@@ -33,10 +38,22 @@ ACCEPTED = [
     (fields.Number(), 5, Decimal(5)),
     (fields.Number(), Decimal("12.30"), Decimal("12.30")),
     (fields.Number(), "-12.30", Decimal("-12.30")),
-    (fields.Number(), Decimal("1E+3"), Decimal(1000)),
+    (fields.Number(), Decimal("1E+3"), Decimal("1E+3")),
     (fields.NumberText(), "12.30", "12.30"),
     (fields.NumberText(), Decimal("12.30"), "12.30"),
     (fields.WholeNumber(), 7, 7),
+    (fields.WholeNumber(), Decimal("1.0"), 1),
+    (fields.WholeNumber(), Decimal("1E+3"), 1000),
+    (fields.Number(), Decimal("0E-20000"), Decimal(0)),
+    (fields.Number(), Decimal("0E+9"), Decimal(0)),
+    (fields.Number(), Decimal("-0.00"), Decimal("0.00")),
+    (fields.Number(), Decimal("1.50000000000000"), Decimal("1.5000000000")),
+    (fields.NumberText(), Decimal("0E-20000"), "0"),
+    (fields.EmailAddress(), "", ""),
+    (fields.OpenChoice(Reason), "GOODWILL", "GOODWILL"),
+    (fields.DocumentPath(), "/contracts/a.pdf", "contracts/a.pdf"),
+    (fields.NormalIdentifier(), "A/1 é%", "A/1 é%"),
+    (fields.NormalIdentifier(), "ЯБВ 北京", "ЯБВ 北京"),
     (fields.PhoneNumber(), "", ""),
     (fields.PhoneNumber(), "+31612345678", "+31612345678"),
     (fields.PhoneNumber(), "020 624 1111", "020 624 1111"),
@@ -52,7 +69,9 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (fields.Text(), None, "null"),
     (fields.Text(), 5, "invalid"),
     (fields.Text(), True, "invalid"),
-    (fields.Text(), "", "blank"),
+    (fields.Text(required=True), "", "blank"),
+    (fields.Text(), "   ", "blank"),
+    (fields.Text(blank=True), "\t ", "blank"),
     (fields.Text(), "a\0b", "invalid_characters"),
     (fields.Text(max_length=3), "abcd", "max_length"),
     (fields.Identifier(), "   ", "blank"),
@@ -62,8 +81,11 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (fields.Choice(SupplyType), 1, "invalid"),
     (fields.Choice(SupplyType), [], "invalid"),
     (fields.Code(), "smart", "invalid_choice"),
-    (fields.Flag(), "yes", "invalid"),
-    (fields.Flag(), 1, "invalid"),
+    (fields.Flag(), "maybe", "invalid"),
+    (fields.Flag(), "", "invalid"),
+    (fields.Flag(), 2, "invalid"),
+    (fields.Flag(), Decimal("0.5"), "invalid"),
+    (fields.Flag(), [], "invalid"),
     (fields.Day(), "2023-02-29", "invalid_date"),
     (fields.Day(), "2024-1-1", "invalid_date"),
     (fields.Day(), "20240101", "invalid_date"),
@@ -94,7 +116,23 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (fields.EmailAddress(), "a b@mail.example", "invalid_email_address"),
     (fields.Ean(), "87A", "invalid_ean"),
     (fields.Ean(), "8716859200012329140", "invalid_ean"),
-    (fields.DocumentPath(), "/etc/passwd", "invalid_document_path"),
+    (fields.DocumentPath(), "//etc/passwd", "invalid_document_path"),
+    (fields.DocumentPath(), "/", "invalid_document_path"),
+    (fields.DocumentPath(), "/../b.pdf", "invalid_document_path"),
+    (fields.OpenChoice(Reason), "in words", "invalid_choice"),
+    (fields.NormalIdentifier(), " A1", "outer_spaces"),
+    (fields.NormalIdentifier(), "A1\u2003", "outer_spaces"),
+    (fields.NormalIdentifier(), "A\u0301", "not_normalised"),
+    (fields.NormalIdentifier(), "A\uff11", "compatibility_characters"),
+    (fields.NormalIdentifier(), "A\u00a01", "compatibility_characters"),
+    (fields.NormalIdentifier(), "A\u200b1", "invisible_characters"),
+    (fields.NormalIdentifier(), "A\u034f1", "invisible_characters"),
+    (fields.NormalIdentifier(), "A\ufe0f1", "invisible_characters"),
+    (fields.NormalIdentifier(), "A\u202e1", "bidirectional_characters"),
+    (fields.NormalIdentifier(), "A\t1", "invalid_characters"),
+    (fields.NormalIdentifier(), "A\ue0001", "invalid_characters"),
+    (fields.NormalIdentifier(), "x" * 129, "max_length"),
+    (fields.Values(fields.Ean()), ["1", ""], "blank"),
     (fields.DocumentPath(), "a/../b.pdf", "invalid_document_path"),
     (fields.DocumentPath(), "a//b.pdf", "invalid_document_path"),
     (fields.DocumentPath(), "a\\b.pdf", "invalid_document_path"),
@@ -117,6 +155,7 @@ def test_a_good_value_is_taken(field: Any, value: Any, loaded: Any) -> None:
     assert codes == []
     assert result == loaded
     assert type(result) is type(loaded)
+    assert str(result) == str(loaded)
 
 
 @pytest.mark.parametrize(("field", "value", "code"), REFUSED, ids=lambda it: str(it)[:40])
@@ -127,3 +166,46 @@ def test_a_bad_value_is_refused_with_its_code(field: Any, value: Any, code: str)
 def test_a_required_field_that_is_missing_is_an_error_of_its_own() -> None:
     _, errors = load(Schema.from_dict({"value": fields.Text(required=True)})(), {})
     assert [(error.code, error.attr) for error in errors] == [("required", "value")]
+
+
+@pytest.mark.parametrize("field", [fields.Text(), fields.Identifier(), fields.Code(), fields.DocumentPath()])
+def test_an_empty_optional_text_counts_as_absent(field: Any) -> None:
+    data, errors = load(Schema.from_dict({"value": field})(), {"value": ""})
+    assert (data, errors) == ({}, [])
+
+
+def _detail(field: Any, value: Any) -> str:
+    [error] = load(Schema.from_dict({"value": field})(), {"value": value})[1]
+    return error.detail
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "part"),
+    [
+        (fields.Number(), "twelve", "'twelve' is not a number"),
+        (fields.Number(), Decimal("1E+30"), "1E+30 has more than 12 digits"),
+        (fields.Day(), "1-1-2026", "'1-1-2026' is not a date"),
+        (fields.Choice(SupplyType), "WATER", "'WATER' is not one of: ELECTRICITY, GAS"),
+        (fields.Text(), 5, "This is a number, not text"),
+        (fields.Objects(Schema), "x", "This is text, not a list of objects"),
+        (fields.Object(Fields), None, "may not be null"),
+        (fields.Ean(), "8\u202e7", "'8\\u202e7' is not an EAN"),
+        (fields.NormalIdentifier(), "A\uff11", "U+FF11 FULLWIDTH DIGIT ONE"),
+        (fields.Code(), "y" * 64, "'" + "y" * 37 + "...' is not a code"),
+    ],
+)
+def test_a_message_names_what_was_found(field: Any, value: Any, part: str) -> None:
+    assert part in _detail(field, value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (fields.PhoneNumber(), "0612"),
+        (fields.EmailAddress(), "jansen(at)mail"),
+        (fields.Day(personal=True), "31-12-1980"),
+        (fields.Text(personal=True, max_length=3), "Jansen"),
+    ],
+)
+def test_a_message_never_repeats_personal_data(field: Any, value: str) -> None:
+    assert value not in _detail(field, value)

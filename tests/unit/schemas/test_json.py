@@ -25,10 +25,6 @@ from migration_service.schemas.json import encode_json, parse_json
         (b'"\xff"', "UTF-8"),
         (b'"\\ud800"', "surrogate"),
         (b'{"\\udfff": 1}', "surrogate"),
-        (b"[" * 100_000, "nests too deep"),
-        (b'{"a":' * 100_000, "nests too deep"),
-        (b"9" * 10_000, "too large"),
-        (b"1e99999999999999999999", "too large"),
         (b"\xef\xbb\xbf{}", "not valid JSON"),
     ],
 )

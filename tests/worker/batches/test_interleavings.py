@@ -28,7 +28,7 @@ from migration_service.services.batches.states import complete_batches
 from migration_service.services.batches.steering import cancel_batch, pause_batch, resume_batch, retry_failed
 from migration_service.services.batches.upload import BatchOrder, start_batch
 from migration_service.services.imports import states
-from migration_service.services.imports.states import SKIP
+from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, BatchState, ChunkState, ImportState, Profile
@@ -314,7 +314,7 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_what_is_pending(bat
                 assert taken, "only who holds the lock keeps the batch out"
                 assert started.created() == 0
                 with supplier.Session.begin() as session:  # or the next run's batch would have it, too
-                    assert states.change(Transaction.of(session), known.id, number, SKIP)
+                    skip_accounts(session, known.id, [number])
                 return
             assert line["status"] == "IMPORTED"
             with supplier.Session() as session:

@@ -9,7 +9,7 @@ from sqlalchemy import func, select, update
 
 from batch_client import BatchClient, counts
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
-from migration_service.services.imports.staging import skip_account
+from migration_service.services.imports.skipping import skip_accounts
 from migration_service.states import Outcome, SupplierStatus
 from migration_service.tasks.app import WorkerResources
 from migration_service_local.samples import FAULTS, break_account
@@ -133,7 +133,7 @@ def test_accounts_that_exist_or_are_skipped_are_told_apart(batches: BatchClient)
         supplier = session.scalars(
             select(ImportSupplier).where(ImportSupplier.code == batches.supplier.code)
         ).one()
-        skip_account(session, supplier.id, number)
+        skip_accounts(session, supplier.id, [number])
     for mode, good in (("dry-run", "WOULD_IMPORT"), ("import", "IMPORTED")):
         report = batches.run(accounts, mode)
         exists, skipped, created = batches.results(report["batch_id"])

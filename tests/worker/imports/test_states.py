@@ -117,11 +117,11 @@ def _complete(transaction: Transaction, ended: EndedAttempt, *, begun: bool) -> 
 
 
 def _skip(scene: Scene, transaction: Transaction) -> bool:
-    return states.change(transaction, scene.supplier.id, scene.number, SKIP)
+    return bool(states.change(transaction, scene.supplier.id, [scene.number], SKIP))
 
 
 def _unskip(scene: Scene, transaction: Transaction) -> bool:
-    return states.change(transaction, scene.supplier.id, scene.number, UNSKIP)
+    return bool(states.change(transaction, scene.supplier.id, [scene.number], UNSKIP))
 
 
 _MAKE: dict[str, tuple[Change, Callable[[Scene, Transaction], bool]]] = {

@@ -11,11 +11,12 @@ from sqlalchemy.orm import Session, sessionmaker
 from interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
 from migration_service.db.base import new_id
 from migration_service.db.statements import Transaction
-from migration_service.errors import AccountCreationFailedError
+from migration_service.errors import AccountCreationFailedError, InvalidError
 from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.schemas.json import parse_json
 from migration_service.services.imports import states
-from migration_service.services.imports.states import BEGIN, SKIP, RunningAttempt, StagedProcess
+from migration_service.services.imports.skipping import skip_accounts
+from migration_service.services.imports.states import BEGIN, RunningAttempt, StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.processing.attempts import (
     count_redelivery,
@@ -99,7 +100,11 @@ class Staged:
         return fail_attempt(Transaction.of(session), self.attempt_id, AccountCreationFailedError("No."))
 
     def skip(self, session: Session) -> bool:
-        return states.change(Transaction.of(session), self.case.supplier.id, self.number, SKIP)
+        try:
+            skip_accounts(session, self.case.supplier.id, [self.number])
+        except InvalidError:
+            return False
+        return True
 
     def left(self) -> tuple[str, str | None, list[str | None], list[str | None]]:
         """Return the state, its number, the outcomes of the attempts, and the streets of the accounts."""

@@ -21,7 +21,7 @@ from migration_service.models import (
     Statement,
 )
 from migration_service.schemas.json import parse_json
-from migration_service.services.imports.staging import skip_account
+from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.reporting import sent as sent_module
 from migration_service.services.reporting.retention import remove_batch_lines, remove_payloads
 from migration_service.services.setup.suppliers import create_import_supplier
@@ -109,7 +109,7 @@ def _skip(batches: BatchClient, number: str) -> None:
         supplier = session.scalars(
             select(ImportSupplier).where(ImportSupplier.code == batches.supplier.code)
         ).one()
-        skip_account(session, supplier.id, number)
+        skip_accounts(session, supplier.id, [number])
 
 
 def test_what_is_staged_is_open_and_what_is_skipped_is_not(batches: BatchClient) -> None:

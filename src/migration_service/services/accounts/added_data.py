@@ -1,6 +1,6 @@
 """What all additions to an account share: finding the account, and the rules over what is added."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -27,10 +27,15 @@ from migration_service.states import Profile
 
 @dataclass(frozen=True, slots=True)
 class PostedBody:
-    """A body that names an account: what its schema loads, and an error for each field it does not know."""
+    """A body that names an account: what its schema loads, and what the schema found wrong with it."""
 
     data: dict[str, Any]
+    #: An error for each field that the interface does not have.
     unknown_fields: list[ErrorItem] = field(default_factory=list)
+    #: Everything is done and then rolled back.
+    dry_run: bool = False
+    #: The errors of a schema whose faults are reported together with those of the account.
+    errors: list[ErrorItem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,31 +106,54 @@ def check_fragment(
     below: str,
     without: Collection[str],
 ) -> None:
-    """Run the account's rules over what is added, laid into `fragment` as in an account payload.
+    """Run the account's rules over an addition; see `find_faults`.
 
-    Only what they find below `prefix` counts, told as a path below `below`; `without` has the codes of rules
-    that the addition has its own answer to. Raises RequestFailedValidationError with every error.
+    Raises RequestFailedValidationError with every error.
     """
+    profile = Profile(account.supplier.profile)
+    findings = find_faults(fragment, profile, prefix=prefix, below=below, without=without)
+    raise_findings(findings, account)
+
+
+def find_faults(
+    fragment: dict[str, Any],
+    profile: Profile,
+    *,
+    prefix: tuple[str | int, ...],
+    below: str,
+    without: Collection[str],
+    faulty: Collection[str] = (),
+) -> list[Finding]:
+    """Return what the account's rules find in an addition, which `fragment` holds as an account payload does.
+
+    Only findings below `prefix` count. Their paths begin with `below` instead. `without` has the codes of
+    rules that the addition replaces by checks of its own. `faulty` has the paths, beginning with `below`, of
+    values that the schema refused already.
+    """
+    start = ".".join(map(str, prefix))
     findings = check_account(
-        fragment, profile=Profile(account.supplier.profile), today=datetime.now(UTC).date(), faulty=()
+        fragment,
+        profile=profile,
+        today=datetime.now(UTC).date(),
+        faulty=[start + path.removeprefix(below) for path in faulty],
     )
-    raise_findings(
-        (
-            Finding((below, *finding.path[len(prefix) :]), finding.code, finding.detail, finding.severity)
-            for finding in findings
-            if finding.path[: len(prefix)] == prefix and finding.code not in without
-        ),
-        account,
-    )
+    return [
+        Finding((below, *finding.path[len(prefix) :]), finding.code, finding.detail, finding.severity)
+        for finding in findings
+        if finding.path[: len(prefix)] == prefix and finding.code not in without
+    ]
 
 
 def raise_findings(findings: Iterable[Finding], account: OpenAccount) -> None:
-    """Raise RequestFailedValidationError with all that is an error under the supplier's profile, if any.
-
-    Under the strict one every finding is, and every unknown field.
-    """
-    strict = account.supplier.profile == Profile.STRICT
-    errors = [it.error_item() for it in findings if strict or it.severity is Severity.ERROR]
-    errors += account.unknown_fields if strict else []
-    if errors:
+    """Raise RequestFailedValidationError with everything that `list_errors` finds, if there is anything."""
+    if errors := list_errors(findings, Profile(account.supplier.profile), account.unknown_fields):
         raise RequestFailedValidationError(errors=errors)
+
+
+def list_errors(
+    findings: Iterable[Finding], profile: Profile, unknown_fields: Sequence[ErrorItem]
+) -> list[ErrorItem]:
+    """Return the errors under `profile`: every finding and unknown field under the strict one."""
+    strict = profile is Profile.STRICT
+    errors = [it.error_item() for it in findings if strict or it.severity is Severity.ERROR]
+    return errors + (list(unknown_fields) if strict else [])

@@ -4,7 +4,7 @@ A note is the same as one on the account if its body is the same and, where it c
 too. Without a body the document paths take its place.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -14,10 +14,16 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import one_of
-from migration_service.errors import AccountNotFoundError
+from migration_service.errors import (
+    AccountNotFoundError,
+    ErrorItem,
+    ImportSupplierNotFoundError,
+    ImportSupplierNotFoundInBodyError,
+)
 from migration_service.models import Note
-from migration_service.rules.notes import check_note
+from migration_service.rules.notes import NOT_TAKEN, check_note
 from migration_service.schemas.json import encode_json
+from migration_service.schemas.moments import write_moment
 from migration_service.services.access.tokens import Caller
 from migration_service.services.accounts.added_data import (
     OpenAccount,
@@ -45,15 +51,39 @@ class NoteResult:
     created_at: datetime
     body: str | None
     status: NoteStatus
+    #: What the posted note has and the existing one has not. It was not taken.
+    warnings: list[ErrorItem] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry of the answer (section 4.8). It has `warnings` only if there are some."""
+        entry = {"created_at": write_moment(self.created_at), "body": self.body, "status": self.status}
+        return entry | ({"warnings": [it.to_dict() for it in self.warnings]} if self.warnings else {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a note on the account has beside its body and its moment."""
+
+    document_paths: frozenset[str]
+    is_pinned: bool
+    unpin_at: datetime | None
+
+
+#: The notes that are the same as a posted one, by their moments.
+_Same = dict[datetime, _Content]
 
 
 def add_notes(session: Session, caller: Caller, body: PostedBody) -> list[NoteResult]:
     """Add the notes that are not on the account yet; one result for each, in their order.
 
-    `body.data` is what `schemas.added.NotesRequest` loads. Raises ImportSupplierNotFoundInBodyError,
+    `body.data` is what `schemas.added.NotesRequest` loads. Raises ImportSupplierNotFoundError,
     AccountNotFoundError, and RequestFailedValidationError where a strict supplier's notes have warnings.
     """
-    account = open_account(session, caller, body, missing=AccountNotFoundError)
+    try:
+        account = open_account(session, caller, body, missing=AccountNotFoundError)
+    except ImportSupplierNotFoundInBodyError as error:
+        # Section 4.8 answers 404 for both numbers, though they are in the body.
+        raise ImportSupplierNotFoundError(errors=error.errors) from None
     now = _now()
     notes = body.data["notes"]
     findings = (finding for i, note in enumerate(notes) for finding in check_note(note, now, i))
@@ -65,22 +95,23 @@ def write_notes(
     session: Session, account: OpenAccount, notes: list[dict[str, Any]], now: datetime | None = None
 ) -> list[NoteResult]:
     """Add notes to an account that the caller has locked; see `add_notes`."""
-    moments = _find_moments(session, account, notes)
+    known = _find_same(session, account, notes)
     now = now or _now()
     rows, results = [], []
-    for note in notes:
-        same = moments.setdefault(_sameness(note), set())
+    for index, note in enumerate(notes):
+        same = known.setdefault(_sameness(note), {})
         created_at = note.get("created_at")
-        exists = bool(same) if created_at is None else created_at in same
-        if exists:
+        warnings = []
+        if bool(same) if created_at is None else created_at in same:
             status = NoteStatus.ALREADY_EXISTS
             created_at = created_at or min(same)
+            warnings = _not_taken(note, same[created_at], index)
         else:
             status = NoteStatus.CREATED
             created_at = created_at or now
-            same.add(created_at)
+            same[created_at] = _content(note)
             rows.append(_row(account, note, created_at))
-        results.append(NoteResult(created_at, note.get("body"), status))
+        results.append(NoteResult(created_at, note.get("body"), status, warnings))
     if rows:
         session.execute(insert(Note), rows)
     return results
@@ -115,20 +146,42 @@ def _sameness(note: dict[str, Any]) -> bytes:
     return sha256(b"paths" + encode_json(paths)).digest()
 
 
-def _find_moments(
-    session: Session, account: OpenAccount, notes: list[dict[str, Any]]
-) -> dict[bytes, set[datetime]]:
-    """When each of the notes that are the same as one of these was created."""
+def _find_same(session: Session, account: OpenAccount, notes: list[dict[str, Any]]) -> dict[bytes, _Same]:
+    """Return the notes on the account that are the same as one of these, by what makes them the same."""
     found = session.execute(
-        select(Note.sameness_sha256, Note.created_at).where(
+        select(Note.sameness_sha256, Note.created_at, Note.documents, Note.is_pinned, Note.unpin_at).where(
             Note.account_pk == account.id,
             one_of(Note.sameness_sha256.expression, {_sameness(note) for note in notes}),
         )
     )
-    moments: dict[bytes, set[datetime]] = {}
-    for sameness, created_at in found:
-        moments.setdefault(sameness, set()).add(created_at)
-    return moments
+    known: dict[bytes, _Same] = {}
+    for row in found:
+        paths = frozenset(document["document_path"] for document in row.documents)
+        content = _Content(paths, row.is_pinned, row.unpin_at)
+        known.setdefault(row.sameness_sha256, {})[row.created_at] = content
+    return known
+
+
+def _content(note: dict[str, Any]) -> _Content:
+    paths = frozenset(document["document_path"] for document in note.get("document_paths", ()))
+    return _Content(paths, note.get("is_pinned", False), note.get("unpin_at"))
+
+
+def _not_taken(note: dict[str, Any], existing: _Content, index: int) -> list[ErrorItem]:
+    """Return a warning for each part of a posted note that the existing note does not have."""
+    posted = _content(note)
+    lost = {
+        "document_paths": not posted.document_paths <= existing.document_paths,
+        "is_pinned": "is_pinned" in note and posted.is_pinned != existing.is_pinned,
+        "unpin_at": "unpin_at" in note and posted.unpin_at != existing.unpin_at,
+    }
+    return [
+        ErrorItem(
+            NOT_TAKEN, f"The note exists already, and its {name} was not changed.", f"notes.{index}.{name}"
+        )
+        for name, is_lost in lost.items()
+        if is_lost
+    ]
 
 
 def _row(account: OpenAccount, note: dict[str, Any], created_at: datetime) -> dict[str, Any]:

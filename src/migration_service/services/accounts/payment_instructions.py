@@ -6,7 +6,7 @@ The vendor is asked between two short transactions: `prepare_instruction`, `ask_
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -45,9 +45,7 @@ def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> I
     account = open_account(session, caller, body, lock=False)
     raise_findings((), account)
     reference, instruction_type = body.data["reference"], body.data["type"]
-    vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == body.data["vendor"]))
-    if vendor is None:
-        raise PaymentVendorNotFoundError(found=body.data["vendor"])
+    vendor = _get_vendor(session, body.data["vendor"])
     same = select(PaymentInstruction.id).where(
         PaymentInstruction.account_pk == account.id,
         PaymentInstruction.payment_vendor_pk == vendor.id,
@@ -56,6 +54,19 @@ def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> I
     )
     exists = session.scalar(same) is not None
     return InstructionOrder(account, vendor, reference, instruction_type, exists)
+
+
+def _get_vendor(session: Session, name: str) -> PaymentVendor:
+    # Suppliers write STRIPE for stripe. If two vendors differ only in case, the exact name wins.
+    vendor = session.scalar(
+        select(PaymentVendor)
+        .where(func.lower(PaymentVendor.name) == func.lower(name))
+        .order_by((PaymentVendor.name == name).desc(), PaymentVendor.id)
+        .limit(1)
+    )
+    if vendor is None:
+        raise PaymentVendorNotFoundError(found=name)
+    return vendor
 
 
 def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
@@ -68,19 +79,27 @@ def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
     return adapter.retrieve_instruction(reference=order.reference, type=order.type)
 
 
-def add_instruction(session: Session, order: InstructionOrder, details: PaymentInstructionDetails) -> None:
-    """Keep a confirmed instruction; nothing changes where another request was faster."""
-    session.execute(
-        insert(PaymentInstruction)
-        .values(
-            account_pk=order.account.id,
-            payment_vendor_pk=order.vendor.id,
-            reference=order.reference,
-            type=order.type,
-            details=details.details,
+def add_instruction(
+    session: Session, order: InstructionOrder, details: PaymentInstructionDetails | None
+) -> dict[str, str]:
+    """Keep a confirmed instruction, and return the body of the answer (section 4.11).
+
+    Nothing changes if another request was faster, or if `details` is None because it was added before.
+    """
+    if details is not None:
+        session.execute(
+            insert(PaymentInstruction)
+            .values(
+                account_pk=order.account.id,
+                payment_vendor_pk=order.vendor.id,
+                reference=order.reference,
+                type=order.type,
+                details=details.details,
+            )
+            .on_conflict_do_nothing(constraint="uq_payment_instruction_same")
         )
-        .on_conflict_do_nothing(constraint="uq_payment_instruction_same")
-    )
+    number = order.account.service_account_number
+    return {"service_account_number": number, "reference": order.reference}
 
 
 def read_payment_instructions(session: Session, account_pk: int) -> list[dict[str, Any]]:

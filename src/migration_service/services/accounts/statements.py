@@ -25,13 +25,13 @@ _FIELDS = tuple(HistoricalStatementSchema().fields)
 _NOT_CHECKED = ("duplicate_statement_ids", "duplicate_statement_numbers", "missing_statement_document")
 
 
-def add_historical_statements(session: Session, caller: Caller, body: PostedBody) -> None:
+def add_historical_statements(session: Session, caller: Caller, body: PostedBody) -> dict[str, Any]:
     """Add the statements that the account does not have; one that is there already changes nothing.
 
     `body.data` is what `schemas.added.StatementsRequest` loads. Raises ImportSupplierNotFoundInBodyError,
     AccountNotFoundInBodyError, RequestFailedValidationError where rules are broken, and
     HistoricalStatementAlreadyExistsError with every statement that has another one's statement_id; then
-    nothing is to be kept.
+    nothing is to be kept. Returns the validated data, which is the body of the answer.
     """
     account = open_account(session, caller, body)
     statements: list[dict[str, Any]] = body.data["statements"]
@@ -56,6 +56,7 @@ def add_historical_statements(session: Session, caller: Caller, body: PostedBody
         raise HistoricalStatementAlreadyExistsError(errors=errors)
     if added:
         _write(session, account, added)
+    return body.data
 
 
 def _find_known(session: Session, account: OpenAccount, statement_ids: set[str]) -> dict[str, dict[str, Any]]:

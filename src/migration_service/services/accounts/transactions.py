@@ -16,28 +16,26 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import one_of
 from migration_service.errors import (
     ErrorItem,
-    InvalidError,
     TransactionIdAlreadyUsedError,
     TransactionOutsideOpenPeriodError,
 )
 from migration_service.models import LineItem, TaxItem, Transaction
 from migration_service.models.part import Part, parent_column
-from migration_service.rules.account import OPEN_TRANSACTIONS
 from migration_service.services.access.tokens import Caller
 from migration_service.services.accounts.added_data import (
     OpenAccount,
     PostedBody,
-    check_fragment,
-    open_account,
     part_values,
 )
 from migration_service.services.accounts.ledgers import Ledgers, OpenPeriod
 from migration_service.services.accounts.notes import write_notes
 from migration_service.services.accounts.reading import read_parts
+from migration_service.services.accounts.transaction_checks import (
+    Fault,
+    first_error,
+    open_checked_account,
+)
 from migration_service.states import TransactionPeriod
-
-# Sameness and dates are decided here: a transaction may be moved, or skipped, instead of refused.
-_NOT_CHECKED = ("duplicate_transaction_ids", "transaction_in_future")
 
 
 class TransactionStatus(StrEnum):
@@ -48,6 +46,9 @@ class TransactionStatus(StrEnum):
     #: It was there already.
     ALREADY_EXISTS = "TRANSACTION_ALREADY_EXISTS"
 
+
+#: What every transaction has that the schema has nothing against.
+_ADDABLE = {"transaction_id", "transaction_date", "amount", "type"}
 
 #: The status within the data of a transaction that was there already.
 _IMPORTED = {"status": "TRANSACTION_IMPORT_SUCCESS"}
@@ -81,24 +82,20 @@ def add_transactions(
 ) -> list[TransactionResult]:
     """Add the transactions that the account does not have; one result for each, in their order.
 
-    `body.data` is what `schemas.added.TransactionsRequest` loads. Raises ImportSupplierNotFoundInBodyError
-    and AccountNotFoundInBodyError. Raises RequestFailedValidationError if rules are broken,
-    TransactionIdAlreadyUsedError and TransactionOutsideOpenPeriodError, each with every transaction at
-    fault. Nothing is to be kept then.
+    `body.data` is what `schemas.added.TransactionsRequest` loads, and `body.errors` what it refused. Every
+    check is done for every transaction before anything is raised. The error is that of the first failing
+    transaction: RequestFailedValidationError, TransactionIdAlreadyUsedError or
+    TransactionOutsideOpenPeriodError. It lists the errors of all transactions in their order. Raises
+    ImportSupplierNotFoundInBodyError and AccountNotFoundInBodyError if nothing else is wrong. Nothing is to
+    be kept then.
     """
-    account = open_account(session, caller, body)
-    transactions: list[dict[str, Any]] = body.data["transactions"]
-    check_fragment(
-        {"ledgers": [{OPEN_TRANSACTIONS: transactions}]},
-        account,
-        prefix=("ledgers", 0, OPEN_TRANSACTIONS),
-        below="transactions",
-        without=_NOT_CHECKED,
-    )
+    account, faults = open_checked_account(session, caller, body)
+    transactions: list[dict[str, Any]] = body.data.get("transactions", [])
     addition = _Addition(session, account, transactions, check_previously_added=check_previously_added)
     for transaction in transactions:
         addition.take(transaction, move=force_add_to_current_statement)
-    addition.raise_errors()
+    if faults := faults + addition.faults:
+        raise first_error(faults)
     addition.write()
     return addition.results()
 
@@ -118,36 +115,36 @@ class _Addition:
         self._account = account
         self._skips_known = check_previously_added
         self._ledgers = Ledgers(session, account.id, datetime.now(UTC).date())
-        self._known = _find_known(session, account.id, {it["transaction_id"] for it in transactions})
+        sent = {it["transaction_id"] for it in transactions if "transaction_id" in it}
+        self._known = _find_known(session, account.id, sent)
         self._taken: list[tuple[TransactionStatus, dict[str, Any] | _Known]] = []
         self._rows: list[dict[str, Any]] = []
         self._added: list[dict[str, Any]] = []
         self._notes: list[dict[str, Any]] = []
-        self._errors: list[tuple[type[InvalidError], ErrorItem]] = []
         self._count = 0
+        #: What is wrong with the transactions taken so far.
+        self.faults: list[Fault] = []
 
     def take(self, transaction: dict[str, Any], *, move: bool) -> None:
-        """Decide what becomes of the next transaction; `move` its date into the open period if need be."""
+        """Decide what becomes of the next transaction; `move` its date into the open period if need be.
+
+        A value that the schema refused is absent. Nothing is written then, so the rest is checked as it is.
+        """
         index = self._count
         self._count += 1
-        known = self._known.get(transaction["transaction_id"])
+        known = self._known.get(transaction.get("transaction_id", ""))
         if known is not None:
             self._skip(transaction, known, index)
             return
         ledger_pk = self._ledgers.choose(transaction)
         period = self._ledgers.period(ledger_pk)
-        if not period.has(transaction["transaction_date"]):
+        if "transaction_date" in transaction and not period.has(transaction["transaction_date"]):
             if not move:
                 self._refuse_date(transaction["transaction_date"], period, index)
                 return
             transaction = self._move(transaction, period)
-        self._add(transaction, ledger_pk)
-
-    def raise_errors(self) -> None:
-        """Raise the error of the first transaction at fault, with all others in its list."""
-        if self._errors:
-            first, item = self._errors[0]
-            raise first(item.detail, errors=[item for _, item in self._errors])
+        if transaction.keys() >= _ADDABLE:
+            self._add(transaction, ledger_pk)
 
     def write(self) -> None:
         """Add everything that was taken, and move the balances."""
@@ -175,6 +172,8 @@ class _Addition:
         return results
 
     def _skip(self, transaction: dict[str, Any], known: _Known, index: int) -> None:
+        if not transaction.keys() >= _ADDABLE:
+            return
         same = (known.amount, known.type) == (transaction["amount"], transaction["type"])
         if same and self._skips_known:
             self._taken.append((TransactionStatus.ALREADY_EXISTS, known))
@@ -182,13 +181,13 @@ class _Addition:
         what = "the same transaction" if same else "a transaction of another amount or type"
         detail = f"The transaction_id is used already by {what} of the account."
         item = ErrorItem(TransactionIdAlreadyUsedError.code, detail, f"transactions.{index}.transaction_id")
-        self._errors.append((TransactionIdAlreadyUsedError, item))
+        self.faults.append((TransactionIdAlreadyUsedError, item))
 
     def _refuse_date(self, day: date, period: OpenPeriod, index: int) -> None:
         detail = f"The transaction is not within the open statement period: {day} is not in {period}."
         attr = f"transactions.{index}.transaction_date"
         item = ErrorItem(TransactionOutsideOpenPeriodError.code, detail, attr)
-        self._errors.append((TransactionOutsideOpenPeriodError, item))
+        self.faults.append((TransactionOutsideOpenPeriodError, item))
 
     def _move(self, transaction: dict[str, Any], period: OpenPeriod) -> dict[str, Any]:
         sent = transaction["transaction_date"]
@@ -198,7 +197,7 @@ class _Addition:
             f"the open statement period ({period})."
         )
         self._notes.append(
-            {"body": f"Transaction {transaction['transaction_id']}: {reason}", "is_pinned": True}
+            {"body": f"Transaction {transaction.get('transaction_id')}: {reason}", "is_pinned": True}
         )
         note = "\n".join(filter(None, [transaction.get("note"), reason]))
         return {**transaction, "transaction_date": day, "note": note}

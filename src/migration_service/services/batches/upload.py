@@ -7,9 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 from sqlalchemy import select, text
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
@@ -18,6 +20,7 @@ from migration_service.errors import (
     DuplicateLineError,
     ErrorItem,
     IdempotencyKeyReusedError,
+    IdempotencyRequestInProgressError,
     LineTooLongError,
     OperationsTeamNotFoundError,
     RequestFailedValidationError,
@@ -149,7 +152,7 @@ def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) 
         team_id = session.scalar(select(OperationsTeam.id).where(team))
         if team_id is None:
             raise OperationsTeamNotFoundError(found=order.operations_team_name)
-    return session.scalar(
+    statement = (
         insert(Batch)
         .values(
             id=new_id(),
@@ -168,6 +171,13 @@ def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) 
         .on_conflict_do_nothing(constraint="uq_batch_idempotency_key")
         .returning(Batch.id)
     )
+    try:
+        return session.scalar(statement)
+    except OperationalError as error:
+        # The row of another upload with the same key is not committed yet.
+        if order.idempotency_key and isinstance(error.orig, LockNotAvailable):
+            raise IdempotencyRequestInProgressError from error
+        raise
 
 
 class _Head(msgspec.Struct):

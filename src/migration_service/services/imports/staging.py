@@ -17,7 +17,7 @@ from migration_service.errors import (
 )
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import states
-from migration_service.services.imports.states import SKIP, UNSKIP, StagedProcess
+from migration_service.services.imports.states import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState, SupplierStatus
@@ -53,11 +53,20 @@ def stage_account(statements: Statements, supplier: KnownSupplier, account: Vali
     AccountMarkedToSkipError or AccountImportInProgressError where the account is past staging.
     """
     account.raise_errors()
-    require_ongoing(supplier.status)
+    if supplier.status != SupplierStatus.ONGOING:
+        _raise_refusal(statements, supplier, account.data["external_account_number"])
+        require_ongoing(supplier.status)
     (staged,) = states.stage(statements, supplier, [account])
     if error := refusal(staged.state, account.data["external_account_number"], staged.service_account_number):
         raise error
     return staged.first
+
+
+def _raise_refusal(statements: Statements, supplier: KnownSupplier, number: str) -> None:
+    """Raise the error that says what an account is past, which comes before what its supplier is."""
+    for found in states.find(statements, supplier.id, [number]).values():
+        if error := refusal(found.state, number, found.service_account_number):
+            raise error
 
 
 def refusal(
@@ -98,23 +107,3 @@ def require_pending(process: AccountImportProcess | None) -> AccountImportProces
     ):
         raise error
     return process
-
-
-def skip_account(session: Session, import_supplier_id: int, external_account_number: str) -> None:
-    """Exclude a pending account: it is neither staged nor created until `unskip_account`.
-
-    Do nothing if it is skipped already. Raise the error that says why it is not pending.
-    """
-    _change(session, import_supplier_id, external_account_number, SKIP)
-
-
-def unskip_account(session: Session, import_supplier_id: int, external_account_number: str) -> None:
-    """Make a skipped account pending again. Do nothing if it is pending already."""
-    _change(session, import_supplier_id, external_account_number, UNSKIP)
-
-
-def _change(session: Session, import_supplier_id: int, number: str, made: states.Change) -> None:
-    if not states.change(Transaction.of(session), import_supplier_id, number, made):
-        process = find_process(session, import_supplier_id, number)
-        if process is None or process.state != made.target:
-            require_pending(process)

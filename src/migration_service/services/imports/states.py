@@ -105,6 +105,8 @@ _STAGE = f"""
            %(profile)s, nullif(warnings, '[]')
     FROM unnest(%(numbers)s::text[], %(payloads)b::jsonb[], %(hashes)b::bytea[], %(warnings)b::jsonb[])
          AS sent (number, payload, sha256, warnings)
+    WHERE NOT EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = %(import_supplier_id)s
+                      AND skip_mark.external_account_number = number)
     ORDER BY number
     ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
     SET payload = excluded.payload, payload_sha256 = excluded.payload_sha256,
@@ -116,10 +118,19 @@ _STAGE = f"""
     RETURNING id, external_account_number, xmax = 0 AS first
 """
 
-_FIND = """
-    SELECT external_account_number, id, state, service_account_number
-    FROM account_import_process
-    WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = ANY(%(numbers)s)
+# A mark to skip counts for an account without a process, and for one that was staged at the same moment.
+_FIND = f"""
+    SELECT external_account_number, coalesce(process.id, 0) AS id,
+           CASE WHEN mark.created_at IS NOT NULL AND coalesce(process.state, '{ImportState.PENDING}')
+                     = '{ImportState.PENDING}' THEN '{SKIP.target}' ELSE process.state END AS state,
+           process.service_account_number
+    FROM (SELECT * FROM account_import_process
+          WHERE import_supplier_id = %(import_supplier_id)s
+            AND external_account_number = ANY(%(numbers)s)) process
+    FULL JOIN (SELECT * FROM skip_mark
+               WHERE import_supplier_id = %(import_supplier_id)s
+                 AND external_account_number = ANY(%(numbers)s)) mark
+    USING (external_account_number)
 """
 
 
@@ -151,11 +162,19 @@ def stage(
     )
     found = {row.external_account_number: StagedProcess(row.id, STAGE.target, row.first) for row in rows}
     if unchanged := [number for number in numbers if number not in found]:
-        for row in statements.execute(_FIND, {"import_supplier_id": supplier.id, "numbers": unchanged}):
-            found[row.external_account_number] = StagedProcess(
-                row.id, ImportState(row.state), False, row.service_account_number
-            )
+        found |= find(statements, supplier.id, unchanged)
     return [found[number] for number in numbers]
+
+
+def find(statements: Statements, import_supplier_id: int, numbers: Sequence[str]) -> dict[str, StagedProcess]:
+    """Return the processes of these accounts by number. A mark to skip without one has the id 0."""
+    rows = statements.execute(_FIND, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
+    return {
+        row.external_account_number: StagedProcess(
+            row.id, ImportState(row.state), False, row.service_account_number
+        )
+        for row in rows
+    }
 
 
 _BEGIN = f"""
@@ -241,16 +260,16 @@ def complete(transaction: Transaction, ended: Sequence[EndedAttempt], *, begun: 
 
 _CHANGE = """
     UPDATE account_import_process SET state = %(target)s
-    WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = %(number)s
+    WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = ANY(%(numbers)s)
       AND state = ANY(%(sources)s)
     RETURNING id
 """
 
 
-def change(statements: Statements, import_supplier_id: int, number: str, made: Change) -> bool:
-    """Make the change SKIP or UNSKIP. Return False if the process does not exist or is in another state."""
-    values = {"import_supplier_id": import_supplier_id, "number": number}
-    return bool(statements.execute(_CHANGE, {**values, "target": made.target, "sources": list(made.sources)}))
+def change(statements: Statements, import_supplier_id: int, numbers: Sequence[str], made: Change) -> int:
+    """Make the change SKIP or UNSKIP of all accounts that are in its source, and return how many it made."""
+    values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
+    return len(statements.execute(_CHANGE, {**values, "target": made.target, "sources": list(made.sources)}))
 
 
 def _columns(attempt: RunningAttempt) -> dict[str, object]:

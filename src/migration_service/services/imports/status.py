@@ -1,17 +1,19 @@
-"""How far imports are: the status of one account, and the three lists (sections 4.4 to 4.7)."""
+"""The progress of imports: the status of one account, and the lists (sections 4.4 to 4.7)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import literals
 from migration_service.db.statements import Statements
 from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
+from migration_service.schemas.moments import sql_moment
 from migration_service.services.setup.names import is_name
 from migration_service.services.setup.suppliers import MAX_CODE, KnownSupplier
-from migration_service.states import ImportState
+from migration_service.states import ImportState, Outcome
 
 
 class ReportedStatus(StrEnum):
@@ -39,6 +41,7 @@ class ListKind(StrEnum):
     ALL = "all"
     PENDING = "pending"
     IMPORTED = "imported"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +64,13 @@ _FIND_STATUS = """
 """
 
 # PostgreSQL writes the JSON: a million entries are a few hundred values for us. Text and times are written
-# as `schemas.json` writes them.
-_READ_PAGE = r"""
+# as `schemas.moments` writes them.
+_READ_IMPORTS = """
     SELECT string_agg(
                '{"external_account_number":' || to_json(external_account_number)
                || ',"service_account_number":' || coalesce(to_json(service_account_number)::text, 'null')
                || ',"account_created_at":'
-               || coalesce('"' || to_char(account_created_at AT TIME ZONE 'UTC',
-                                          'YYYY-MM-DD"T"HH24\:MI\:SS.US"Z"') || '"', 'null')
+               || coalesce('"' || {moment} || '"', 'null')
                || '}', ',') AS json,
            count(*) AS entries, max(external_account_number) AS last
     FROM (SELECT external_account_number, service_account_number, account_created_at
@@ -77,10 +79,39 @@ _READ_PAGE = r"""
           ORDER BY external_account_number LIMIT :limit) page
 """
 
+# The newest attempt of each account that is not created and not being created; ids are in the order of time.
+_READ_FAILED = """
+    SELECT string_agg(
+               '{"external_account_number":' || to_json(external_account_number)
+               || ',"attempt_id":' || to_json(attempt_id)
+               || ',"dry_run":' || to_json(dry_run)
+               || ',"outcome":' || to_json(outcome)
+               || ',"code":' || coalesce(to_json(error_code)::text, '"no_worker_available"')
+               || ',"finished_at":"' || {moment} || '"}', ',') AS json,
+           count(*) AS entries, max(external_account_number) AS last
+    FROM (SELECT process.external_account_number, newest.*
+          FROM account_import_process process
+          CROSS JOIN LATERAL (
+              SELECT id AS attempt_id, dry_run, outcome, error_code, finished_at FROM attempt
+              WHERE account_import_process_id = process.id ORDER BY id DESC LIMIT 1) newest
+          WHERE process.import_supplier_id = :import_supplier_id
+            AND process.external_account_number > :after
+            AND process.state = '{pending}' AND newest.outcome IN ({failed})
+          ORDER BY process.external_account_number LIMIT :limit) page
+""".replace("{pending}", ImportState.PENDING).replace(
+    "{failed}", literals([Outcome.FAILED, Outcome.WITHDRAWN])
+)
+
+
+def _page(statement: str, moment: str, kind: str = "") -> TextClause:
+    return text(statement.replace("{moment}", sql_moment(moment)).replace("{kind}", kind))
+
+
 _PAGES = {
-    ListKind.ALL: text(_READ_PAGE.replace("{kind}", "")),
-    ListKind.PENDING: text(_READ_PAGE.replace("{kind}", f"AND state <> '{ImportState.IMPORTED}'")),
-    ListKind.IMPORTED: text(_READ_PAGE.replace("{kind}", f"AND state = '{ImportState.IMPORTED}'")),
+    ListKind.ALL: _page(_READ_IMPORTS, "account_created_at"),
+    ListKind.PENDING: _page(_READ_IMPORTS, "account_created_at", f"AND state <> '{ImportState.IMPORTED}'"),
+    ListKind.IMPORTED: _page(_READ_IMPORTS, "account_created_at", f"AND state = '{ImportState.IMPORTED}'"),
+    ListKind.FAILED: _page(_READ_FAILED, "finished_at"),
 }
 
 

@@ -14,8 +14,9 @@ from migration_service.errors import (
 )
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Severity
-from migration_service.schemas.account import ACCOUNT_IMPORT, load_account
-from migration_service.schemas.base import find_unknown_fields
+from migration_service.schemas.account import find_unknown_account_fields, load_account
+from migration_service.schemas.base import limit_errors
+from migration_service.schemas.bounds import MAX_ERRORS
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.tokens import Caller
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
@@ -44,21 +45,26 @@ class ValidatedAccount:
     def raise_errors(self) -> None:
         """Raise AccountFailedValidationError with every error found, if there is one."""
         if self.errors:
-            raise AccountFailedValidationError(errors=self.errors)
+            raise AccountFailedValidationError(errors=self.errors, warnings=self.warnings)
 
 
 def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
-    """Check a parsed payload in full under `profile`; never raises for what is wrong with it."""
+    """Check a parsed payload in full under `profile`. Never raise for what is wrong with it."""
     data, errors = load_account(payload)
     account = ValidatedAccount(data, errors)
-    if not isinstance(payload, dict):
+    if not isinstance(payload, dict) or len(errors) > MAX_ERRORS:
         return account
     faulty = [error.attr for error in errors if error.attr]
     for finding in check_account(data, profile=profile, today=datetime.now(UTC).date(), faulty=faulty):
         found = account.errors if finding.severity is Severity.ERROR else account.warnings
         found.append(finding.error_item())
+    unknown = find_unknown_account_fields(payload)
     if profile is Profile.STRICT:
-        account.errors += find_unknown_fields(ACCOUNT_IMPORT, payload)
+        account.errors += unknown
+    else:
+        account.warnings += unknown
+    account.errors = limit_errors(account.errors)
+    account.warnings = limit_errors(account.warnings)
     return account
 
 
@@ -82,5 +88,5 @@ def validate_payload(
             raise unknown
         account.errors += unknown.errors
     if supplier is None or account.errors:
-        raise AccountFailedValidationError(errors=account.errors)
+        raise AccountFailedValidationError(errors=account.errors, warnings=account.warnings)
     return supplier, account

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from migration_service.db.statements import Statements
 from migration_service.errors import (
     AccountNotStagedError,
+    ErrorItem,
     ImportSupplierNotFoundInBodyError,
     OperationsTeamNotFoundError,
 )
@@ -41,7 +42,9 @@ class AttemptRequest:
 
 _CHECK = """
     SELECT supplier.status, process.id, process.state, process.service_account_number, team.id AS team_id,
-           (SELECT concurrency_limit FROM service_limit) AS concurrency_limit
+           (SELECT concurrency_limit FROM service_limit) AS concurrency_limit,
+           EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = supplier.id
+                   AND skip_mark.external_account_number = %(external_account_number)s) AS is_marked
     FROM import_supplier supplier
     LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
          AND process.external_account_number = %(external_account_number)s
@@ -56,7 +59,7 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
     Raises the InvalidError that says why the account cannot be processed now.
     """
     if not is_name(order.import_supplier_code, MAX_CODE):
-        raise ImportSupplierNotFoundInBodyError(found=order.import_supplier_code)
+        raise _unknown_supplier(order.import_supplier_code)
     rows = statements.execute(
         _CHECK,
         {
@@ -67,14 +70,25 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
         },
     )
     if not rows:
-        raise ImportSupplierNotFoundInBodyError(found=order.import_supplier_code)
+        raise _unknown_supplier(order.import_supplier_code)
     (found,) = rows
+    number = order.external_account_number
+    # The account comes before its supplier: one that was imported is answered with its numbers (4.3).
+    state = ImportState.SKIPPED if found.is_marked else ImportState.PENDING
+    if found.state not in (None, ImportState.PENDING):
+        state = ImportState(found.state)
+    if error := refusal(state, number, found.service_account_number):
+        raise error
     require_ongoing(found.status)
     if found.id is None:
-        raise AccountNotStagedError(found=order.external_account_number)
-    number = order.external_account_number
-    if error := refusal(ImportState(found.state), number, found.service_account_number):
-        raise error
+        raise AccountNotStagedError(found=number)
     if found.team_id is None:
         raise OperationsTeamNotFoundError(found=order.operations_team_name)
     return AttemptRequest(found.id, found.team_id, order.dry_run, found.concurrency_limit)
+
+
+def _unknown_supplier(code: str) -> ImportSupplierNotFoundInBodyError:
+    detail = ImportSupplierNotFoundInBodyError(found=code).detail
+    # This body, and no other, calls the field import_supplier_code.
+    item = ErrorItem(ImportSupplierNotFoundInBodyError.code, detail, "import_supplier_code")
+    return ImportSupplierNotFoundInBodyError(detail, errors=[item])

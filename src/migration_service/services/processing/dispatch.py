@@ -15,12 +15,12 @@ from uuid import UUID
 from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.base import new_id
 from migration_service.db.statements import autocommit, begin
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
     ConcurrencyLimitReachedError,
+    NoWorkerAvailableError,
 )
 from migration_service.log import request_id
 from migration_service.services.access.tokens import Caller
@@ -50,23 +50,28 @@ class Dispatch:
     wait_seconds: float
 
 
-def process_account(d: Dispatch, caller: Caller, order: ProcessOrder, *, wait: bool) -> str | None:
+def process_account(
+    d: Dispatch, caller: Caller, order: ProcessOrder, *, attempt_id: UUID, wait: bool
+) -> str | None:
     """Have a worker create a staged account. Return its service account number, or None if it still runs.
 
+    `attempt_id` is a new id, which the attempt gets.
+
     Raise the InvalidError that says why there is no account (DryRunSucceededError among them). Raise
-    ConcurrencyLimitReachedError if no slot is free, or if no worker took the attempt in time. Raise
-    ServiceUnavailableError if Redis is unavailable. After any of these, nothing goes on in the background.
+    ConcurrencyLimitReachedError if no slot is free, and NoWorkerAvailableError if no worker took the attempt
+    in time. Raise ServiceUnavailableError if Redis is unavailable. After any of these, nothing goes on in
+    the background.
     """
-    attempt_id = _begin_attempt(d, caller, order)
+    _begin_attempt(d, caller, order, attempt_id)
     d.publish(attempt_id)
     return _wait(d, attempt_id) if wait else None
 
 
-def _begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder) -> UUID:
+def _begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID) -> None:
     with autocommit(d.Session) as statements:
         request = check_request(statements, caller, order)
     attempt = RunningAttempt(
-        id=new_id(),
+        id=attempt_id,
         account_import_process_id=request.account_import_process_id,
         operations_team_id=request.operations_team_id,
         api_key_id=caller.api_key_id,
@@ -83,7 +88,6 @@ def _begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder) -> UUID:
     except BaseException:
         release_slots(d.slots, [attempt.id])
         raise
-    return attempt.id
 
 
 def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
@@ -98,7 +102,7 @@ def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
         withdrawn = withdraw_attempt(transaction, attempt_id)
     if withdrawn:
         release_slots(d.slots, [attempt_id])
-        raise ConcurrencyLimitReachedError("No worker was free in time, and nothing was changed. Try again.")
+        raise NoWorkerAvailableError
     return _find_outcome(d, attempt_id)[1]
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import Row
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.schemas.json import encode_json
+from migration_service.schemas.moments import write_moment
 from migration_service.services.batches.results import write_csv
 from migration_service.services.reporting.reconciliation_sql import (
     COMPARE,
@@ -152,4 +153,4 @@ def stream_id_map(sessions: sessionmaker[Session], import_supplier_id: int) -> I
         if not rows:
             return
         after = rows[-1].external_account_number
-        yield write_csv([number, new, created_at.isoformat()] for number, new, created_at in rows)
+        yield write_csv([number, new, write_moment(created_at)] for number, new, created_at in rows)

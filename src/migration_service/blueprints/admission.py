@@ -1,0 +1,48 @@
+"""What happens to every request before a view sees it: its path may lack a slash, its host is checked."""
+
+from flask import Flask, Request, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import MapAdapter, RequestRedirect
+from werkzeug.sansio.utils import get_host
+
+from migration_service.config import Settings
+from migration_service.errors import HostNotAllowedError
+
+#: Asked by load balancers and orchestrators, which name a process by its address.
+_ANY_HOST = "/health/"
+
+
+class Application(Flask):
+    """A Flask application that answers a path with and without the slash at its end.
+
+    Flask would redirect to the path with the slash. Behind a proxy the address of such a redirect is wrong.
+    """
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        """Return the adapter that finds the view of `request`."""
+        adapter = super().create_url_adapter(request)
+        if request is not None and adapter is not None and not adapter.path_info.endswith("/"):
+            try:
+                adapter.match()
+            except RequestRedirect:
+                adapter.path_info += "/"
+            except HTTPException:
+                pass  # Flask finds the same and answers it
+        return adapter
+
+
+def check_requests(app: Flask, settings: Settings) -> None:
+    """Refuse requests of `app` that name another host than the allowed ones."""
+    allowed = {name.strip("[] ").lower() for name in settings.allowed_hosts.split(",")} - {""}
+
+    @app.before_request
+    def check() -> None:
+        if allowed and not request.path.startswith(_ANY_HOST) and _host_name() not in allowed:
+            raise HostNotAllowedError
+
+
+def _host_name() -> str:
+    """Return the host of the Host header without its port."""
+    host = get_host("http", request.headers.get("Host"))
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    return name.strip("[]").lower()

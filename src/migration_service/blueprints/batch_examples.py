@@ -1,0 +1,53 @@
+"""Examples of batches and of their results, for the interface description."""
+
+from typing import Any
+
+from migration_service.blueprints.examples import SUPPLIER
+from migration_service.states import LineStatus
+
+BATCH: dict[str, Any] = {
+    "batch_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
+    "import_supplier": SUPPLIER,
+    "operations_team_name": "Migration Team",
+    "name": "First night",
+    "file_name": "book.ndjson.gz",
+    "mode": "import",
+    "profile": None,
+    "source": "upload",
+    "state": "RUNNING",
+    "reason": None,
+    "created_at": "2026-03-01T22:00:00Z",
+    "started_at": "2026-03-01T22:00:01Z",
+    "finished_at": None,
+    "lines_removed_at": None,
+    "lines": 100_000,
+    "counts": {**dict.fromkeys(LineStatus, 0), "PENDING": 59_000, "IMPORTED": 40_000, "FAILED": 1_000},
+}
+PROGRESS = {
+    **BATCH,
+    "error_counts": {"invalid_phone_number": 640, "required": 360},
+    "warning_counts": {},
+    "rate": 1300.0,
+    "time_left": 45.4,
+    "condition": None,
+}
+
+
+LINE = {
+    "line_number": 3,
+    "external_account_number": "10000003",
+    "status": "FAILED",
+    "service_account_number": None,
+    "errors": [
+        {
+            "detail": "This is not a telephone number that exists in its country.",
+            "code": "invalid_phone_number",
+            "attr": "customers.0.mobile",
+        }
+    ],
+    "warnings": [],
+}
+LINE_CSV = (
+    "line_number,external_account_number,status,service_account_number,severity,code,path,detail,value\r\n"
+    "4,10000004,IMPORTED,A-7KX2M9QD,,,,,\r\n"
+)

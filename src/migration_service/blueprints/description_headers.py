@@ -1,0 +1,74 @@
+"""The headers of the interface, for its description: each is written once and referred to by its name."""
+
+from typing import Any
+
+Headers = dict[str, dict[str, Any]]
+
+#: The components: by the name of the header.
+HEADERS: Headers = {
+    "X-Request-ID": {
+        "description": "Names the request in the logs of the service. The one that was sent, or a new one.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+    },
+    "Location": {
+        "description": "Where to ask how far it is.",
+        "schema": {"type": "string", "format": "uri-reference"},
+    },
+    "Retry-After": {
+        "description": "Send the same request again after so many seconds.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "Link": {
+        "description": 'The next page, as `<address>; rel="next"` (RFC 8288). Absent on the last one.',
+        "schema": {"type": "string"},
+    },
+    "Preference-Applied": {
+        "description": "`respond-async` if the request preferred it (RFC 7240).",
+        "schema": {"type": "string"},
+    },
+    "X-Warning-Count": {
+        "description": "How many warnings the payload has. `?report=full` lists them.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "WWW-Authenticate": {
+        "description": "How to send a token (RFC 9110).",
+        "schema": {"type": "string"},
+    },
+}
+
+
+def refer(*names: str) -> Headers:
+    """Return the headers of a response by their names."""
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+#: Every response of a status has these, beside what its operation says.
+BY_STATUS = {
+    "202": ("Location", "Retry-After"),
+    "401": ("WWW-Authenticate",),
+    "429": ("Retry-After",),
+    "503": ("Retry-After",),
+}
+
+#: What makes it safe to send a request again.
+KEY: dict[str, Any] = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "required": False,
+    "description": "Any text up to 128 characters, new for each request. The same request again with "
+    "the same key gets the answer of the first one, and does nothing further.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+}
+
+PREFER: dict[str, Any] = {
+    "in": "header",
+    "name": "Prefer",
+    "required": False,
+    "description": "`respond-async`: answer 202 at once, and do not wait for the outcome (RFC 7240).",
+    "schema": {"type": "string", "examples": ["respond-async"]},
+}
+
+#: The schema of an answer that is CSV.
+CSV = {"type": "string", "description": "With a heading; RFC 4180, in UTF-8."}
+#: The schema of lines that are whatever a client has sent.
+LINES = {"type": "string", "description": "The lines as they were sent."}

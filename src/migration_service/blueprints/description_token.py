@@ -1,0 +1,186 @@
+"""How a token is obtained, for the description: one GraphQL mutation as an operation with JSON bodies."""
+
+from typing import Any
+
+from migration_service.blueprints.description_headers import refer
+
+PATH = "/v1/graphql/"
+_MUTATION = (
+    "mutation ($input: ObtainServiceTokenInput!) { obtainServiceToken(input: $input) "
+    "{ token refreshToken refreshExpiresIn } }"
+)
+_REQUEST: dict[str, Any] = {
+    "type": "object",
+    "description": "A GraphQL document with its variables.",
+    "required": ["query"],
+    "properties": {
+        "query": {"type": "string", "description": "The document.", "examples": [_MUTATION]},
+        "variables": {
+            "type": ["object", "null"],
+            "additionalProperties": True,
+            "description": "The values of the document's variables, by name.",
+        },
+        "operationName": {
+            "type": ["string", "null"],
+            "description": "Which operation of the document is meant, if it has several.",
+        },
+    },
+}
+_TOKENS: dict[str, Any] = {
+    "type": "object",
+    "description": "The fields that the document asks for.",
+    "properties": {
+        "token": {"type": "string", "description": "Send it as `Authorization: Token <token>`."},
+        "refreshToken": {"type": "string", "description": "Obtains another token without the API key."},
+        "refreshExpiresIn": {
+            "type": "integer",
+            "description": "When the refresh token ends, as a Unix time.",
+        },
+        "payload": {
+            "type": "object",
+            "additionalProperties": True,
+            "description": "The claims of the token; `exp` is the Unix time of its end.",
+        },
+    },
+}
+_ERROR: dict[str, Any] = {
+    "type": "object",
+    "required": ["message", "extensions"],
+    "properties": {
+        "message": {"type": "string", "description": "For people; may change."},
+        "locations": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
+        "path": {"type": "array", "items": {"type": ["string", "integer"]}},
+        "extensions": {
+            "type": "object",
+            "required": ["errorType", "errorCode", "errorDescription"],
+            "properties": {
+                "errorType": {
+                    "type": "string",
+                    "enum": ["VALIDATION", "AUTHENTICATION", "THROTTLING", "APPLICATION"],
+                },
+                "errorCode": {"type": "string", "description": "Stable."},
+                "errorDescription": {"type": "string", "description": "For people; may change."},
+            },
+        },
+    },
+}
+_ANSWER: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "data": {
+            "type": ["object", "null"],
+            "description": "By the names of the fields of the document, or of their aliases.",
+            "properties": {
+                "obtainServiceToken": {
+                    "anyOf": [{"$ref": "#/components/schemas/ServiceToken"}, {"type": "null"}]
+                },
+            },
+            "additionalProperties": True,
+        },
+        "errors": {"type": "array", "items": {"$ref": "#/components/schemas/GraphQLError"}},
+    },
+}
+SCHEMAS = {
+    "TokenRequest": _REQUEST,
+    "ServiceToken": _TOKENS,
+    "TokenAnswer": _ANSWER,
+    "GraphQLError": _ERROR,
+}
+
+_EXAMPLE_REQUEST = {"query": _MUTATION, "variables": {"input": {"APIKey": "<API_KEY>"}}}
+_EXAMPLE_ANSWER = {
+    "data": {
+        "obtainServiceToken": {
+            "token": "<ACCESS_TOKEN>",
+            "refreshToken": "<REFRESH_TOKEN>",
+            "refreshExpiresIn": 1_772_960_400,
+        }
+    }
+}
+_FAILURES = {
+    "400": ("VALIDATION", "invalid", "The document or its variables are not what they should be."),
+    "408": ("VALIDATION", "request_timeout", "The body did not arrive in time."),
+    "411": ("VALIDATION", "length_required", "The request does not say how long its body is."),
+    "413": ("VALIDATION", "request_too_large", "The body is larger than the service reads."),
+    "415": ("VALIDATION", "unsupported_media_type", "The body is not JSON."),
+    "429": ("THROTTLING", "throttled", "Too many failed attempts. Wait as long as Retry-After says."),
+    "500": ("APPLICATION", "error", "An error that nobody expected. Nothing was changed."),
+    "503": ("APPLICATION", "service_unavailable", "The service cannot do this now. Try again."),
+}
+
+
+def token_operation() -> dict[str, Any]:
+    """Return the operation; what every operation has is added by `description.complete_description`."""
+    answer = {"schema": {"$ref": "#/components/schemas/TokenAnswer"}}
+    responses: dict[str, Any] = {
+        "200": {
+            "description": "The token; or `errors` that say why there is none, as for a wrong API key.",
+            "content": _content({**answer, "example": _EXAMPLE_ANSWER}),
+        }
+    }
+    for status, (kind, code, detail) in _FAILURES.items():
+        extensions = {"errorType": kind, "errorCode": code, "errorDescription": detail}
+        example = {"errors": [{"message": detail, "extensions": extensions}]}
+        responses[status] = {
+            "description": detail,
+            "content": _content({**_or_error_body(status, answer), "example": example}),
+        }
+    responses["429"]["headers"] = refer("Retry-After")
+    return {
+        "operationId": "obtain_token",
+        "summary": "Exchange an API key, or a refresh token, for a token",
+        "description": "The GraphQL mutation `obtainServiceToken`, also spelled `ObtainServiceToken`. Its "
+        "input is either `APIKey`, which the service operator issues, or `refreshToken`. A token holds for "
+        "an hour, a refresh token for seven days.",
+        "security": [],
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": "#/components/schemas/TokenRequest"},
+                    "example": _EXAMPLE_REQUEST,
+                }
+            },
+        },
+        "responses": responses,
+    }
+
+
+def hint_operation() -> dict[str, Any]:
+    """Return the operation of a GET, which carries nothing out."""
+    hint = {"type": "object", "required": ["detail"], "properties": {"detail": {"type": "string"}}}
+    return {
+        "operationId": "show_token_hint",
+        "summary": "Show how a token is obtained",
+        "description": "Nothing is carried out on GET: an API key does not belong in an address.",
+        "security": [],
+        "parameters": [
+            {
+                "in": "query",
+                "name": "query",
+                "required": False,
+                "description": "A GraphQL document, which is answered with 405.",
+                "schema": {"type": "string"},
+            }
+        ],
+        "responses": {
+            "200": {"description": "How to send the mutation.", "content": _content({"schema": hint})},
+            "405": {
+                "description": "The request has a document. Send it with POST.",
+                "headers": {"Allow": {"description": "POST", "schema": {"type": "string"}}},
+                "content": _content({"schema": {"$ref": "#/components/schemas/TokenAnswer"}}),
+            },
+        },
+    }
+
+
+def _content(media: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer in both media types of GraphQL over HTTP; the second one only if it is asked for."""
+    return {"application/json": media, "application/graphql-response+json": media}
+
+
+def _or_error_body(status: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Before GraphQL is asked, a request can be refused in the form of all other operations."""
+    if status not in ("400", "503"):
+        return answer
+    return {"schema": {"anyOf": [answer["schema"], {"$ref": "#/components/schemas/ErrorBody"}]}}

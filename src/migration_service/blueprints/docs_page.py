@@ -1,0 +1,66 @@
+"""Where the description is served: as JSON, and as a page whose parts all come from this service."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import flask_swagger_ui
+from flask import Blueprint, Response, request, send_from_directory
+
+from migration_service.schemas.json import encode_json
+
+_ASSETS = Path(flask_swagger_ui.__file__).parent / "dist"
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <title>Account Migration Import Service</title>
+    <link rel="icon" href="/v1/docs/assets/favicon-32x32.png">
+    <link rel="stylesheet" href="/v1/docs/assets/swagger-ui.css">
+  </head>
+  <body>
+    <div id="description"></div>
+    <script src="/v1/docs/assets/swagger-ui-bundle.js"></script>
+    <script src="/v1/docs/assets/start.js"></script>
+  </body>
+</html>
+"""
+# A file of its own: the page may run no script that is written into it.
+_START = """window.onload = function () {
+  window.ui = SwaggerUIBundle({ url: "/v1/openapi.json", dom_id: "#description", deepLinking: true });
+};
+"""
+
+
+def docs_blueprint(description: dict[str, Any]) -> Blueprint:
+    """Return the blueprint that serves `description`."""
+    blueprint = Blueprint("docs", __name__, url_prefix="/v1")
+    text = encode_json(description)
+    etag = sha256(text).hexdigest()[:32]
+
+    @blueprint.get("/openapi.json")
+    def description_json() -> Response:
+        return _cached(Response(text, mimetype="application/json"), etag)
+
+    @blueprint.get("/docs/")
+    def page() -> Response:
+        return Response(_PAGE, mimetype="text/html", headers={"Cache-Control": "no-cache"})
+
+    @blueprint.get("/docs/assets/start.js")
+    def start() -> Response:
+        return Response(_START, mimetype="text/javascript", headers={"Cache-Control": "no-cache"})
+
+    @blueprint.get("/docs/assets/<path:name>")
+    def asset(name: str) -> Response:
+        return send_from_directory(_ASSETS, name)
+
+    return blueprint
+
+
+def _cached(response: Response, etag: str) -> Response:
+    """Let clients keep the answer, and ask each time whether it is still the same (304)."""
+    # Weak, as the answer may be compressed.
+    response.set_etag(etag, weak=True)
+    response.headers["Cache-Control"] = "no-cache"
+    response.make_conditional(request)
+    return response

@@ -1,0 +1,186 @@
+"""The header Idempotency-Key: the same request again is answered as it was answered before.
+
+It follows draft-ietf-httpapi-idempotency-key-header. docs/suppliers/retries.md says which endpoints take it.
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from hashlib import sha256
+from typing import Any, cast
+from uuid import UUID
+
+from flask import Response, current_app, g, request
+from flask_smorest import Blueprint
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from migration_service.blueprints.auth import caller
+from migration_service.blueprints.body import View, document_parameters, read_json, too_large
+from migration_service.blueprints.description_headers import KEY
+from migration_service.blueprints.resources import resources
+from migration_service.db.base import new_id
+from migration_service.errors import (
+    ErrorItem,
+    IdempotencyKeyReusedError,
+    IdempotencyRequestInProgressError,
+    ImportSupplierPausedError,
+    InvalidError,
+    RequestFailedValidationError,
+)
+from migration_service.services.idempotency.keys import (
+    EarlierAttempt,
+    KeptAnswer,
+    KeyedRequest,
+    claim_key,
+    keep_answer,
+    release_key,
+)
+
+logger = logging.getLogger(__name__)
+
+#: Characters of a key.
+MAX_KEY = 128
+_KEPT_HEADERS = ("Content-Type", "Location")
+#: Statuses of answers that say nothing about the request itself, or only for now.
+_NOT_FINAL = {202, 401, 408, 411, 413, 415, 429}
+
+
+@dataclass
+class _Claim:
+    request: KeyedRequest
+    id: UUID
+    #: The answer was kept together with the effect.
+    kept: bool = False
+    is_final: bool = True
+
+
+#: What a request with a key may be answered with on top of its endpoint's errors.
+KEY_ERRORS = (IdempotencyKeyReusedError, IdempotencyRequestInProgressError)
+
+
+def idempotent(
+    blueprint: Blueprint,
+    replay_attempt: Callable[[UUID], Any] | None = None,
+    as_error: Callable[[InvalidError], InvalidError] = lambda error: error,
+) -> Callable[[View], View]:
+    """Answer a repeated request with the same Idempotency-Key as it was answered before.
+
+    Place it above everything that shapes the answer. `replay_attempt` answers for an earlier request that
+    began an attempt. `as_error` gives the errors about keys the shape of the endpoint's own.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            try:
+                key = read_key()
+                keyed = _read_request(key) if key else None
+                earlier, claim = _claim(keyed) if keyed else (None, None)
+            except InvalidError as error:
+                raise as_error(error) from error
+            if isinstance(earlier, KeptAnswer):
+                return Response(earlier.body, earlier.status, earlier.headers)
+            if isinstance(earlier, EarlierAttempt) and replay_attempt:
+                return replay_attempt(earlier.attempt_id)
+            return _carry_out(claim, lambda: view(*args, **kwargs)) if claim else view(*args, **kwargs)
+
+        return document_parameters(blueprint, KEY)(wrapper)
+
+    return decorate
+
+
+def read_key() -> str | None:
+    """Return the request's Idempotency-Key, None if it has none. Quotes around it do not count.
+
+    Raises RequestFailedValidationError for a key that cannot be one.
+    """
+    header = request.headers.get("Idempotency-Key", "").strip()
+    if not header:
+        return None
+    key = header[1:-1] if len(header) > 1 and header[0] == header[-1] == '"' else header
+    if not (0 < len(key) <= MAX_KEY and key.isprintable()):
+        detail = f"An Idempotency-Key has 1 to {MAX_KEY} printable characters."
+        raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "Idempotency-Key")])
+    return key
+
+
+def claim_id() -> UUID | None:
+    """Return the id of the current request's claim, None without a key."""
+    return g.claim.id if "claim" in g else None
+
+
+def keep_with_effect(session: Session, answer: Response) -> None:
+    """Keep the answer of the current request in the transaction of its effect. Without a key, do nothing."""
+    if "claim" in g:
+        claim = cast(_Claim, g.claim)
+        keep_answer(session, claim.request, claim.id, _kept(answer))
+        claim.kept = True
+
+
+def _read_request(key: str) -> KeyedRequest | None:
+    """Return what the request asks for, None if its body cannot be read: the view says why."""
+    try:
+        request.get_data(cache=True)  # it is read once more by the view
+    except RequestEntityTooLarge:
+        raise too_large() from None
+    try:
+        body = read_json() if request.content_length or request.get_data() else None
+    except RequestFailedValidationError:
+        return None
+    asked = [request.path, sorted(request.args.items(multi=True)), body]
+    names = body if isinstance(body, dict) else {}
+    supplier = names.get("import_supplier", names.get("import_supplier_code"))
+    number = names.get("external_account_number")
+    return KeyedRequest(
+        organisation_id=caller().organisation_id,
+        endpoint=request.endpoint or "",
+        key=key,
+        sha256=sha256(json.dumps(asked, sort_keys=True, default=str).encode()).digest(),
+        import_supplier=supplier if _is_storable(supplier) else None,
+        external_account_number=number if _is_storable(number) else None,
+    )
+
+
+def _is_storable(name: Any) -> bool:
+    return isinstance(name, str) and name.isprintable()
+
+
+def _claim(keyed: KeyedRequest) -> tuple[KeptAnswer | EarlierAttempt | None, _Claim]:
+    claim = _Claim(keyed, new_id())
+    with resources().Session.begin() as session:
+        return claim_key(session, keyed, claim.id), claim
+
+
+def _carry_out(claim: _Claim, view: Callable[[], Any]) -> Response:
+    g.claim = claim
+    try:
+        answer = current_app.make_response(view())
+    except Exception as error:  # every error is an answer, and so may have to be kept
+        answer = current_app.make_response(current_app.handle_user_exception(error))
+        claim.is_final = not isinstance(error, ImportSupplierPausedError)  # it asks to try again later
+    if not claim.kept:
+        try:
+            _settle(claim, answer)
+        except (SQLAlchemyError, InvalidError) as error:
+            # The lease ends by itself. The client's answer is true all the same.
+            logger.warning("An Idempotency-Key could not be settled: %s", type(error).__name__)
+    return answer
+
+
+def _settle(claim: _Claim, answer: Response) -> None:
+    is_final = claim.is_final and answer.status_code < 500 and answer.status_code not in _NOT_FINAL
+    with resources().Session.begin() as session:
+        # An answer with Retry-After says itself that it is not final.
+        if is_final and "Retry-After" not in answer.headers:
+            keep_answer(session, claim.request, claim.id, _kept(answer))
+        else:
+            release_key(session, claim.request, claim.id)
+
+
+def _kept(answer: Response) -> KeptAnswer:
+    headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
+    return KeptAnswer(answer.status_code, headers, answer.get_data())

@@ -1,0 +1,52 @@
+"""The answers of validate and stage: plain, or the full report (`?report=full`)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flask import Response
+
+from migration_service.errors import AccountFailedValidationError
+from migration_service.schemas.json import encode_json
+from migration_service.services.imports.validation import ValidatedAccount
+from migration_service.states import Report
+
+#: The header that says how many warnings there are.
+WARNING_COUNT = "X-Warning-Count"
+
+
+@contextmanager
+def reporting(arguments: dict[str, Any]) -> Iterator[None]:
+    """Let an account's errors be answered with the full report, if it is asked for."""
+    try:
+        yield
+    except AccountFailedValidationError as error:
+        error.in_full = _in_full(arguments)
+        raise
+
+
+def answer_validated(account: ValidatedAccount, arguments: dict[str, Any]) -> Response:
+    """Return the answer of the validate endpoint (section 4.1)."""
+    return _answer(account, _report(account) if _in_full(arguments) else account.json, 200)
+
+
+def answer_staged(account: ValidatedAccount, arguments: dict[str, Any], *, first: bool) -> Response:
+    """Return the answer of the stage endpoint (section 4.2): 201 for the first staging, 200 after that."""
+    names = {name: account.data[name] for name in ("import_supplier", "external_account_number")}
+    body = _report(account) if _in_full(arguments) else encode_json(names)
+    return _answer(account, body, 201 if first else 200)
+
+
+def _in_full(arguments: dict[str, Any]) -> bool:
+    return arguments.get("report") == Report.FULL
+
+
+def _report(account: ValidatedAccount) -> bytes:
+    # The account is JSON text already, and is not parsed again.
+    warnings = encode_json([item.to_dict() for item in account.warnings])
+    return b'{"valid":true,"errors":[],"warnings":%b,"account":%b}' % (warnings, account.json)
+
+
+def _answer(account: ValidatedAccount, body: bytes, status: int) -> Response:
+    headers = {WARNING_COUNT: str(len(account.warnings))}
+    return Response(body, status, headers, mimetype="application/json")

@@ -1,0 +1,36 @@
+"""The answers that are kept for requests with an Idempotency-Key."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ForeignKey, Index, LargeBinary, func
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db.base import Base
+from migration_service.models.operation import Organisation
+
+
+class IdempotencyKey(Base):
+    """A key that an organisation used at an endpoint, and the answer that its request got."""
+
+    __tablename__ = "idempotency_key"
+    __table_args__ = (Index("ix_idempotency_key_created_at", "created_at"),)
+
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), primary_key=True)
+    endpoint: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    #: Of everything that the request asks for: another request under the same key is an error.
+    request_sha256: Mapped[bytes] = mapped_column(LargeBinary)
+    #: Who carries the request out. For the process endpoint it is also the id of the attempt.
+    claim_id: Mapped[UUID]
+    #: Until then the request is taken to be running, so that a killed process does not lock the key for ever.
+    leased_until: Mapped[datetime]
+    #: The answer. None while the request runs, and if only its attempt knows the outcome.
+    status: Mapped[int | None]
+    headers: Mapped[dict[str, Any] | None]
+    body: Mapped[bytes | None] = mapped_column(LargeBinary)
+    #: The account that the request names, for erasure.
+    import_supplier: Mapped[str | None]
+    external_account_number: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1,0 +1,48 @@
+"""Words of open lists: the lists that the interface shows may be incomplete."""
+
+from collections.abc import Iterator, Sequence
+
+from migration_service.rules.account import CheckedAccount, Item, Path
+from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.schemas.messages import shown
+from migration_service.schemas.vocabulary import PaymentType, RateBand, Reason, TimeOfUse
+
+# None is what an item without the field has.
+_REASONS = frozenset((*map(str, Reason), None))
+_PAYMENT_TYPES = frozenset((*map(str, PaymentType), None))
+_RATE_BANDS = frozenset((*map(str, RateBand), None))
+_TIMES_OF_USE = frozenset((*map(str, TimeOfUse), None))
+
+
+@rule(
+    Severity.WARNING,
+    remedy="Correct the word if it is misspelt. Leave it if it is what your system has: it is kept as it is.",
+)
+def unlisted_value(account: CheckedAccount) -> Iterator[Fault]:
+    """A descriptive word (reason, payment_type, rate_band, time_of_use) is not among the listed ones."""
+    # Nearly always nothing is found: all the words of a list at once are quick.
+    yield from _find_unlisted(account.transactions, "reason", _REASONS)
+    yield from _find_unlisted(account.transactions, "payment_type", _PAYMENT_TYPES)
+    for path, _, line_items in account.itemised:
+        if not _RATE_BANDS.issuperset([item.get("rate_band") for item in line_items]):
+            pairs = [((*path, "line_items", i), item) for i, item in enumerate(line_items)]
+            yield from _find_unlisted(pairs, "rate_band", _RATE_BANDS)
+    for path, meter_point in account.meter_points:
+        for i, meter in enumerate(meter_point.get("meters", ())):
+            registers = meter.get("registers", ())
+            if not _TIMES_OF_USE.issuperset([register.get("time_of_use") for register in registers]):
+                place = (*path, "meters", i, "registers")
+                pairs = [((*place, j), register) for j, register in enumerate(registers)]
+                yield from _find_unlisted(pairs, "time_of_use", _TIMES_OF_USE)
+
+
+def _find_unlisted(
+    pairs: Sequence[tuple[Path, Item]], field: str, listed: frozenset[str | None]
+) -> Iterator[Fault]:
+    if listed.issuperset([item.get(field) for _, item in pairs]):
+        return
+    for path, item in pairs:
+        value = item.get(field)
+        if value not in listed:
+            words = ", ".join(sorted(word for word in listed if word))
+            yield (*path, field), f"{shown(value)} is not among the listed values: {words}."

@@ -1,0 +1,73 @@
+"""The base of every kind of value: errors with codes, and the words that describe a field."""
+
+from typing import Any, ClassVar
+
+from marshmallow import ValidationError, fields, missing
+from marshmallow.validate import Length, OneOf
+
+from migration_service.schemas.messages import Message, kind_of, shown
+
+#: The texts of a field's errors by key; the key is the code too, unless the text is a Message.
+Messages = dict[str, Any]
+
+
+def about(description: str, example: Any, *, unit: str = "", **more: Any) -> dict[str, Any]:
+    """Return a field's metadata: what it means, an example, its unit and sign, and more for OpenAPI.
+
+    The interface description and docs/suppliers/fields.md are written from it.
+    """
+    text = f"{description} {unit[:1].upper()}{unit[1:]}." if unit else description
+    return {"description": text, "meaning": description, "unit": unit, "example": example, **more}
+
+
+class Coded(fields.Field[Any]):
+    """The base of every field: its errors carry codes, and say what was found and what was expected.
+
+    Messages of a field that is `personal` do not repeat the value.
+    """
+
+    default_error_messages: Messages = {
+        "required": "This field is required.",
+        "null": "This field may not be null: leave it out.",
+        "invalid": "This is not a valid value.",
+    }
+    #: What OpenAPI says of every field of the class, unless the field itself says otherwise.
+    described: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, *args: Any, personal: bool = False, **kwargs: Any) -> None:
+        self.personal = personal
+        super().__init__(*args, **kwargs)
+        self.metadata = {**self.described, **self.metadata}
+
+    def make_error(self, key: str, **kwargs: Any) -> ValidationError:
+        """Return a ValidationError whose message carries the code; `input` is the value found."""
+        template = self.error_messages[key]
+        text = str(template)
+        if "{" in text:
+            value = kwargs.get("input")
+            hidden = self.personal or isinstance(value, list | dict)
+            text = text.replace("{kind}", kind_of(value))
+            text = text.replace("{found}", "This" if hidden else shown(value))
+        return ValidationError(Message(text, getattr(template, "code", key)))
+
+
+class CodedLength(Length):
+    """At most so many characters: code `max_length`."""
+
+    def __call__(self, value: Any) -> Any:
+        """Raise unless `value` is short enough."""
+        if value is not missing and self.max is not None and len(value) > self.max:
+            text = f"This has {len(value)} characters: at most {self.max} are allowed."
+            raise ValidationError(Message(text, "max_length"))
+        return value
+
+
+class CodedOneOf(OneOf):
+    """One of a closed list: code `invalid_choice`."""
+
+    def __call__(self, value: Any) -> Any:
+        """Raise unless `value` is one of the choices."""
+        if value not in self.choices:
+            allowed = ", ".join(map(str, self.choices))
+            raise ValidationError(Message(f"{shown(value)} is not one of: {allowed}.", "invalid_choice"))
+        return value

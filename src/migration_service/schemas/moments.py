@@ -1,0 +1,29 @@
+"""The one spelling of a moment: `YYYY-MM-DDTHH:MM:SSZ`, in UTC (section 2.1)."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+
+def write_moment(moment: datetime) -> str:
+    """Return a moment with a zone as text. Fractions of a second are left out."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def sql_moment(column: str) -> str:
+    """Return the SQL expression, for `sqlalchemy.text`, that writes a column of moments in this spelling."""
+    return rf"""to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\:MI\:SS"Z"')"""
+
+
+def write_moments(value: Any) -> Any:
+    """Return a JSON value with each moment in it as text.
+
+    A moment without a zone is left as it is: `start_at` and `end_at` have none (section 2.3).
+    """
+    match value:
+        case dict():
+            return {name: write_moments(below) for name, below in value.items()}
+        case list() | tuple():
+            return [write_moments(below) for below in value]
+        case datetime() if value.tzinfo is not None:
+            return write_moment(value)
+    return value

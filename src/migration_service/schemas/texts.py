@@ -1,0 +1,217 @@
+"""The kinds of text that payloads hold."""
+
+import re
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import phonenumbers
+from marshmallow import ValidationError, fields, missing
+from marshmallow.validate import Email as EmailForm
+
+from migration_service.schemas.coded import Coded, CodedLength, CodedOneOf, Messages
+from migration_service.schemas.identifiers import MAX_IDENTIFIER, identifier_fault
+from migration_service.schemas.messages import Message
+
+
+class Text(Coded, fields.String):
+    """Text. A number is not text.
+
+    Empty text is kept if `blank` is true. Otherwise it is an error (code `blank`) in a required field, and
+    counts as absent in an optional one. Text of spaces only is always an error.
+    """
+
+    default_error_messages: Messages = {
+        "invalid": "This is {kind}, not text: put it in quotation marks.",
+        "blank": "This may not be empty, nor have only spaces.",
+        "nul": Message("This has the character U+0000, which cannot be stored.", "invalid_characters"),
+    }
+
+    def __init__(self, *, blank: bool = False, max_length: int = 255, **kwargs: Any) -> None:
+        self.blank = blank
+        super().__init__(validate=CodedLength(max=max_length), **kwargs)
+        if self.required and not blank:
+            self.metadata = {"minLength": 1, **self.metadata}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        if not isinstance(value, str):
+            raise self.make_error("invalid", input=value)
+        if not value:
+            return self._empty()
+        if value.isspace():
+            raise self.make_error("blank")
+        if "\0" in value:
+            raise self.make_error("nul")
+        return self._checked(value)
+
+    def _empty(self) -> Any:
+        if self.required and not self.blank:
+            raise self.make_error("blank")
+        return "" if self.blank else missing
+
+    def _checked(self, text: str) -> str:
+        """Return the text that is loaded. Raise ValidationError if `text` has the wrong form."""
+        return text
+
+
+class Identifier(Text):
+    """A supplier's identifier: printable, not only spaces, at most 128 characters."""
+
+    default_error_messages: Messages = {
+        "control": Message("{found} has a character that does not print: remove it.", "invalid_characters"),
+    }
+
+    def __init__(self, *, max_length: int = MAX_IDENTIFIER, **kwargs: Any) -> None:
+        super().__init__(max_length=max_length, **kwargs)
+
+    def _checked(self, text: str) -> str:
+        if not text.isprintable():
+            raise self.make_error("control", input=text)
+        return text
+
+
+class NormalIdentifier(Identifier):
+    """An identifier that is compared: an account's number, a supplier's code. See `identifier_fault`."""
+
+    def _checked(self, text: str) -> str:
+        if fault := identifier_fault(text):
+            raise ValidationError(fault)
+        return text
+
+
+class Choice(Coded, fields.String):
+    """One word of a closed list of the specification."""
+
+    default_error_messages: Messages = {"invalid": "This is {kind}, not text."}
+
+    def __init__(self, vocabulary: type[StrEnum], **kwargs: Any) -> None:
+        super().__init__(validate=CodedOneOf([member.value for member in vocabulary]), **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        if not isinstance(value, str):
+            raise self.make_error("invalid", input=value)
+        return value
+
+
+class Code(Text):
+    """An upper-case word, where the specification shows values but no closed list."""
+
+    default_error_messages: Messages = {
+        "form": Message(
+            "{found} is not a code: upper-case letters, digits and underscores, starting with a letter.",
+            "invalid_choice",
+        ),
+    }
+    #: What a code looks like.
+    FORM = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
+    described: ClassVar[dict[str, Any]] = {"pattern": rf"^({FORM.pattern})?$"}
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=64, **kwargs)
+
+    def _checked(self, text: str) -> str:
+        if not self.FORM.fullmatch(text):
+            raise self.make_error("form", input=text)
+        return text
+
+
+class OpenChoice(Code):
+    """A word of a list that may be incomplete: another code is loaded too, and is a rule's warning."""
+
+    def __init__(self, vocabulary: type[StrEnum], **kwargs: Any) -> None:
+        self.vocabulary = vocabulary
+        super().__init__(**kwargs)
+
+
+class PhoneNumber(Text):
+    """A telephone number valid in its country, the Netherlands unless it has a prefix; may be empty.
+
+    Mobile and fixed lines are not told apart: suppliers mix them.
+    """
+
+    default_error_messages: Messages = {
+        "number": Message(
+            "This is not a telephone number that exists in its country: write it as +31612345678.",
+            "invalid_phone_number",
+        )
+    }
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(blank=True, max_length=40, personal=True, **kwargs)
+
+    def _checked(self, text: str) -> str:
+        if len(text) > 40:
+            return text  # the length is told, and nothing else about it
+        if not is_phone_number(text):
+            raise self.make_error("number")
+        return text
+
+
+def is_phone_number(text: str) -> bool:
+    """Return True if `text` is a telephone number that is valid in its country (default NL)."""
+    try:
+        return bool(phonenumbers.is_valid_number(phonenumbers.parse(text, "NL")))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+class EmailAddress(Text):
+    """The form of an e-mail address, which may be empty. Nothing is looked up."""
+
+    default_error_messages: Messages = {
+        "form": Message("This is not an e-mail address: write it as name@domain.", "invalid_email_address")
+    }
+    _form = EmailForm()
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(blank=True, max_length=254, personal=True, **kwargs)
+
+    def _checked(self, text: str) -> str:
+        if len(text) > 254:
+            return text  # the length is told; the form of a long text would take long to check
+        try:
+            self._form(text)
+        except (ValidationError, UnicodeError) as error:
+            raise self.make_error("form") from error
+        return text
+
+
+class Ean(Text):
+    """The number of a meter point: digits, at most 18."""
+
+    default_error_messages: Messages = {
+        "digits": Message("{found} is not an EAN: send digits only, at most 18.", "invalid_ean")
+    }
+    #: What an EAN looks like.
+    FORM = re.compile(r"[0-9]{1,18}")
+    described: ClassVar[dict[str, Any]] = {"pattern": rf"^{FORM.pattern}$"}
+
+    def _checked(self, text: str) -> str:
+        if not self.FORM.fullmatch(text):
+            raise self.make_error("digits", input=text)
+        return text
+
+
+class DocumentPath(Text):
+    """A path below the supplier's document root (section 2.1). It cannot lead out of it.
+
+    One leading slash is taken off.
+    """
+
+    default_error_messages: Messages = {
+        "path": Message(
+            "{found} is not a path below the document root. Send a relative path without backslashes, "
+            "control characters or a scheme, whose parts are neither empty nor '.' nor '..'.",
+            "invalid_document_path",
+        )
+    }
+    _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=1024, **kwargs)
+
+    def _checked(self, text: str) -> str:
+        path = text.removeprefix("/")
+        climbs = any(part in ("", ".", "..") for part in path.split("/"))
+        if climbs or "\\" in path or not path.isprintable() or self._SCHEME.match(path):
+            raise self.make_error("path", input=text)
+        return path

@@ -1,0 +1,75 @@
+"""The checks of posted transactions that need no ledger, and the report of all faults (section 4.9)."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from sqlalchemy.orm import Session
+
+from migration_service.errors import ErrorItem, InvalidError, RequestFailedValidationError
+from migration_service.rules.account import OPEN_TRANSACTIONS
+from migration_service.services.access.tokens import Caller
+from migration_service.services.accounts.added_data import (
+    OpenAccount,
+    PostedBody,
+    find_faults,
+    list_errors,
+    open_account,
+)
+from migration_service.states import Profile
+
+#: What is wrong, and the class of error that the request fails with if it is the first fault.
+Fault: TypeAlias = tuple[type[InvalidError], ErrorItem]
+
+# Sameness and dates have checks of their own: a transaction may be moved, or skipped, instead of refused.
+_NOT_CHECKED = ("duplicate_transaction_ids", "transaction_in_future")
+
+
+def open_checked_account(
+    session: Session, caller: Caller, body: PostedBody
+) -> tuple[OpenAccount, list[Fault]]:
+    """Return the account that a body names, locked, and what schema and rules find wrong with the body.
+
+    Without an account, raises what `open_account` raises, or `first_error` if the body has other faults.
+    """
+    account, refusal = None, None
+    if body.data.keys() >= {"import_supplier", "external_account_number"}:
+        try:
+            account = open_account(session, caller, body)
+        except InvalidError as error:
+            refusal = error
+    profile = Profile(account.supplier.profile) if account else Profile.LENIENT
+    errors = _check_form(body, profile)
+    if account is None and refusal is not None:
+        if not errors:
+            raise refusal
+        errors += refusal.errors
+    faults: list[Fault] = [(RequestFailedValidationError, error) for error in errors]
+    if account is None:
+        raise first_error(faults)
+    return account, faults
+
+
+def first_error(faults: Sequence[Fault]) -> InvalidError:
+    """Return the error of the first transaction at fault. It lists every fault, in their order."""
+    ordered = sorted(faults, key=lambda fault: _index(fault[1]))
+    error_class, first = ordered[0]
+    detail = None if error_class is RequestFailedValidationError else first.detail
+    return error_class(detail, errors=[item for _, item in ordered])
+
+
+def _check_form(body: PostedBody, profile: Profile) -> list[ErrorItem]:
+    findings = find_faults(
+        {"ledgers": [{OPEN_TRANSACTIONS: body.data.get("transactions", [])}]},
+        profile,
+        prefix=("ledgers", 0, OPEN_TRANSACTIONS),
+        below="transactions",
+        without=_NOT_CHECKED,
+        faulty=[error.attr for error in body.errors if error.attr],
+    )
+    return body.errors + list_errors(findings, profile, body.unknown_fields)
+
+
+def _index(item: ErrorItem) -> int:
+    """Return the position of the transaction that an error is about, -1 if it is about none."""
+    path = (item.attr or "").split(".")
+    return int(path[1]) if path[0] == "transactions" and len(path) > 1 else -1

@@ -1,0 +1,196 @@
+"""Idempotency keys: a repeated request is answered as it was answered before.
+
+A request claims its key in a transaction of its own. Its answer is kept in the transaction of its effect, if
+it has one, so that neither is there without the other. A claim is a lease: if the process that held it was
+killed, the key can be claimed again after LEASE_SECONDS, and the late holder cannot keep an answer any more.
+
+A request of the process endpoint uses the id of its claim as the id of its attempt. The attempt then says
+what became of the request, whoever was killed meanwhile.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+from sqlalchemy import Row, TextClause, text
+from sqlalchemy.orm import Session
+
+from migration_service.errors import IdempotencyKeyReusedError, IdempotencyRequestInProgressError
+from migration_service.states import Outcome
+
+#: Longer than a request takes, the wait for a worker and the questions to a payment vendor included.
+LEASE_SECONDS = 90
+#: How long an answer is kept.
+KEPT_FOR_HOURS = 24
+#: Keys that are removed in one transaction.
+PIECE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRequest:
+    """A request that has an Idempotency-Key."""
+
+    organisation_id: int
+    endpoint: str
+    key: str
+    #: The hash of everything that the request asks for.
+    sha256: bytes
+    #: The account that it names, if it names one.
+    import_supplier: str | None = None
+    external_account_number: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """The answer to an earlier request with the same key."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierAttempt:
+    """The attempt of an earlier request with the same key; its state is the answer."""
+
+    attempt_id: UUID
+
+
+def claim_key(session: Session, request: KeyedRequest, claim_id: UUID) -> KeptAnswer | EarlierAttempt | None:
+    """Claim the key for this request, or return what answers it.
+
+    None: the key is claimed, and the request is to be carried out. Raises IdempotencyKeyReusedError if the
+    key came with another request, and IdempotencyRequestInProgressError while the first request runs.
+    """
+    values = _names(request, claim_id) | {
+        "sha256": request.sha256,
+        "import_supplier": request.import_supplier,
+        "external_account_number": request.external_account_number,
+        "lease": LEASE_SECONDS,
+        "kept_for": KEPT_FOR_HOURS,
+    }
+    if session.execute(_CLAIM, values).first() is not None:
+        return None
+    found = session.execute(_FIND, values).one_or_none()
+    if found is None:  # released at this moment
+        raise IdempotencyRequestInProgressError
+    return _answer(found, request)
+
+
+def keep_answer(session: Session, request: KeyedRequest, claim_id: UUID, answer: KeptAnswer) -> None:
+    """Keep the answer to a claimed request, best in the transaction of its effect.
+
+    Raises IdempotencyRequestInProgressError if the lease ended and somebody else claimed the key: the
+    effect must then be rolled back.
+    """
+    kept = session.execute(_KEEP, _names(request, claim_id) | _columns(answer)).first()
+    if kept is None:
+        raise IdempotencyRequestInProgressError
+
+
+def release_key(session: Session, request: KeyedRequest, claim_id: UUID) -> None:
+    """End a claim without an answer to keep: the same request may be sent again.
+
+    A request that began an attempt keeps its key. The attempt answers for it.
+    """
+    session.execute(_END_LEASE, _names(request, claim_id))
+    session.execute(_FORGET, _names(request, claim_id))
+
+
+def remove_old_keys(session: Session) -> int:
+    """Remove keys whose time is over, at most PIECE of them, and return how many."""
+    return len(session.execute(_REMOVE, {"limit": PIECE, "kept_for": KEPT_FOR_HOURS}).all())
+
+
+def void_keys(session: Session, import_supplier: str, external_account_number: str) -> int:
+    """Remove the keys of all requests that name an account, and return how many.
+
+    For erasure, and for undoing an import: no answer may be repeated that is not true any more.
+    """
+    names = {"import_supplier": import_supplier, "external_account_number": external_account_number}
+    return len(session.execute(_VOID, names).all())
+
+
+def _names(request: KeyedRequest, claim_id: UUID) -> dict[str, Any]:
+    return {
+        "organisation_id": request.organisation_id,
+        "endpoint": request.endpoint,
+        "key": request.key,
+        "claim_id": claim_id,
+    }
+
+
+def _columns(answer: KeptAnswer) -> dict[str, Any]:
+    return {"status": answer.status, "headers": Jsonb(answer.headers), "body": answer.body}
+
+
+def _answer(found: Row[Any], request: KeyedRequest) -> KeptAnswer | EarlierAttempt:
+    if found.request_sha256 != request.sha256:
+        raise IdempotencyKeyReusedError
+    if found.status is not None:
+        return KeptAnswer(found.status, found.headers, found.body)
+    if found.is_leased or not found.has_attempt:
+        raise IdempotencyRequestInProgressError
+    return EarlierAttempt(found.claim_id)
+
+
+# An attempt that was withdrawn never ran: it answers nothing.
+_HAS_ATTEMPT = f"""EXISTS (
+    SELECT FROM attempt
+    WHERE attempt.id = idempotency_key.claim_id AND attempt.outcome IS DISTINCT FROM '{Outcome.WITHDRAWN}'
+)"""
+
+_MINE = """organisation_id = :organisation_id AND endpoint = :endpoint AND key = :key
+      AND claim_id = :claim_id AND status IS NULL"""
+
+
+def _statement(sql: str) -> TextClause:
+    return text(sql.replace("{has_attempt}", _HAS_ATTEMPT).replace("{mine}", _MINE))
+
+
+_CLAIM = _statement("""
+    INSERT INTO idempotency_key
+        (organisation_id, endpoint, key, request_sha256, claim_id, leased_until, import_supplier,
+         external_account_number)
+    VALUES (:organisation_id, :endpoint, :key, :sha256, :claim_id, now() + make_interval(secs => :lease),
+            :import_supplier, :external_account_number)
+    ON CONFLICT (organisation_id, endpoint, key) DO UPDATE
+    SET request_sha256 = excluded.request_sha256, claim_id = excluded.claim_id,
+        leased_until = excluded.leased_until, import_supplier = excluded.import_supplier,
+        external_account_number = excluded.external_account_number, created_at = now(),
+        status = NULL, headers = NULL, body = NULL
+    WHERE idempotency_key.created_at < now() - make_interval(hours => :kept_for)
+       OR (idempotency_key.status IS NULL AND idempotency_key.leased_until <= now()
+           AND idempotency_key.request_sha256 = excluded.request_sha256 AND NOT {has_attempt})
+    RETURNING claim_id
+""")
+
+_FIND = _statement("""
+    SELECT request_sha256, claim_id, status, headers, body, leased_until > now() AS is_leased,
+           {has_attempt} AS has_attempt
+    FROM idempotency_key
+    WHERE organisation_id = :organisation_id AND endpoint = :endpoint AND key = :key
+""")
+
+_KEEP = _statement("""
+    UPDATE idempotency_key SET status = :status, headers = :headers, body = :body
+    WHERE {mine} RETURNING key
+""")
+
+_END_LEASE = _statement("UPDATE idempotency_key SET leased_until = now() WHERE {mine}")
+
+_FORGET = _statement("DELETE FROM idempotency_key WHERE {mine} AND NOT {has_attempt}")
+
+_REMOVE = text("""
+    DELETE FROM idempotency_key WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM idempotency_key
+        WHERE created_at < now() - make_interval(hours => :kept_for) LIMIT :limit))
+    RETURNING 1
+""")
+
+_VOID = text("""
+    DELETE FROM idempotency_key
+    WHERE import_supplier = :import_supplier AND external_account_number = :external_account_number
+    RETURNING 1
+""")

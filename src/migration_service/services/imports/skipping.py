@@ -1,0 +1,73 @@
+"""Accounts that operators exclude: they are neither staged nor created (sections 3.2 and 4.2).
+
+An account that is staged gets the state SKIPPED. One that is not staged gets a mark. The mark is no import
+process (section 2.4): status and lists do not know the account.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from migration_service.db.statements import Transaction
+from migration_service.errors import AccountNotStagedError, NameInvalidError, quoted
+from migration_service.services.imports import states
+from migration_service.services.imports.staging import refusal
+from migration_service.services.imports.states import SKIP, UNSKIP, Change
+from migration_service.services.setup.names import is_name
+
+_MARK = """
+    INSERT INTO skip_mark (import_supplier_id, external_account_number)
+    SELECT %(import_supplier_id)s, number FROM unnest(%(numbers)s::text[]) AS number
+    WHERE NOT EXISTS (SELECT FROM account_import_process
+                      WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = number)
+    ORDER BY number
+    ON CONFLICT DO NOTHING
+    RETURNING external_account_number
+"""
+
+_UNMARK = """
+    DELETE FROM skip_mark
+    WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = ANY(%(numbers)s)
+    RETURNING external_account_number
+"""
+
+
+def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[str]) -> None:
+    """Exclude accounts, staged or not, until `unskip_accounts`. One that is skipped already stays so.
+
+    Raise NameInvalidError for what cannot be an external account number, and the error of the first account
+    that is being created or exists. Then nothing is to be kept.
+    """
+    for number in numbers:
+        if not is_name(number):
+            raise NameInvalidError(f"{quoted(number)} cannot be an external account number.")
+    transaction = Transaction.of(session)
+    values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
+    transaction.execute(_MARK, values)
+    # After the marks: what is staged until then is seen here, and what is staged later meets its mark.
+    states.change(transaction, import_supplier_id, numbers, SKIP)
+    _check(transaction, import_supplier_id, numbers, SKIP)
+
+
+def unskip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[str]) -> None:
+    """Include accounts again. One that is staged and not skipped stays as it is.
+
+    Raise AccountNotStagedError for one that is neither staged nor marked, and the error of the first account
+    that is being created or exists. Then nothing is to be kept.
+    """
+    transaction = Transaction.of(session)
+    values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
+    unmarked = {row.external_account_number for row in transaction.execute(_UNMARK, values)}
+    states.change(transaction, import_supplier_id, numbers, UNSKIP)
+    _check(transaction, import_supplier_id, [it for it in numbers if it not in unmarked], UNSKIP)
+
+
+def _check(transaction: Transaction, import_supplier_id: int, numbers: Sequence[str], made: Change) -> None:
+    found = states.find(transaction, import_supplier_id, numbers)
+    for number in numbers:
+        if number not in found:
+            raise AccountNotStagedError(found=number)
+        process = found[number]
+        error = refusal(process.state, number, process.service_account_number)
+        if process.state is not made.target and error:
+            raise error

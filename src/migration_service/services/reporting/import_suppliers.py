@@ -1,0 +1,57 @@
+"""An organisation's import suppliers, and how many of their accounts are in each state."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from migration_service.models import AccountImportProcess, ImportSupplier
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.states import ImportState
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSupplierReport:
+    """An import supplier with the counts of its accounts."""
+
+    import_supplier: str
+    status: str
+    profile: str
+    #: How many accounts are in each state; a state without accounts has 0.
+    counts: dict[str, int]
+
+
+def report_import_suppliers(session: Session, organisation_id: int) -> list[ImportSupplierReport]:
+    """Return all import suppliers of the organisation, by code."""
+    suppliers = session.scalars(
+        select(ImportSupplier)
+        .where(ImportSupplier.organisation_id == organisation_id)
+        .order_by(ImportSupplier.code)
+    ).all()
+    return _report(session, suppliers)
+
+
+def report_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplierReport:
+    """Return one import supplier of the organisation. Raise ImportSupplierNotFoundError if there is none."""
+    supplier = get_import_supplier(session, code, organisation_id=organisation_id)
+    (report,) = _report(session, [supplier])
+    return report
+
+
+def _report(
+    session: Session, suppliers: Iterable[ImportSupplier | KnownSupplier]
+) -> list[ImportSupplierReport]:
+    by_id = {supplier.id: supplier for supplier in suppliers}
+    counts: dict[int, dict[str, int]] = {pk: dict.fromkeys(map(str, ImportState), 0) for pk in by_id}
+    counted = session.execute(
+        select(AccountImportProcess.import_supplier_id, AccountImportProcess.state, func.count())
+        .where(AccountImportProcess.import_supplier_id.in_(by_id))
+        .group_by(AccountImportProcess.import_supplier_id, AccountImportProcess.state)
+    )
+    for pk, state, count in counted:
+        counts[pk][state] = count
+    return [
+        ImportSupplierReport(supplier.code, supplier.status, supplier.profile, counts[pk])
+        for pk, supplier in by_id.items()
+    ]

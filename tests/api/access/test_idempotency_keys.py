@@ -1,0 +1,322 @@
+"""The header Idempotency-Key: a repeated request is answered as it was answered before."""
+
+import gzip
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+import pytest
+from flask import Flask
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.test import TestResponse
+
+from imported_account import ImportedAccount, at_once, code_of, codes_of
+from migration_service.errors import ServiceUnavailableError
+from migration_service.models import IdempotencyKey
+from migration_service.schemas.json import encode_json
+from migration_service.services.accounts.notes import add_notes
+from migration_service.services.idempotency.keys import void_keys
+from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.maintenance import remove_old_data
+from supplier_client import SupplierClient
+
+_TRANSACTION: dict[str, Any] = {
+    "transaction_id": "T-1",
+    "transaction_date": "2025-03-01",
+    "amount": "25.00",
+    "type": "PAYMENT",
+    "payment_type": "DIRECT_CREDIT",
+}
+
+
+def _notes(account: ImportedAccount, key: str, *bodies: str, **fields: Any) -> TestResponse:
+    body = {**account.pair, "notes": [{"body": it} for it in bodies], **fields}
+    return account.supplier.post("/notes/create/", body, headers={"Idempotency-Key": key})
+
+
+def _transactions(account: ImportedAccount, key: str, **change: Any) -> TestResponse:
+    body = {**account.pair, "transactions": [_TRANSACTION | change]}
+    return account.supplier.post(
+        "/transactions/create/",
+        body,
+        headers={"Idempotency-Key": key},
+        query_string={"check_previously_added": "false"},
+    )
+
+
+def _key(account: ImportedAccount, key: str) -> IdempotencyKey | None:
+    with account.supplier.Session() as session:
+        return session.scalar(select(IdempotencyKey).where(IdempotencyKey.key == key))
+
+
+@pytest.fixture
+def key() -> str:
+    return str(uuid4())
+
+
+def test_the_same_request_again_gets_the_same_answer_and_does_nothing(
+    account: ImportedAccount, key: str
+) -> None:
+    first = _notes(account, key, "a")
+    again = _notes(account, f'"{key}"', "a")
+    assert first.status_code == again.status_code == 201
+    assert again.data == first.data
+    assert again.headers["Content-Type"] == first.headers["Content-Type"]
+    assert again.json[0]["status"] == "NOTE_CREATION_SUCCESS"  # type: ignore[index]
+    assert len(account.notes()) == 1
+    assert _notes(account, str(uuid4()), "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
+
+
+def test_money_is_booked_once_though_known_transactions_are_an_error(
+    account: ImportedAccount, key: str
+) -> None:
+    first, again = _transactions(account, key), _transactions(account, key)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.data == first.data
+    assert len(account.added_transactions()) == 1
+    other = _transactions(account, str(uuid4()))
+    assert code_of(other) == "transaction_id_already_used"
+
+
+def test_the_members_of_the_body_may_come_in_another_order(account: ImportedAccount, key: str) -> None:
+    body = {**account.pair, "notes": [{"body": "a"}]}
+    headers = {"Idempotency-Key": key}
+    first = account.supplier.post("/notes/create/", body, headers=headers)
+    again = account.supplier.post("/notes/create/", dict(reversed(body.items())), headers=headers)
+    assert (again.status_code, again.data) == (201, first.data)
+
+
+def test_a_compressed_body_is_the_same_request_as_a_plain_one(account: ImportedAccount, key: str) -> None:
+    headers = {
+        "Idempotency-Key": key,
+        "Content-Type": "application/json",
+        "Content-Encoding": "gzip",
+    }
+    body = encode_json({**account.pair, "notes": [{"body": "a"}]})
+    other = encode_json({**account.pair, "notes": [{"body": "b"}]})
+    first, again, changed = (
+        account.supplier.post("/notes/create/", data=gzip.compress(data), headers=headers)
+        for data in (body, body, other)
+    )
+    plain = _notes(account, key, "a")
+    assert [answer.status_code for answer in (first, again, plain)] == [201] * 3
+    assert first.data == again.data == plain.data
+    assert (changed.status_code, code_of(changed)) == (400, "idempotency_key_reused")
+    assert len(account.notes()) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (gzip.compress(b"{}")[:-3], 400, "parse_error"),
+        (gzip.compress(b" " * 9_000_000), 413, "request_too_large"),
+        (b" " * 9_000_000, 413, "request_too_large"),
+    ],
+    ids=["cut off", "too large", "too large before it is read"],
+)
+def test_a_compressed_body_that_cannot_be_read_uses_up_no_key(
+    account: ImportedAccount, key: str, body: bytes, status: int, code: str
+) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    broken = account.supplier.post("/notes/create/", data=body, headers=headers | {"Idempotency-Key": key})
+    without = account.supplier.post("/notes/create/", data=body, headers=headers)
+    assert (broken.status_code, code_of(broken)) == (status, code)
+    assert broken.data == without.data
+    assert _notes(account, key, "a").status_code == 201
+
+
+def test_a_request_without_a_length_uses_up_no_key(account: ImportedAccount, key: str) -> None:
+    headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+    assert account.supplier.post("/notes/create/", headers=headers).status_code == 411
+    assert _notes(account, key, "a").status_code == 201
+
+
+def test_another_body_under_the_same_key_is_an_error(account: ImportedAccount, key: str) -> None:
+    _notes(account, key, "a")
+    answer = _notes(account, key, "b")
+    assert (answer.status_code, code_of(answer)) == (400, "idempotency_key_reused")
+    assert [note["body"] for note in account.notes()] == ["a"]
+
+
+def test_other_parameters_under_the_same_key_are_an_error_in_the_shape_of_the_endpoint(
+    account: ImportedAccount, key: str
+) -> None:
+    assert _transactions(account, key).status_code == 201
+    body = {**account.pair, "transactions": [_TRANSACTION]}
+    answer = account.supplier.post("/transactions/create/", body, headers={"Idempotency-Key": key})
+    assert (answer.status_code, code_of(answer)) == (400, "idempotency_key_reused")
+    assert answer.json["status"] == "TRANSACTION_IMPORT_ERROR"  # type: ignore[index]
+
+
+def test_keys_count_per_organisation_and_endpoint(
+    app: Flask,
+    sessions: sessionmaker[Session],
+    account: ImportedAccount,
+    worker_resources: WorkerResources,
+    key: str,
+) -> None:
+    assert _notes(account, key, "a").status_code == 201
+    assert _transactions(account, key).status_code == 201
+    other = ImportedAccount.create(SupplierClient.create(app, sessions), worker_resources)
+    assert _notes(other, key, "b").status_code == 201
+    assert [note["body"] for note in other.notes()] == ["b"]
+
+
+def test_an_error_is_a_final_answer_too(account: ImportedAccount, key: str) -> None:
+    _transactions(account, str(uuid4()), amount="1.00")
+    first = _transactions(account, key)
+    assert code_of(first) == "transaction_id_already_used"
+    again = _transactions(account, key)
+    assert (again.status_code, again.data) == (400, first.data)
+    assert again.json["status"] == "TRANSACTION_IMPORT_ERROR"  # type: ignore[index]
+    assert code_of(_transactions(account, key, amount="1.00")) == "idempotency_key_reused"
+
+
+def test_a_dry_run_is_repeated_and_never_taken_for_the_real_request(
+    account: ImportedAccount, key: str
+) -> None:
+    first = _notes(account, key, "a", dry_run=True)
+    assert (first.status_code, account.notes()) == (200, [])
+    again = _notes(account, key, "a", dry_run=True)
+    assert (again.status_code, again.data) == (200, first.data)
+    assert code_of(_notes(account, key, "a")) == "idempotency_key_reused"
+
+
+def test_what_is_not_final_is_not_kept(account: ImportedAccount, key: str) -> None:
+    with patch("migration_service.blueprints.added_data.add_notes", side_effect=ServiceUnavailableError):
+        assert _notes(account, key, "a").status_code == 503
+    with patch("migration_service.blueprints.added_data.add_notes", side_effect=RuntimeError):
+        assert _notes(account, key, "a").status_code == 500
+    token, account.supplier.token = account.supplier.token, "wrong"
+    assert _notes(account, key, "a").status_code == 401
+    account.supplier.token = token
+    assert _key(account, key) is None
+    assert _notes(account, key, "a").status_code == 201
+
+
+@pytest.mark.parametrize("key", ["x" * 129, '""', "\x07"])
+def test_a_key_that_cannot_be_one_is_refused(account: ImportedAccount, key: str) -> None:
+    answer = _notes(account, key, "a")
+    assert codes_of(answer) == [("Idempotency-Key", "invalid")]
+    assert account.notes() == []
+
+
+def test_a_body_that_cannot_be_read_uses_up_no_key(account: ImportedAccount, key: str) -> None:
+    headers = {"Idempotency-Key": key}
+    broken = account.supplier.post(
+        "/notes/create/", data=b"{", content_type="application/json", headers=headers
+    )
+    assert (broken.status_code, code_of(broken)) == (400, "parse_error")
+    assert _notes(account, key, "a").status_code == 201
+
+
+@pytest.mark.parametrize("post", [_notes, _transactions])
+def test_of_two_at_once_with_one_key_one_does_it(
+    account: ImportedAccount, key: str, post: Callable[..., TestResponse]
+) -> None:
+    arguments = ("a",) if post is _notes else ()
+    answers = at_once(lambda: post(account, key, *arguments), times=6)
+    done = [answer for answer in answers if answer.status_code == 201]
+    refused = [answer for answer in answers if answer.status_code != 201]
+    assert len({answer.data for answer in done}) == 1
+    assert {(answer.status_code, code_of(answer)) for answer in refused} <= {
+        (400, "idempotency_request_in_progress")
+    }
+    assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
+    assert len(account.notes()) + len(account.added_transactions()) == 1
+    assert post(account, key, *arguments).data == done[0].data
+
+
+def test_while_the_first_request_runs_the_second_is_told_to_wait(account: ImportedAccount, key: str) -> None:
+    second: list[TestResponse] = []
+
+    def meanwhile(*_args: Any, **_kwargs: Any) -> list[Any]:
+        second.append(_notes(account, key, "a"))
+        return []
+
+    with patch("migration_service.blueprints.added_data.add_notes", side_effect=meanwhile):
+        assert _notes(account, key, "a").status_code == 201
+    assert (second[0].status_code, code_of(second[0])) == (400, "idempotency_request_in_progress")
+    assert int(second[0].headers["Retry-After"]) > 0
+
+
+class _KilledError(BaseException):
+    """What a killed process would not have the time to handle."""
+
+
+def test_a_request_that_was_killed_locks_its_key_until_its_lease_ends(
+    account: ImportedAccount, key: str
+) -> None:
+    with (
+        patch("migration_service.blueprints.added_data.add_notes", side_effect=_KilledError),
+        pytest.raises(_KilledError),
+    ):
+        _notes(account, key, "a")
+    assert code_of(_notes(account, key, "a")) == "idempotency_request_in_progress"
+    _end_lease(account, key)
+    assert code_of(_notes(account, key, "b")) == "idempotency_key_reused"
+    assert _notes(account, key, "a").status_code == 201
+    assert len(account.notes()) == 1
+
+
+def test_a_request_that_lost_its_lease_is_rolled_back(account: ImportedAccount, key: str) -> None:
+    taken_over: list[TestResponse] = []
+    calls = count()
+
+    def slowly(*args: Any) -> Any:
+        if next(calls) == 0:
+            _end_lease(account, key)
+            taken_over.append(_notes(account, key, "a"))
+        return add_notes(*args)
+
+    with patch("migration_service.blueprints.added_data.add_notes", side_effect=slowly):
+        late = _notes(account, key, "a")
+    assert taken_over[0].status_code == 201
+    assert (late.status_code, code_of(late)) == (400, "idempotency_request_in_progress")
+    assert len(account.notes()) == 1
+    assert _notes(account, key, "a").data == taken_over[0].data
+
+
+def _end_lease(account: ImportedAccount, key: str) -> None:
+    with account.supplier.Session.begin() as session:
+        session.execute(
+            update(IdempotencyKey).where(IdempotencyKey.key == key).values(leased_until=func.now())
+        )
+
+
+def test_an_answer_is_kept_for_a_day(account: ImportedAccount, key: str) -> None:
+    _notes(account, key, "a")
+    _make_old(account, key, hours=23)
+    assert _notes(account, key, "a").json[0]["status"] == "NOTE_CREATION_SUCCESS"  # type: ignore[index]
+    _make_old(account, key, hours=25)
+    assert _notes(account, key, "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
+    assert _notes(account, key, "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
+
+
+def test_old_answers_are_removed(account: ImportedAccount, worker_resources: WorkerResources) -> None:
+    new, old = str(uuid4()), str(uuid4())
+    _notes(account, new, "a")
+    _notes(account, old, "b")
+    _make_old(account, old, hours=25)
+    remove_old_data()
+    assert _key(account, old) is None
+    assert _key(account, new) is not None
+
+
+def test_the_keys_of_an_account_can_be_voided(account: ImportedAccount, key: str) -> None:
+    _notes(account, key, "a")
+    with account.supplier.Session.begin() as session:
+        assert void_keys(session, account.supplier.code, account.number) == 1
+    assert _notes(account, key, "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
+
+
+def _make_old(account: ImportedAccount, key: str, *, hours: int) -> None:
+    with account.supplier.Session.begin() as session:
+        session.execute(
+            update(IdempotencyKey)
+            .where(IdempotencyKey.key == key)
+            .values(created_at=func.now() - func.make_interval(0, 0, 0, 0, hours))
+        )

@@ -1,0 +1,90 @@
+"""`?report=full` on validate and stage: the account, and everything that was found."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from factories import json_of
+from imported_account import code_of, codes_of
+from supplier_client import SupplierClient
+
+_Send = Callable[..., TestResponse]
+
+
+def _validate(supplier: SupplierClient, payload: Any, query: str = "") -> TestResponse:
+    return supplier.post(f"/validate-account/{query}", payload)
+
+
+def _stage(supplier: SupplierClient, payload: Any, query: str = "") -> TestResponse:
+    return supplier.post(f"/account-import-process/create-or-update/{query}", payload)
+
+
+@pytest.fixture
+def payload(supplier: SupplierClient) -> dict[str, Any]:
+    """A payload with one warning."""
+    (account,) = supplier.accounts()
+    return account | {"billing_postcode": "nowhere"}
+
+
+@pytest.mark.parametrize(("send", "status"), [(_validate, 200), (_stage, 201)])
+def test_the_full_report_has_the_account_and_its_warnings(
+    supplier: SupplierClient, payload: dict[str, Any], send: _Send, status: int
+) -> None:
+    validated = json_of(_validate(supplier, payload))
+    answer = send(supplier, payload, "?report=full")
+    assert answer.status_code == status
+    report = json_of(answer)
+    assert report.keys() == {"valid", "errors", "warnings", "account"}
+    assert (report["valid"], report["errors"], report["account"]) == (True, [], validated)
+    assert [(it["attr"], it["code"]) for it in report["warnings"]] == [
+        ("billing_postcode", "invalid_postcode")
+    ]
+    assert answer.headers["X-Warning-Count"] == "1"
+
+
+@pytest.mark.parametrize("send", [_validate, _stage])
+def test_without_a_report_a_header_counts_the_warnings(
+    supplier: SupplierClient, payload: dict[str, Any], send: _Send
+) -> None:
+    answer = send(supplier, payload)
+    assert answer.headers["X-Warning-Count"] == "1"
+    assert "warnings" not in json_of(answer)
+    sound = send(supplier, payload | {"billing_postcode": "1012 AB"})
+    assert sound.headers["X-Warning-Count"] == "0"
+
+
+@pytest.mark.parametrize("send", [_validate, _stage])
+def test_the_full_report_of_a_faulty_account_is_a_400_with_errors_and_warnings(
+    supplier: SupplierClient, payload: dict[str, Any], send: _Send
+) -> None:
+    faulty = payload | {"unknown_occupier": "perhaps"}
+    plain, answer = send(supplier, faulty), send(supplier, faulty, "?report=full")
+    assert (plain.status_code, answer.status_code) == (400, 400)
+    assert codes_of(answer) == codes_of(plain) == [("unknown_occupier", "invalid")]
+    report = json_of(answer)
+    assert (report["valid"], report["account"], report["code"]) == (False, None, "account_failed_validation")
+    assert [it["code"] for it in report["warnings"]] == ["invalid_postcode"]
+    assert json_of(plain).keys() == {"detail", "code", "errors"}
+
+
+def test_restaging_with_a_report_answers_200(supplier: SupplierClient, payload: dict[str, Any]) -> None:
+    assert _stage(supplier, payload).status_code == 201
+    assert _stage(supplier, payload, "?report=full").status_code == 200
+
+
+@pytest.mark.parametrize("send", [_validate, _stage])
+def test_another_report_is_refused(supplier: SupplierClient, payload: dict[str, Any], send: _Send) -> None:
+    answer = send(supplier, payload, "?report=short")
+    assert (answer.status_code, code_of(answer)) == (400, "request_failed_validation")
+    assert codes_of(answer) == [("report", "invalid_choice")]
+
+
+def test_a_strict_validation_reports_warnings_as_errors(
+    supplier: SupplierClient, payload: dict[str, Any]
+) -> None:
+    answer = _validate(supplier, payload, "?report=full&profile=strict")
+    assert answer.status_code == 400
+    assert ("billing_postcode", "invalid_postcode") in codes_of(answer)
+    assert json_of(answer)["warnings"] == []

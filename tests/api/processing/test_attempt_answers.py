@@ -1,0 +1,210 @@
+"""Process: the account comes before its supplier; attempts in answers; repeated requests."""
+
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+import pytest
+from werkzeug.test import TestResponse
+
+from factories import MakeClient, json_of
+from imported_account import ImportedAccount, at_once, code_of, codes_of
+from migration_service.config import Settings
+from migration_service.services.idempotency import keys
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.states import SupplierStatus
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+_CLOSED = [SupplierStatus.PAUSED, SupplierStatus.COMPLETE]
+
+
+def _stage(supplier: SupplierClient) -> str:
+    (account,) = supplier.accounts()
+    assert supplier.stage(account).status_code == 201
+    return str(account["external_account_number"])
+
+
+def _work(supplier: SupplierClient, resources: WorkerResources, number: str) -> str:
+    attempt_id = supplier.current_attempt(number)
+    assert perform_attempt(resources.Session, attempt_id)
+    resources.slots.release([str(attempt_id)])
+    return str(attempt_id)
+
+
+def _process(supplier: SupplierClient, number: str, key: str, **fields: Any) -> TestResponse:
+    body = {
+        "external_account_number": number,
+        "import_supplier_code": supplier.code,
+        "operations_team_name": supplier.team,
+        **fields,
+    }
+    headers = {"Prefer": "respond-async", "Idempotency-Key": key}
+    return supplier.post("/account-import-process/process/", body, headers=headers)
+
+
+@pytest.fixture
+def impatient(supplier: SupplierClient, make_client: MakeClient, migrated: Settings) -> SupplierClient:
+    """The supplier at an application that waits for no worker."""
+    application = make_client(replace(migrated, process_wait_seconds=0.05)).application
+    return replace(supplier, app=application)
+
+
+@pytest.mark.parametrize("status", _CLOSED)
+def test_an_imported_account_is_told_by_its_numbers_whatever_its_supplier_is(
+    account: ImportedAccount, status: SupplierStatus
+) -> None:
+    supplier = account.supplier
+    supplier.set_status(status)
+    number = account.read()["service_account_number"]
+    payload = supplier.accounts()[0] | {"external_account_number": account.number}
+    for answer in (supplier.process(account.number), supplier.stage(payload)):
+        assert (answer.status_code, code_of(answer)) == (400, "account_already_imported")
+        body = json_of(answer)
+        assert body["external_account_number"] == account.number
+        assert body["service_account_number"] == number
+
+
+@pytest.mark.parametrize("status", _CLOSED)
+def test_an_account_that_is_not_past_staging_is_refused_for_its_supplier(
+    supplier: SupplierClient, status: SupplierStatus
+) -> None:
+    number = _stage(supplier)
+    supplier.set_status(status)
+    expected = f"import_supplier_{status.lower()}"
+    assert code_of(supplier.process(number)) == expected
+    assert code_of(supplier.process("never staged")) == expected
+    assert code_of(supplier.stage(supplier.accounts()[0])) == expected
+
+
+@pytest.mark.parametrize("code", ["NOBODY", "x" * 65])
+def test_an_unknown_supplier_is_at_fault_in_the_field_that_the_body_has(
+    supplier: SupplierClient, code: str
+) -> None:
+    answer = supplier.process("1", import_supplier_code=code)
+    assert codes_of(answer) == [("import_supplier_code", "import_supplier_not_found")]
+
+
+def test_no_worker_in_time_has_a_code_of_its_own(impatient: SupplierClient) -> None:
+    number = _stage(impatient)
+    answer = impatient.process(number, prefer="")
+    assert (answer.status_code, code_of(answer)) == (429, "no_worker_available")
+    assert int(answer.headers["Retry-After"]) > 0
+    assert json_of(impatient.status(number))["status"] == "UNKNOWN"
+
+
+def test_a_202_leads_to_the_attempt(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
+    number = _stage(supplier)
+    answer = supplier.process(number, dry_run=True)
+    assert answer.status_code == 202
+    attempt_id = str(supplier.current_attempt(number))
+    assert answer.json == {
+        "status": "IN_PROGRESS",
+        "external_account_number": number,
+        "attempt_id": attempt_id,
+    }
+    assert int(answer.headers["Retry-After"]) > 0
+    path = answer.headers["Location"].removeprefix("/v1/data-import")
+    assert json_of(supplier.get(path))["state"] == "IN_PROGRESS"
+    _work(supplier, worker_resources, number)
+    assert json_of(supplier.get(path))["error"]["code"] == "dry_run_succeeded"
+
+
+def test_an_account_that_is_being_created_is_refused_with_retry_after(supplier: SupplierClient) -> None:
+    number = _stage(supplier)
+    supplier.process(number)
+    for answer in (supplier.process(number), supplier.stage(supplier.accounts()[0])):
+        assert (answer.status_code, code_of(answer)) == (400, "account_import_in_progress")
+        assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_a_repeated_request_is_answered_by_the_state_of_its_attempt(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number, key = _stage(supplier), str(uuid4())
+    first = _process(supplier, number, key)
+    again = _process(supplier, number, key)
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json == first.json
+    assert again.headers["Location"] == first.headers["Location"]
+    _work(supplier, worker_resources, number)
+    done = _process(supplier, number, key)
+    service_account_number = json_of(supplier.status(number))["service_account_number"]
+    assert (done.status_code, done.json) == (201, {"service_account_number": service_account_number})
+    assert code_of(_process(supplier, number, str(uuid4()))) == "account_already_imported"
+    assert code_of(_process(supplier, number, key, dry_run=True)) == "idempotency_key_reused"
+
+
+def test_a_repeated_dry_run_is_not_run_again(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number, key = _stage(supplier), str(uuid4())
+    _process(supplier, number, key, dry_run=True)
+    attempt_id = _work(supplier, worker_resources, number)
+    again = _process(supplier, number, key, dry_run=True)
+    assert (again.status_code, code_of(again)) == (400, "dry_run_succeeded")
+    attempts = supplier.get(f"/account-import-attempts/{supplier.code}/{number}/").json or ()
+    assert [it["attempt_id"] for it in attempts] == [attempt_id]
+
+
+def test_an_error_before_any_attempt_is_kept(supplier: SupplierClient) -> None:
+    key = str(uuid4())
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    first = _process(supplier, number, key)
+    assert code_of(first) == "account_not_staged"
+    supplier.stage(account)
+    again = _process(supplier, number, key)
+    assert (again.status_code, again.data) == (400, first.data)
+    assert _process(supplier, number, str(uuid4())).status_code == 202
+
+
+def test_an_answer_that_asks_to_come_back_is_not_kept(
+    supplier: SupplierClient, impatient: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number, key = _stage(supplier), str(uuid4())
+    supplier.set_status(SupplierStatus.PAUSED)
+    assert code_of(_process(supplier, number, key)) == "import_supplier_paused"
+    supplier.set_status(SupplierStatus.ONGOING)
+    headers = {"Idempotency-Key": key}
+    body = {
+        "external_account_number": number,
+        "import_supplier_code": supplier.code,
+        "operations_team_name": supplier.team,
+    }
+    refused = impatient.post("/account-import-process/process/", body, headers=headers)
+    assert code_of(refused) == "no_worker_available"
+    assert _process(supplier, number, key).status_code == 202
+    _work(supplier, worker_resources, number)
+    assert _process(supplier, number, key).status_code == 201
+
+
+def test_of_two_at_once_with_one_key_one_begins_an_attempt(supplier: SupplierClient) -> None:
+    number, key = _stage(supplier), str(uuid4())
+    answers = at_once(lambda: _process(supplier, number, key), times=5)
+    accepted = [answer for answer in answers if answer.status_code == 202]
+    refused = [answer for answer in answers if answer.status_code != 202]
+    assert {json_of(answer)["attempt_id"] for answer in accepted} == {str(supplier.current_attempt(number))}
+    assert {code_of(answer) for answer in refused} <= {"idempotency_request_in_progress"}
+    assert len(json_of(supplier.get(f"/account-import-attempts/{supplier.code}/{number}/"))) == 1
+
+
+class _KilledError(BaseException):
+    """What a killed process would not have the time to handle."""
+
+
+def test_the_attempt_of_a_request_that_was_killed_answers_its_repetition(
+    supplier: SupplierClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number, key = _stage(supplier), str(uuid4())
+    monkeypatch.setattr(keys, "LEASE_SECONDS", 0)
+    with (
+        patch("migration_service.blueprints.account_imports._accepted", side_effect=_KilledError),
+        pytest.raises(_KilledError),
+    ):
+        _process(supplier, number, key)
+    again = _process(supplier, number, key)
+    assert (again.status_code, json_of(again)["attempt_id"]) == (202, str(supplier.current_attempt(number)))
+    _work(supplier, worker_resources, number)
+    assert _process(supplier, number, key).status_code == 201

@@ -1,0 +1,241 @@
+"""Attempts as a resource, the list of failed imports, and import suppliers with their counts."""
+
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from flask import Flask
+from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.test import TestResponse
+
+from migration_service.db.statements import Transaction
+from migration_service.errors import AccountFailedValidationError, ErrorItem
+from migration_service.services.processing.attempts import withdraw_attempt
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.states import SupplierStatus
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+_ERROR = AccountFailedValidationError(errors=[ErrorItem("a_rule", "Too old.", "customers.0")])
+
+
+def _stage(supplier: SupplierClient, number: int = 1) -> list[str]:
+    numbers = []
+    for account in supplier.accounts(number):
+        assert supplier.stage(account).status_code == 201
+        numbers.append(account["external_account_number"])
+    return sorted(numbers)
+
+
+def _attempt(supplier: SupplierClient, number: str, resources: WorkerResources, **fields: Any) -> str:
+    assert supplier.process(number, **fields).status_code == 202
+    attempt_id = supplier.current_attempt(number)
+    perform_attempt(resources.Session, attempt_id)
+    resources.slots.release([str(attempt_id)])
+    return str(attempt_id)
+
+
+def _fail(supplier: SupplierClient, number: str, resources: WorkerResources) -> str:
+    """Make an attempt that fails: the payload is found to be wrong when it is validated again."""
+    with (
+        patch("migration_service.services.processing.attempts.RULES_VERSION", "newer"),
+        patch("migration_service.services.processing.attempts.validate_account") as validate,
+    ):
+        validate.return_value.raise_errors.side_effect = _ERROR
+        return _attempt(supplier, number, resources)
+
+
+def _withdraw(supplier: SupplierClient, number: str, resources: WorkerResources) -> str:
+    assert supplier.process(number).status_code == 202
+    attempt_id = supplier.current_attempt(number)
+    with supplier.Session.begin() as session:
+        assert withdraw_attempt(Transaction.of(session), attempt_id)
+    resources.slots.release([str(attempt_id)])
+    return str(attempt_id)
+
+
+def _get(supplier: SupplierClient, path: str) -> Any:
+    answer = supplier.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.json
+
+
+def _next(answer: TestResponse) -> str | None:
+    link = answer.headers.get("Link")
+    return link[link.index("<") + 1 : link.index(">")].removeprefix("/v1/data-import") if link else None
+
+
+def test_an_attempt_is_in_progress_until_it_has_an_outcome(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (number,) = _stage(supplier)
+    supplier.process(number)
+    attempt_id = supplier.current_attempt(number)
+    path = f"/account-import-attempts/{attempt_id}/"
+    running = _get(supplier, path)
+    assert running.pop("created_at").endswith("Z")
+    assert running == {
+        "attempt_id": str(attempt_id),
+        "import_supplier": supplier.code,
+        "external_account_number": number,
+        "dry_run": False,
+        "state": "IN_PROGRESS",
+        "outcome": None,
+        "service_account_number": None,
+        "error": None,
+        "finished_at": None,
+    }
+    perform_attempt(worker_resources.Session, attempt_id)
+    done = _get(supplier, path)
+    assert (done["state"], done["outcome"], done["error"]) == ("FINISHED", "SUCCEEDED", None)
+    assert done["service_account_number"] == supplier.status(number).json["service_account_number"]  # type: ignore[index]
+    assert done["finished_at"] >= done["created_at"]
+
+
+def test_a_dry_run_and_a_failure_have_the_error_that_a_waiting_request_gets(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (number,) = _stage(supplier)
+    dry_run = _get(
+        supplier, f"/account-import-attempts/{_attempt(supplier, number, worker_resources, dry_run=True)}/"
+    )
+    assert (dry_run["dry_run"], dry_run["outcome"]) == (True, "DRY_RUN_SUCCEEDED")
+    detail = "Account would successfully import. Rolled back due to Dry Run."
+    item = {"detail": detail, "code": "dry_run_succeeded", "attr": None}
+    assert dry_run["error"] == {"detail": detail, "code": "dry_run_succeeded", "errors": [item]}
+
+    failed = _get(supplier, f"/account-import-attempts/{_fail(supplier, number, worker_resources)}/")
+    assert failed["outcome"] == "FAILED"
+    assert failed["error"]["code"] == "account_failed_validation"
+    assert failed["error"]["errors"] == [{"detail": "Too old.", "code": "a_rule", "attr": "customers.0"}]
+
+    withdrawn = _get(supplier, f"/account-import-attempts/{_withdraw(supplier, number, worker_resources)}/")
+    assert (withdrawn["outcome"], withdrawn["error"]["code"]) == ("WITHDRAWN", "no_worker_available")
+
+
+def test_the_attempts_of_an_account_are_listed_newest_first_in_pages(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (number,) = _stage(supplier)
+    path = f"/account-import-attempts/{supplier.code}/{number}/"
+    assert _get(supplier, path) == []
+    made = [_attempt(supplier, number, worker_resources, dry_run=True) for _ in range(3)]
+    made.append(_attempt(supplier, number, worker_resources))
+    newest_first = made[::-1]
+    assert [it["attempt_id"] for it in _get(supplier, path)] == newest_first
+    first = supplier.get(path + "?limit=3")
+    second = supplier.get(_next(first) or "")
+    pages = [[it["attempt_id"] for it in page.json] for page in (first, second)]  # type: ignore[union-attr]
+    assert pages == [newest_first[:3], newest_first[3:]]
+    assert _next(second) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "attr", "code"),
+    [
+        ("limit=0", "limit", "out_of_range"),
+        ("limit=501", "limit", "out_of_range"),
+        ("cursor=x", "cursor", "invalid"),
+    ],
+)
+def test_a_page_that_cannot_be_is_refused(supplier: SupplierClient, query: str, attr: str, code: str) -> None:
+    (number,) = _stage(supplier)
+    answer = supplier.get(f"/account-import-attempts/{supplier.code}/{number}/?{query}")
+    assert answer.status_code == 400
+    assert [(it["attr"], it["code"]) for it in answer.json["errors"]] == [(attr, code)]  # type: ignore[index]
+
+
+def test_only_the_own_organisation_sees_attempts_failures_and_counts(
+    app: Flask,
+    sessions: sessionmaker[Session],
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+) -> None:
+    (number,) = _stage(supplier)
+    attempt_id = _fail(supplier, number, worker_resources)
+    stranger = SupplierClient.create(app, sessions)
+    for path, code in (
+        (f"/account-import-attempts/{attempt_id}/", "attempt_not_found"),
+        (f"/account-import-attempts/{supplier.code}/{number}/", "import_supplier_not_found"),
+        (f"/failed-account-import-processes/{supplier.code}/", "import_supplier_not_found"),
+        (f"/import-suppliers/{supplier.code}/", "import_supplier_not_found"),
+    ):
+        assert supplier.get(path).status_code == 200
+        answer = stranger.get(path)
+        assert (answer.status_code, answer.json["code"]) == (404, code)  # type: ignore[index]
+    assert [it["import_supplier"] for it in _get(stranger, "/import-suppliers/")] == [stranger.code]
+
+
+@pytest.mark.parametrize("attempt_id", ["0190a0a0-0000-7000-8000-000000000000", "no-uuid", "%00", "x" * 300])
+def test_an_unknown_attempt_is_not_found(supplier: SupplierClient, attempt_id: str) -> None:
+    answer = supplier.get(f"/account-import-attempts/{attempt_id}/")
+    assert (answer.status_code, answer.json["code"]) == (404, "attempt_not_found")  # type: ignore[index]
+
+
+def test_the_attempts_of_an_account_that_is_not_staged_are_not_found(supplier: SupplierClient) -> None:
+    answer = supplier.get(f"/account-import-attempts/{supplier.code}/nothing/")
+    assert (answer.status_code, answer.json["code"]) == (404, "account_not_found")  # type: ignore[index]
+
+
+def test_failed_imports_are_those_whose_last_attempt_failed(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    untried, failed, withdrawn, rehearsed, created, running = _stage(supplier, 6)
+    path = f"/failed-account-import-processes/{supplier.code}/"
+    assert _get(supplier, path) == []
+    for number in (failed, rehearsed, created, running):
+        attempt_id = _fail(supplier, number, worker_resources)
+        if number == failed:
+            expected_failed = attempt_id
+    expected_withdrawn = _withdraw(supplier, withdrawn, worker_resources)
+    _attempt(supplier, rehearsed, worker_resources, dry_run=True)
+    _attempt(supplier, created, worker_resources)
+    supplier.process(running)
+    listed = _get(supplier, path)
+    assert [it.pop("finished_at")[-1] for it in listed] == ["Z", "Z"]
+    assert listed == [
+        {
+            "external_account_number": failed,
+            "attempt_id": expected_failed,
+            "dry_run": False,
+            "outcome": "FAILED",
+            "code": "account_failed_validation",
+        },
+        {
+            "external_account_number": withdrawn,
+            "attempt_id": expected_withdrawn,
+            "dry_run": False,
+            "outcome": "WITHDRAWN",
+            "code": "no_worker_available",
+        },
+    ]
+    assert untried not in str(listed)
+    page = supplier.get(path + "?limit=1")
+    rest = supplier.get(_next(page) or "")
+    numbers = [it["external_account_number"] for answer in (page, rest) for it in answer.json or ()]
+    assert numbers == [failed, withdrawn]
+
+
+def test_import_suppliers_are_listed_with_counts_profile_and_status(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    numbers = _stage(supplier, 3)
+    _attempt(supplier, numbers[0], worker_resources)
+    other = f"{supplier.code}_2"
+    with supplier.Session.begin() as session:
+        create_import_supplier(session, code=other, organisation_name=supplier.organisation, profile="strict")
+    supplier.set_status(SupplierStatus.PAUSED)
+    nothing = {"PENDING": 0, "IN_PROGRESS": 0, "IMPORTED": 0, "SKIPPED": 0}
+    expected = [
+        {
+            "import_supplier": supplier.code,
+            "status": "Paused",
+            "profile": "lenient",
+            "counts": nothing | {"PENDING": 2, "IMPORTED": 1},
+        },
+        {"import_supplier": other, "status": "Ongoing", "profile": "strict", "counts": nothing},
+    ]
+    assert _get(supplier, "/import-suppliers/") == expected
+    assert [_get(supplier, f"/import-suppliers/{it['import_supplier']}/") for it in expected] == expected
+    assert supplier.get("/import-suppliers/NOBODY/").status_code == 404

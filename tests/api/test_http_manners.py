@@ -1,0 +1,136 @@
+"""What HTTP clients expect of every answer: compression, both spellings of a path, headers that guard it."""
+
+import gzip
+from dataclasses import replace
+
+import pytest
+from flask.testing import FlaskClient
+
+from batch_client import NDJSON
+from factories import MakeClient
+from migration_service.config import Settings
+from migration_service.schemas.json import encode_json
+from supplier_client import API, SupplierClient
+
+STAGE = "/account-import-process/create-or-update/"
+GZIP = {"Accept-Encoding": "gzip"}
+
+
+def test_a_list_is_compressed_for_whoever_accepts_gzip(supplier: SupplierClient) -> None:
+    for account in supplier.accounts(30):
+        supplier.stage(account)
+    path = f"/all-account-import-processes/{supplier.code}/"
+    plain, compressed = supplier.get(path), supplier.get(path, headers=GZIP)
+    assert "Content-Encoding" not in plain.headers
+    assert compressed.headers["Content-Encoding"] == "gzip"
+    assert "Accept-Encoding" in compressed.headers["Vary"]
+    assert gzip.decompress(compressed.data) == plain.data
+    assert len(compressed.data) < len(plain.data) / 5
+
+
+def test_a_short_answer_is_not_compressed(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    supplier.stage(account)
+    number = account["external_account_number"]
+    answer = supplier.get(f"/account-transfer-status/{supplier.code}/{number}/", headers=GZIP)
+    assert "Content-Encoding" not in answer.headers
+
+
+def test_a_compressed_body_is_read(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    assert supplier.post(STAGE, data=gzip.compress(encode_json(account)), headers=headers).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (gzip.compress(b" " * 9_000_000), 413, "request_too_large"),
+        (gzip.compress(b"{}")[:-3], 400, "parse_error"),
+        (gzip.compress(b"{}") + b"x", 400, "parse_error"),
+        (b"{}", 400, "parse_error"),
+    ],
+    ids=["too large", "cut off", "more follows", "not gzip"],  # gzip data has the time in it
+)
+def test_a_compressed_body_is_refused_if_it_is_too_large_or_broken(
+    supplier: SupplierClient, body: bytes, status: int, code: str
+) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = supplier.post(STAGE, data=body, headers=headers)
+    assert (answer.status_code, answer.json and answer.json["code"]) == (status, code)
+
+
+def test_a_path_is_answered_without_its_slash(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    account["external_account_number"] = "a/b"
+    assert supplier.post(STAGE.rstrip("/"), account).status_code == 201
+    for number in ("a/b", "a/b/", "a%2Fb"):
+        answer = supplier.get(f"/account-transfer-status/{supplier.code}/{number}")
+        assert answer.json == {"status": "UNKNOWN", "service_account_number": ""}
+    assert supplier.get(f"/all-account-import-processes/{supplier.code}").status_code == 200
+
+
+def test_nothing_with_data_of_accounts_is_kept_or_run(supplier: SupplierClient, client: FlaskClient) -> None:
+    for answer in (supplier.get(f"/all-account-import-processes/{supplier.code}/"), client.get(f"{API}/x/")):
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+
+
+def test_another_host_than_the_allowed_ones_is_refused(make_client: MakeClient, migrated: Settings) -> None:
+    client = make_client(replace(migrated, allowed_hosts="migration.example, [::1]"))
+    page = "/v1/openapi.json"
+    answers = {
+        host: client.get(page, headers={"Host": host}).status_code
+        for host in ("migration.example", "MIGRATION.example:8443", "[::1]:8000", "evil.example", "")
+    }
+    assert [*answers.values()] == [200, 200, 200, 400, 400]
+    refused = client.get(page, headers={"Host": "evil.example"})
+    assert refused.json is not None
+    assert refused.json["code"] == "host_not_allowed"
+    assert client.get("/health/live", headers={"Host": "10.0.0.7"}).status_code == 200
+
+
+def test_metrics_are_not_shown_to_a_page_that_points_its_name_here(client: FlaskClient) -> None:
+    here = {"REMOTE_ADDR": "127.0.0.1"}
+    evil = client.get("/metrics", headers={"Host": "evil.example"}, environ_overrides=here)
+    assert evil.status_code == 404
+    assert client.get("/metrics", environ_overrides=here).status_code == 200
+
+
+def test_a_parameter_given_twice_must_have_one_value(supplier: SupplierClient) -> None:
+    path = f"/all-account-import-processes/{supplier.code}/"
+    assert supplier.get(f"{path}?limit=1&limit=1").status_code == 200
+    answer = supplier.get(f"{path}?limit=1&limit=2")
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert [(item["code"], item["attr"]) for item in answer.json["errors"]] == [("invalid", "limit")]
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/account-import-process/process/?dryRun=true", "dry_run belongs in the body"),
+        ("/notes/create/?dry-run=1", "dry_run belongs in the body"),
+        ("/historical-statements/create/?import_suplier=x", "import_supplier belongs in the body"),
+        ("/payment-instruction/create/?dry_run=true", "dry_run belongs in the body"),
+        ("/transactions/create/?check_previously_add=false", "Did you mean check_previously_added?"),
+    ],
+)
+def test_an_unknown_parameter_of_a_command_is_refused(
+    supplier: SupplierClient, path: str, meant: str
+) -> None:
+    answer = supplier.post(path, {})
+    assert answer.status_code == 400
+    assert answer.json is not None
+    (error,) = [item for item in answer.json["errors"] if item["code"] == "unknown_field"]
+    assert meant in error["detail"]
+
+
+def test_a_batch_that_is_one_json_string_is_refused(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    query = {"import_supplier": supplier.code, "mode": "stage"}
+    text = encode_json(encode_json(account).decode())
+    answer = supplier.post("/batches/", query_string=query, data=text, headers={"Content-Type": NDJSON})
+    assert (answer.status_code, answer.json and answer.json["code"]) == (400, "batch_file_unreadable")

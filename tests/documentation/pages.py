@@ -1,0 +1,38 @@
+"""The pages of the documentation, taken apart for the tests."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_COMMAND = re.compile(r"migration-service (?:[^`\n\\]|\\\n)+")
+
+
+def shell_blocks(page: Path) -> list[str]:
+    """The blocks of shell commands of a page, in their order."""
+    return _BLOCK.findall(page.read_text())
+
+
+def links(page: Path) -> list[str]:
+    """The targets of a page's links."""
+    return _LINK.findall(_FENCE.sub("", page.read_text()))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as they are made of their text."""
+    headings = _HEADING.findall(_FENCE.sub("", page.read_text()))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def commands(page: Path) -> Iterator[str]:
+    """Every command `migration-service ...` in a page's code, with what follows it on its line."""
+    text = page.read_text()
+    for block in [*shell_blocks(page), *re.findall(r"`(migration-service [^`]+)`", text)]:
+        for found in _COMMAND.findall(block):
+            yield re.split(r"\s+(?:#|\||>|&&|;)|[;)]", found.replace("\\\n", " "))[0].strip()

@@ -1,0 +1,78 @@
+"""What the doctor says of suppliers, batches and the limit."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+from sqlalchemy import func, text, update
+
+from batch_client import BatchClient
+from migration_service.cli.diagnosis import ServiceParts
+from migration_service.cli.work_checks import check_batches, check_slots, check_suppliers
+from migration_service.config import Settings
+from migration_service.models import Batch, ImportSupplier, ServiceLimit
+from migration_service.states import SupplierStatus
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def parts(migrated: Settings) -> Iterator[ServiceParts]:
+    parts = ServiceParts(migrated)
+    yield parts
+    parts.sessions.kw["bind"].dispose()
+    parts.redis.connection_pool.disconnect()
+
+
+def test_a_paused_supplier_is_a_line_with_its_waiting_batches(
+    parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    batches = BatchClient(supplier, worker_resources)
+    batches.start(supplier.accounts(1))
+    paused = update(ImportSupplier).where(ImportSupplier.code == supplier.code)
+    with supplier.Session.begin() as session:
+        session.execute(paused.values(status=SupplierStatus.PAUSED))
+    batches.dispatch()
+    (found,) = [it for it in check_suppliers(parts) if supplier.code in it.seen]
+    assert (found.verdict, found.seen) == (
+        "warning",
+        f"{supplier.code} is Paused, with 1 of its batches waiting",
+    )
+    with supplier.Session.begin() as session:
+        session.execute(paused.values(status=SupplierStatus.ONGOING))
+    assert not [it for it in check_suppliers(parts) if supplier.code in it.seen]
+
+
+def test_a_batch_that_stands_still_is_a_line(
+    parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    batches = BatchClient(supplier, worker_resources)
+    batch_id = batches.start(supplier.accounts(1))
+    assert not [it for it in check_batches(parts) if batch_id in it.seen]
+    with supplier.Session.begin() as session:
+        old = func.now() - text("interval '5 minutes'")
+        session.execute(update(Batch).where(Batch.id == UUID(batch_id)).values(created_at=old))
+    (found,) = [it for it in check_batches(parts) if batch_id in it.seen]
+    assert (found.verdict, f"batches show {batch_id}" in found.advice) == ("warning", True)
+    batches.work()
+    assert not [it for it in check_batches(parts) if batch_id in it.seen]
+
+
+def test_an_exhausted_limit_and_a_limit_of_1_are_lines(
+    parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts(1)
+    supplier.stage(account)
+    supplier.process(account["external_account_number"])
+    with parts.sessions.begin() as session:
+        limit = session.get_one(ServiceLimit, 1)
+        before = limit.concurrency_limit
+        limit.concurrency_limit = max(1, worker_resources.slots.in_use())
+        is_1 = limit.concurrency_limit == 1
+    try:
+        seen = [it.seen for it in check_slots(parts) if it.verdict == "warning"]
+    finally:
+        with parts.sessions.begin() as session:
+            session.get_one(ServiceLimit, 1).concurrency_limit = before
+    assert any("exhausted" in line for line in seen)
+    assert any("take turns" in line for line in seen) == is_1

@@ -1,0 +1,97 @@
+"""Every field says what it means, in one place: its schema. The page and OpenAPI are written from it."""
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from apispec import APISpec
+from apispec.ext.marshmallow import MarshmallowPlugin
+from field_reference import FILE, render
+from marshmallow import Schema
+
+from migration_service import schemas
+from migration_service.schemas.account import AccountImportSchema
+from migration_service.schemas.base import Fields, load
+
+MODULES = sorted(module.name for module in iter_modules(schemas.__path__))
+EXAMPLE = json.loads(Path(schemas.__file__).with_name("example_account.json").read_text())
+
+
+def _schemas() -> Iterator[type[Schema]]:
+    for name in MODULES:
+        module = import_module(f"migration_service.schemas.{name}")
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Fields) and value.__module__ == module.__name__:
+                yield value
+
+
+FIELDS = [(schema, name) for schema in _schemas() for name in schema().fields]
+
+
+@pytest.mark.parametrize(("schema", "name"), FIELDS, ids=lambda it: getattr(it, "__name__", it))
+def test_every_field_has_a_description_and_an_example_that_its_schema_loads(
+    schema: type[Schema], name: str
+) -> None:
+    field = schema().fields[name]
+    assert field.metadata.get("description", "").endswith(".")
+    assert "example" in field.metadata
+    example = json.loads(json.dumps(field.metadata["example"]))
+    alone = Schema.from_dict({name: schema().fields[name]})()
+    assert load(alone, json.loads(json.dumps({name: example}), parse_float=str))[1] == []
+
+
+@pytest.fixture(scope="module")
+def components() -> Any:
+    spec = APISpec("t", "1", "3.1.0", plugins=[MarshmallowPlugin()])
+    for schema in _schemas():
+        name = schema.__name__.removesuffix("Schema")
+        if schema().fields and name not in spec.components.schemas:
+            spec.components.schema(name, schema=schema)
+    return spec.to_dict()["components"]["schemas"]
+
+
+def test_the_stored_example_is_valid_against_the_described_schema(components: Any) -> None:
+    text = json.dumps({"$ref": "#/components/schemas/AccountImport", "components": {"schemas": components}})
+    validator = jsonschema_rs.Draft202012Validator(json.loads(text))
+    assert [error.message for error in validator.iter_errors(EXAMPLE)] == []
+    broken = {**EXAMPLE, "unknown_occupier": 5}
+    assert not validator.is_valid(broken)
+
+
+def test_types_are_described_as_they_are_sent(components: Any) -> None:
+    account = components["AccountImport"]["properties"]
+    assert account["unknown_occupier"]["type"] == ["boolean", "string"]
+    assert components["Transaction"]["properties"]["amount"]["type"] == ["number", "string"]
+    template = components["MonthlyAdvanceChargeTemplate"]["properties"]["total_monthly_advance_amount"]
+    assert template["type"] == "string"
+    assert "pattern" in template
+    for name in ("start_at", "end_at"):
+        moment = components["EstimatedAnnualVolume"]["properties"][name]
+        assert "format" not in moment
+        assert "pattern" in moment
+    assert components["EstimatedAnnualVolume"]["properties"]["end_at"]["type"] == ["string", "null"]
+    assert "enum" not in components["Transaction"]["properties"]["reason"]
+    assert "enum" in components["Transaction"]["properties"]["type"]
+    assert components["ProcessRequest"]["additionalProperties"] is False
+    assert "additionalProperties" not in components["Transaction"]
+
+
+def test_every_property_of_the_account_is_described(components: Any) -> None:
+    for name in ("AccountImport", "Customer", "MeterPoint", "Ledger", "Transaction", "Statement"):
+        for field, described in components[name]["properties"].items():
+            assert described.get("description"), (name, field)
+
+
+def test_the_page_is_written_from_the_schemas() -> None:
+    assert FILE.read_text() == render(), "run `make docs`"
+
+
+def test_the_page_names_each_field_of_the_account() -> None:
+    text = FILE.read_text()
+    for name in AccountImportSchema().fields:
+        assert f"| `{name}` |" in text

@@ -1,0 +1,136 @@
+"""Clients generated from the description of a running service, each driving the whole migration.
+
+`make clients` runs it. It needs node, npm and Java. What is generated stays in .make/clients.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+import venv
+from pathlib import Path
+from typing import Any
+
+from scratch_service import COMMAND, running_service, wait_until
+
+from migration_service_local.demo.added_data import VENDOR, add_to_account
+from migration_service_local.demo.sample import KEY_FILE, ORGANISATION, TEAM
+from migration_service_local.samples import generate_accounts
+
+HERE = Path(__file__).resolve().parent
+FOLDER = HERE.parent.parent / ".make" / "clients"
+PYTHON = FOLDER / "venv" / "bin" / "python"
+DESCRIPTION = FOLDER / "openapi.json"
+
+
+def main() -> None:
+    """Generate every client, run its flow, and say so; exit with the status of the first that fails."""
+    for program in ("node", "npm", "java"):
+        if shutil.which(program) is None:
+            sys.exit(f"There is no {program} here, and make clients needs it.")
+    install()
+    with tempfile.TemporaryDirectory(prefix="clients-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        with running_service(folder / "home", 1) as settings:
+            key_file = folder / "home" / KEY_FILE
+            wait_until(key_file.exists, "the API key of the sample")
+            address = settings["MIGRATION_SERVICE_WEB_URL"]
+            with urllib.request.urlopen(f"{address}/v1/openapi.json") as answer:  # noqa: S310
+                DESCRIPTION.write_bytes(answer.read())
+            environment = os.environ | {
+                "SERVICE_ADDRESS": address,
+                "SERVICE_API_KEY": key_file.read_text().strip(),
+                "MIGRATION_SERVICE_HOME": str(folder / "home"),
+            }
+            for number, flow in enumerate((openapi_python_client, openapi_generator, openapi_fetch)):
+                order = write_order(f"CLIENT_{number}", environment)
+                flow(environment | {"SERVICE_ORDER": str(order)})
+                print(f"ok: {flow.__name__}")
+
+
+def install() -> None:
+    """Install the generators, once."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    if not PYTHON.exists():
+        venv.create(FOLDER / "venv", with_pip=True)
+    run(str(PYTHON), "-m", "pip", "install", "--quiet", "--requirement", str(HERE / "requirements.txt"))
+    shutil.copy(HERE / "package.json", FOLDER)
+    run("npm", "install", "--no-audit", "--no-fund", "--silent", cwd=FOLDER)
+
+
+def write_order(supplier: str, environment: dict[str, str]) -> Path:
+    """Make a supplier of its own for a client, and write down what the client shall do."""
+    command = [str(COMMAND), "suppliers", "create", supplier, "--organisation", ORGANISATION]
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    accounts = list(generate_accounts(4, supplier=supplier, seed=5))
+    order: dict[str, Any] = {"supplier": supplier, "team": TEAM, "vendor": VENDOR, "accounts": accounts}
+    pair = {"import_supplier", "external_account_number"}
+    for addition in add_to_account(accounts[0]):
+        kind = addition.path.split("/")[0].replace("-", "_").replace("historical_", "")
+        order[kind] = {name: value for name, value in addition.body.items() if name not in pair}
+    path = FOLDER / f"{supplier}.json"
+    path.write_text(json.dumps(order))
+    return path
+
+
+def openapi_python_client(environment: dict[str, str]) -> None:
+    """Generate a client with openapi-python-client, and run its flow."""
+    generator, out = PYTHON.with_name("openapi-python-client"), FOLDER / "openapi-python-client"
+    path = f"{PYTHON.parent}:{environment['PATH']}"
+    run(
+        *(str(generator), "generate", "--path", str(DESCRIPTION), "--output-path", str(out), "--overwrite"),
+        env=environment | {"PATH": path},
+        quiet=True,
+    )
+    python_flow("flow_openapi_python_client.py", out, environment)
+
+
+def openapi_generator(environment: dict[str, str]) -> None:
+    """Generate a client with openapi-generator, and run its flow."""
+    generator, out = PYTHON.with_name("openapi-generator-cli"), FOLDER / "openapi-generator"
+    shutil.rmtree(out, ignore_errors=True)
+    name = "--additional-properties=packageName=generated_client"
+    run(
+        *(str(generator), "generate", "-i", str(DESCRIPTION), "-g", "python", "-o", str(out), name),
+        quiet=True,
+    )
+    python_flow("flow_openapi_generator.py", out, environment)
+
+
+def python_flow(script: str, generated: Path, environment: dict[str, str]) -> None:
+    """Run a flow with the generated package in its path."""
+    run(str(PYTHON), str(HERE / script), env=environment | {"PYTHONPATH": f"{generated}:{HERE}"})
+
+
+def openapi_fetch(environment: dict[str, str]) -> None:
+    """Generate the types of the interface with openapi-typescript, compile the flow with them, and run it."""
+    out = FOLDER / "typescript"
+    out.mkdir(exist_ok=True)
+    (out / "package.json").write_text('{"type": "module"}')
+    shutil.copy(HERE / "flow.ts", out)
+    programs = FOLDER / "node_modules" / ".bin"
+    run(str(programs / "openapi-typescript"), str(DESCRIPTION), "-o", str(out / "schema.d.ts"), quiet=True)
+    options = ["--strict", "--target", "es2022", "--module", "nodenext", "--skipLibCheck", "--types", "node"]
+    run(str(programs / "tsc"), *options, "flow.ts", cwd=out)
+    run("node", "flow.js", cwd=out, env=environment)
+
+
+def run(*command: str, quiet: bool = False, **options: Any) -> None:
+    """Run a program; exit if it fails, with what it has written."""
+    finished = subprocess.run(
+        command,
+        check=False,
+        stdout=subprocess.PIPE if quiet else None,
+        stderr=subprocess.STDOUT if quiet else None,
+        **options,
+    )
+    if finished.returncode:
+        sys.exit(f"{' '.join(command[:2])} failed.\n{(finished.stdout or b'').decode()[-4000:]}")
+
+
+if __name__ == "__main__":
+    main()
