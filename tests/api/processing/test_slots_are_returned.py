@@ -70,7 +70,7 @@ def test_without_a_worker_in_time_the_answer_is_429_and_the_attempt_is_withdrawn
     number = stage(supplier)
     before = held(worker_resources)
     answer = supplier.process(number, prefer="")
-    assert (answer.status_code, json_of(answer)["code"]) == (429, "concurrency_limit_reached")
+    assert (answer.status_code, json_of(answer)["code"]) == (429, "no_worker_available")
     assert answer.headers["Retry-After"]
     assert held(worker_resources) == before
     (attempt,) = attempts_of(supplier, number)

@@ -331,6 +331,39 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_what_is_pending(bat
     assert explore(supplier.Session, scenario) > 5
 
 
+def test_an_account_that_is_skipped_while_it_is_staged_first_is_never_created(batches: BatchClient) -> None:
+    supplier = batches.supplier
+    with supplier.Session() as session:
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+
+    def scenario() -> Scenario:
+        (payload,) = _accounts(batches)
+        number = payload["external_account_number"]
+        account = validate_account(parse_json(msgspec.json.encode(payload)), Profile.LENIENT)
+
+        def stage(session: Session) -> ImportState:
+            (staged,) = states.stage(Transaction.of(session), known, [account])
+            return staged.state
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            answer = supplier.process(number)
+            assert (answer.json or {})["code"] == "account_marked_to_skip"
+            answer = batches.post(None, source="pending")
+            batches.work()
+            batch_id = (answer.json or {})["batch_id"]
+            assert set(counts(batches.get(batch_id))) <= {"SKIPPED"}
+            assert Started(batches, UUID(batch_id), number).created() == 0
+
+        acts: dict[str, list[Step]] = {
+            "supplier": [("stage", stage), COMMIT],
+            "operator": [("skip", lambda session: skip_accounts(session, known.id, [number])), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(supplier.Session, scenario) >= 4
+
+
 @pytest.mark.parametrize("end", [COMMIT, ROLLBACK], ids=["commit", "rollback"])
 def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step) -> None:
     supplier = batches.supplier
