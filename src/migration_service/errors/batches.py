@@ -38,6 +38,7 @@ class BatchTooManyLinesError(BatchFileTooLargeError):
 
     code = "batch_too_many_lines"
     default_detail = "The file has more lines than a batch may have."
+    remedy = "Split the file into several batches."
 
 
 class BatchCompressionError(BatchFileTooLargeError):
@@ -84,6 +85,7 @@ class UploadStorageFullError(ServiceUnavailableError):
 
     code = "upload_storage_full"
     default_detail = "There is no room for the file right now. Nothing was changed. Try again later."
+    remedy = "Send the same request again after the number of seconds in `Retry-After`."
     retry_seconds = (30, 60)
 
 

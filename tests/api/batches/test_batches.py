@@ -199,7 +199,7 @@ def test_one_key_sent_twice_at_once_makes_one_batch(batches: BatchClient) -> Non
     key = {"Idempotency-Key": uuid4().hex}
     answers: list[Any] = []
     threads = [
-        threading.Thread(target=lambda: answers.append(batches.post(body, headers=key))) for _ in range(6)
+        threading.Thread(target=lambda: answers.append(batches.post(body, headers=key))) for _ in range(4)
     ]
     for thread in threads:
         thread.start()

@@ -13,6 +13,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
+from migration_service.db.statements import Transaction
 from migration_service.errors import (
     DuplicateLineError,
     IdempotencyKeyReusedError,
@@ -163,10 +164,9 @@ def _find_number(line: bytes) -> str | None:
 
 
 def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines) -> None:
-    connection: Any = session.connection().connection.driver_connection
     too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
     chunks = _Chunks()
-    with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+    with Transaction.of(session).copy(_COPY) as copy:
         copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb"])
         for line in lines:
             chunks.add(line)
