@@ -22,6 +22,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.discretion import hide_values
+
 # How the rows of each statement become named tuples. Finding that out takes as long as fetching some rows.
 _ROWS: dict[str, Callable[[tuple[Any, ...]], Any]] = {}
 
@@ -61,6 +63,15 @@ class Transaction(Statements):
         Only a Transaction has this method: without one the locks would be released at once.
         """
         return self.execute(statement, values)
+
+    @contextmanager
+    def copy(self, statement: str) -> "Iterator[psycopg.Copy]":
+        """Open a COPY. Raise SQLAlchemy's DBAPIError if it fails."""
+        try:
+            with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+                yield copy
+        except psycopg.Error as error:
+            raise _translated(error, statement) from error
 
 
 @contextmanager
@@ -103,4 +114,5 @@ def _connect(sessions: sessionmaker[Session]) -> "Iterator[psycopg.Connection[An
 
 
 def _translated(error: psycopg.Error, statement: str) -> BaseException:
+    hide_values(error)
     return DBAPIError.instance(statement, None, error, psycopg.Error, hide_parameters=True)
