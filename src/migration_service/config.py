@@ -86,10 +86,28 @@ class Settings:
         "Days that the lines and results of a batch are kept after its end: at least 30.",
         30,
     )
+    batch_idle_days: int = _setting(
+        "MIGRATION_SERVICE_BATCH_IDLE_DAYS",
+        "Days after which a batch that is paused, or waits for its supplier, is cancelled, so that its lines "
+        "are removed too. 0: never.",
+        90,
+    )
     payload_retention_days: int = _setting(
         "MIGRATION_SERVICE_PAYLOAD_RETENTION_DAYS",
-        "Days that the staged payload of an imported account is kept. 0: without limit.",
-        0,
+        "Days that the staged payload of an account is kept after the account was created. 0: without limit.",
+        180,
+    )
+    staged_retention_days: int = _setting(
+        "MIGRATION_SERVICE_STAGED_RETENTION_DAYS",
+        "Days that an account that was staged and never created is kept after it was last staged. "
+        "0: without limit.",
+        180,
+    )
+    error_retention_days: int = _setting(
+        "MIGRATION_SERVICE_ERROR_RETENTION_DAYS",
+        "Days that the texts of errors of attempts and of customer e-mails are kept. Their codes stay. "
+        "0: without limit.",
+        90,
     )
     token_lifetime_seconds: int = _setting(
         "MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS", "Seconds that an access token is valid.", 3600
@@ -207,6 +225,11 @@ class Settings:
             raise SettingsError(
                 f"MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more, not {self.batch_retention_days}."
             )
+        for setting in ("batch_idle", "payload_retention", "staged_retention", "error_retention"):
+            if (days := getattr(self, f"{setting}_days")) < 0:
+                raise SettingsError(
+                    f"MIGRATION_SERVICE_{setting.upper()}_DAYS must be 0 or more, not {days}."
+                )
         if self.trusted_proxies < 0:
             raise SettingsError(
                 f"MIGRATION_SERVICE_TRUSTED_PROXIES must be 0 or more, not {self.trusted_proxies}."

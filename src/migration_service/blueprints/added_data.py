@@ -21,6 +21,7 @@ from migration_service.blueprints.idempotency import idempotent, keep_with_effec
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
+    AccountErasedError,
     AccountNotFoundError,
     AccountNotFoundInBodyError,
     HistoricalStatementAlreadyExistsError,
@@ -119,6 +120,7 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
     ImportSupplierNotFoundError,
     ParseError,
     AccountNotFoundError,
+    AccountErasedError,
 )
 @refuse_parameters
 @_posted_body(NotesRequestSchema(), examples.NOTES)
@@ -169,6 +171,7 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
     RequestFailedValidationError,
     ImportSupplierNotFoundInBodyError,
     AccountNotFoundInBodyError,
+    AccountErasedError,
     TransactionOutsideOpenPeriodError,
     TransactionIdAlreadyUsedError,
     ParseError,
@@ -199,6 +202,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     RequestFailedValidationError,
     ImportSupplierNotFoundInBodyError,
     AccountNotFoundInBodyError,
+    AccountErasedError,
     HistoricalStatementAlreadyExistsError,
     ParseError,
 )
@@ -221,6 +225,7 @@ def create_historical_statements(body: PostedBody) -> Response:
     RequestFailedValidationError,
     ImportSupplierNotFoundInBodyError,
     AccountNotFoundInBodyError,
+    AccountErasedError,
     PaymentVendorNotFoundError,
     PaymentInstructionRejectedError,
     PaymentVendorUnreachableError,

@@ -97,6 +97,7 @@ from migration_service.errors.idempotency import (
 from migration_service.errors.imports import (
     AccountAlreadyImportedError,
     AccountCreationFailedError,
+    AccountErasedError,
     AccountFailedValidationError,
     AccountImportInProgressError,
     AccountMarkedToSkipError,
@@ -122,6 +123,7 @@ from migration_service.errors.setup import (
 __all__ = [
     "AccountAlreadyImportedError",
     "AccountCreationFailedError",
+    "AccountErasedError",
     "AccountFailedValidationError",
     "AccountImportInProgressError",
     "AccountMarkedToSkipError",
