@@ -17,7 +17,7 @@ from migration_service.blueprints.body import (
     read_json,
     refuse_parameters,
 )
-from migration_service.blueprints.idempotency import idempotent, keep_with_effect
+from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
@@ -76,7 +76,9 @@ _TRANSACTIONS = TransactionsRequestSchema()
 def _load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
     data, errors = load(schema, payload)
     dry_run = data.pop("dry_run", False)
-    return PostedBody(data, find_unknown_fields(schema, payload), dry_run, errors)
+    # An unknown field at the top is an error under every profile.
+    unknown_fields = [item for item in find_unknown_fields(schema, payload) if item not in errors]
+    return PostedBody(data, unknown_fields, dry_run, errors)
 
 
 def _add(body: PostedBody, service: Callable[[Session], Any]) -> Response:
@@ -111,9 +113,22 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
     return decorate
 
 
+def _dry_run(schema: Any, example: Any) -> Callable[[View], View]:
+    """Describe what a request with `dry_run` is answered with."""
+    documented: Callable[[View], View] = blueprint.alt_response(
+        200,
+        schema=schema,
+        example=example,
+        description="What a dry run would have answered with. Nothing was added.",
+        success=True,
+    )
+    return documented
+
+
 @blueprint.post("/notes/create/")
-@idempotent()
+@idempotent(blueprint)
 @blueprint.response(201, NoteResultSchema(many=True), example=examples.NOTE_RESULTS)
+@_dry_run(NoteResultSchema(many=True), examples.NOTE_RESULTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -121,6 +136,7 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
     ParseError,
     AccountNotFoundError,
     AccountErasedError,
+    *KEY_ERRORS,
 )
 @refuse_parameters
 @_posted_body(NotesRequestSchema(), examples.NOTES)
@@ -163,9 +179,10 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
 
 
 @blueprint.post("/transactions/create/")
-@idempotent(as_error=TransactionImportError)
+@idempotent(blueprint, as_error=TransactionImportError)
 @document_body(blueprint, _TRANSACTIONS, examples.TRANSACTIONS)
 @blueprint.response(201, TransactionResultsSchema, example=examples.TRANSACTION_RESULTS)
+@_dry_run(TransactionResultsSchema, examples.TRANSACTION_RESULTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -175,6 +192,7 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
     TransactionOutsideOpenPeriodError,
     TransactionIdAlreadyUsedError,
     ParseError,
+    *KEY_ERRORS,
     body=TransactionErrorBodySchema,
     as_answered=_transaction_example,
 )
@@ -195,8 +213,9 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.post("/historical-statements/create/")
-@idempotent()
+@idempotent(blueprint)
 @blueprint.response(201, StatementsRequestSchema, example=examples.STATEMENTS)
+@_dry_run(StatementsRequestSchema, examples.STATEMENTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -205,6 +224,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     AccountErasedError,
     HistoricalStatementAlreadyExistsError,
     ParseError,
+    *KEY_ERRORS,
 )
 @refuse_parameters
 @_posted_body(StatementsRequestSchema(), examples.STATEMENTS)
@@ -218,8 +238,9 @@ def create_historical_statements(body: PostedBody) -> Response:
 
 
 @blueprint.post("/payment-instruction/create/")
-@idempotent()
+@idempotent(blueprint)
 @blueprint.response(201, PaymentInstructionResultSchema, example=examples.PAYMENT_INSTRUCTION_RESULT)
+@_dry_run(PaymentInstructionResultSchema, examples.PAYMENT_INSTRUCTION_RESULT)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -231,6 +252,7 @@ def create_historical_statements(body: PostedBody) -> Response:
     PaymentVendorUnreachableError,
     ParseError,
     PaymentVendorUnavailableError,
+    *KEY_ERRORS,
 )
 @refuse_parameters
 @_posted_body(PaymentInstructionRequestSchema(), examples.PAYMENT_INSTRUCTION)

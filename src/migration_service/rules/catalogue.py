@@ -60,6 +60,7 @@ PAYLOAD_MODULES = (
     "identifiers",
     "ledger",
     "messages",
+    "moments",
     "numbers",
     "statement",
     "supply",
