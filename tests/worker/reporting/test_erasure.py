@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -119,7 +120,7 @@ def test_nothing_of_a_created_account_is_left_but_its_numbers_and_amounts(
     assert after["service_account_number"] == answer.json["service_account_number"]
     assert account.balance() == before
     assert [it["amount"] for it in account.added_transactions()] == [pytest.approx(12.5)]
-    assert supplier.status(account.number).json["status"] == "COMPLETED"
+    assert "COMPLETED" in supplier.status(account.number).text
 
 
 def test_reconciliation_says_that_an_erased_account_cannot_be_compared(
@@ -133,8 +134,8 @@ def test_reconciliation_says_that_an_erased_account_cannot_be_compared(
     totals = Totals()
     assert list(find_differences(sessions, supplier_id, totals)) == []
     assert totals.not_comparable == 1
-    assert totals.measures["accounts"] == (2, 2)
-    assert totals.measures["customers"] == (1, 1)
+    assert totals.measures["accounts"] == (Decimal(2), Decimal(2))
+    assert totals.measures["customers"] == (Decimal(1), Decimal(1))
     assert erase(supplier, kept.number).status_code == 200  # nothing is left for the other tests
 
 
@@ -163,7 +164,7 @@ def test_an_account_that_was_only_staged_is_removed_and_not_staged_again(
     assert (answer.status_code, answer.json["service_account_number"]) == (200, None)
     assert find_mark(sessions, mark) == []
     assert code_of(supplier.stage(payload)) == "account_marked_to_skip"
-    assert supplier.status("only staged").json["status"] == "UNKNOWN"
+    assert supplier.status("only staged").status_code == 404
 
 
 def test_lines_of_a_batch_are_erased_read_or_not(
