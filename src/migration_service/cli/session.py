@@ -5,13 +5,12 @@ from contextlib import contextmanager
 
 import click
 from redis import Redis
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings, SettingsError
 from migration_service.connections import make_redis
-from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.engine import make_engine, make_sessionmaker, parse_database_url
 from migration_service.errors import RequestFailedValidationError, ServiceError
 
 
@@ -100,8 +99,9 @@ def _reasons(error: ServiceError) -> str:
 
 
 def _place(settings: Settings) -> str:
-    url = make_url(settings.database_url)
-    return f"{url.database!r} at {url.host or 'localhost'}:{url.port or 5432}"
+    url = parse_database_url(settings.database_url)
+    hosts = url.normalized_query.get("host") or [f"{url.host or 'localhost'}:{url.port or 5432}"]
+    return f"{url.database!r} at {', '.join(hosts)}"
 
 
 def _reason(error: OperationalError) -> str:
