@@ -118,7 +118,7 @@ def _transport_options(settings: Settings) -> dict[str, Any]:
 
 
 def _tls_options(settings: Settings) -> dict[str, str]:
-    """Return the TLS options of a rediss:// address. Flower reads them from here, and not from the address."""
+    """Return the TLS options of a rediss:// address. Flower reads them here, not in the address."""
     address = urlsplit(settings.broker_url or settings.redis_url)
     given = dict(parse_qsl(address.query)) if address.scheme == "rediss" else {}
     return {name: value for name, value in given.items() if name.startswith("ssl_")}
