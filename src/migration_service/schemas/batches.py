@@ -1,5 +1,7 @@
 """Query strings and answers of the endpoints for batches and reconciliation."""
 
+from typing import Any
+
 from marshmallow import fields
 
 from migration_service.schemas.base import Answer, Fields
@@ -15,7 +17,7 @@ from migration_service.schemas.fields import (
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import BatchCondition, BatchMode, BatchSource, BatchState, LineStatus, Profile
 
-_COUNTS = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
+_COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _MOMENT = "2026-03-01T22:00:00Z"
 _ERROR = {"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}

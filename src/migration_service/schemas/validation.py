@@ -63,7 +63,7 @@ class _ReportedFaults(Answer):
     )
     account = fields.Raw(
         allow_none=True,
-        metadata=about("Null: nothing is stored of it. Only in a full report.", None, type="null"),
+        metadata=about("Null: nothing is stored of it. Only in a full report.", None, enum=[None]),
     )
 
 
