@@ -135,6 +135,6 @@ def _connect_broker(settings: Settings, address: str) -> None:
         connection: Connection = celery.connection_for_write()
         with connection:
             connection.ensure_connection(max_retries=1, interval_start=0, timeout=5)
-            connection.default_channel.client.ping()
+            connection.connect()
     finally:
         close_celery(celery)
