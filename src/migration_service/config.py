@@ -9,7 +9,7 @@ servers of two services.
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,12 @@ class Settings:
 
     home: Path = _setting("MIGRATION_SERVICE_HOME", "The folder of the embedded servers' data.")
     database_url: str = _setting("DATABASE_URL", "PostgreSQL, as postgresql://user:password@host:port/name.")
+    owner_database_url: str = _setting(
+        "MIGRATION_SERVICE_OWNER_DATABASE_URL",
+        "The same database, as the role that owns the tables, for `revisions upgrade`. It grants the role of "
+        "DATABASE_URL what that needs. Empty: the role of DATABASE_URL owns the tables itself.",
+        "",
+    )
     redis_url: str = _setting("REDIS_URL", "Redis or Valkey, as redis://:password@host:port/0.")
     secret_key: str = _setting(
         "MIGRATION_SERVICE_SECRET_KEY",
@@ -192,8 +198,14 @@ class Settings:
     )
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Settings":
-        """Read every setting. Raise SettingsError naming the variable that is missing or invalid."""
+    def from_env(
+        cls, environ: Mapping[str, str] = os.environ, *, without: Collection[str] = ()
+    ) -> "Settings":
+        """Read every setting. Raise SettingsError naming the variable that is missing or invalid.
+
+        `without` names settings that this process has no use for, so that it need not know secrets: they
+        are empty.
+        """
         home = home_folder(environ)
         given = [variable for variable in CONNECTION_VARIABLES if environ.get(variable)]
         saved = {} if given else load_saved_settings(home)
@@ -202,21 +214,24 @@ class Settings:
             if setting.name == "home":
                 continue
             env = setting.metadata["env"]
+            if setting.name in without:
+                values[setting.name] = ""
+                continue
             text = environ.get(env) or saved.get(env)
             if text is not None:
                 values[setting.name] = _convert(env, text, setting.type)
             elif setting.default is MISSING:
                 raise SettingsError(_missing(env, home, given, saved))
         settings = cls(**values)
-        settings._check()
+        settings._check(without)
         return settings
 
-    def _check(self) -> None:
+    def _check(self, without: Collection[str]) -> None:
         if self.log_format not in ("json", "text", "auto"):
             raise SettingsError(
                 f"MIGRATION_SERVICE_LOG_FORMAT must be json, text or auto, not {self.log_format!r}."
             )
-        if len(self.secret_key) < 32:
+        if "secret_key" not in without and len(self.secret_key) < 32:
             raise SettingsError(
                 f"MIGRATION_SERVICE_SECRET_KEY has {len(self.secret_key)} characters. "
                 "It must have at least 32."

@@ -1,6 +1,6 @@
 """How commands connect, and their exit statuses: 0 done, 1 refused, 2 could not run."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import click
@@ -26,10 +26,13 @@ class CannotRunError(click.ClickException):
     exit_code = 2
 
 
-def read_settings() -> Settings:
-    """Return the settings of this command. Raise CannotRunError naming what is missing."""
+def read_settings(*, without: Collection[str] = ()) -> Settings:
+    """Return the settings of this command. Raise CannotRunError naming what is missing.
+
+    `without` names settings that the command has no use for.
+    """
     try:
-        return Settings.from_env()
+        return Settings.from_env(without=without)
     except SettingsError as error:
         raise CannotRunError(str(error)) from error
 
