@@ -1,4 +1,4 @@
-"""What docker-compose.yml gives to whom: the script that makes the roles, on a real server, and the secrets."""
+"""What docker-compose.yml gives to whom: the script that makes the roles, tried for real, and secrets."""
 
 import os
 import re

@@ -1,241 +1,157 @@
-"""What is removed when, by the task that beat sends: every setting, zero, and both sides of each boundary."""
+"""What is kept for how long: the periodic removal with the real settings, at their boundaries."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from uuid import UUID
 
 import pytest
-from sqlalchemy import text
-from sqlalchemy.orm import Session, sessionmaker
+from celery import current_app
+from sqlalchemy import ColumnElement, func, or_, select, text, update
 
+from batch_client import BatchClient
 from factories import close_celery
-from imported_account import ImportedAccount
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
+from migration_service.models import AccountImportProcess, Batch, BatchLine
+from migration_service.services.reporting import retention
+from migration_service.tasks import maintenance
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import remove_old_data
 from supplier_client import SupplierClient
-
-#: Each setting has a number of its own, so that none can be taken for another.
-DAYS = {
-    "batch_idle_days": 33,
-    "batch_retention_days": 41,
-    "payload_retention_days": 52,
-    "staged_retention_days": 63,
-    "error_retention_days": 74,
-}
 
 Remove = Callable[..., None]
 
 
 @pytest.fixture
-def remove(migrated: Settings) -> Remove:
-    """The task, with the settings above or others."""
+def remove(migrated: Settings) -> Iterator[Remove]:
+    """Run the task in a worker whose settings keep things for so many days."""
+    before = current_app._get_current_object()  # type: ignore[attr-defined]
+    made = []
 
-    def run(**days: int) -> None:
-        celery = create_celery(replace(migrated, **(DAYS | days)))  # type: ignore[arg-type]
-        try:
-            remove_old_data()
-        finally:
-            close_celery(celery)
+    def run(*, batch_days: int = 30, payload_days: int = 0) -> None:
+        settings = replace(
+            migrated,
+            batch_retention_days=batch_days,
+            payload_retention_days=payload_days,
+            staged_retention_days=0,
+        )
+        made.append(create_celery(settings))
+        remove_old_data()
 
-    return run
+    yield run
+    for celery in made:
+        close_celery(celery)
+    before.set_current()
 
 
-@contextmanager
-def _one(sessions: sessionmaker[Session]) -> Iterator[Callable[..., Any]]:
-    with sessions.begin() as session:
-        yield lambda sql, **values: session.execute(text(sql), values)
+@dataclass(frozen=True, slots=True)
+class Book:
+    """Two accounts that a batch created."""
+
+    client: BatchClient
+    batch_id: UUID
+    numbers: list[str]
+
+    @classmethod
+    def create(cls, client: BatchClient) -> "Book":
+        payloads = client.supplier.accounts(2)
+        payloads[0]["billing_postcode"] = "nowhere"  # a warning, which is kept with the payload
+        report = client.run(payloads)
+        assert report["state"] == "COMPLETED"
+        numbers = [str(payload["external_account_number"]) for payload in payloads]
+        return cls(client, UUID(report["batch_id"]), numbers)
+
+    def grow_old(self, age: str) -> None:
+        """Let the batch have ended, and its accounts have been created, so long ago."""
+        before = func.now() - text(f"interval '{age}'")
+        with self.client.supplier.Session.begin() as session:
+            session.execute(update(Batch).where(Batch.id == self.batch_id).values(finished_at=before))
+            for number in self.numbers:
+                process = self.client.supplier.process_of(number)
+                session.execute(update(AccountImportProcess).where(process).values(account_created_at=before))
+
+    @property
+    def lines(self) -> int:
+        with self.client.supplier.Session() as session:
+            own = select(func.count()).select_from(BatchLine).where(BatchLine.batch_id == self.batch_id)
+            return session.scalar(own) or 0
+
+    @property
+    def payloads(self) -> int:
+        return self._count(AccountImportProcess.payload.is_not(None))
+
+    @property
+    def warnings(self) -> int:
+        return self._count(AccountImportProcess.warnings.is_not(None))
+
+    def _count(self, condition: ColumnElement[bool]) -> int:
+        own = or_(*(self.client.supplier.process_of(number) for number in self.numbers))
+        with self.client.supplier.Session() as session:
+            counted = select(func.count()).select_from(AccountImportProcess).where(own, condition)
+            return session.scalar(counted) or 0
 
 
-def _age(
-    sessions: sessionmaker[Session], table: str, columns: str, where: str, days: float, **keys: Any
+@pytest.fixture
+def book(supplier: SupplierClient, worker_resources: WorkerResources) -> Book:
+    book = Book.create(BatchClient(supplier, worker_resources))
+    assert (book.lines, book.payloads, book.warnings) == (2, 2, 1)
+    return book
+
+
+def test_each_setting_removes_its_own(book: Book, remove: Remove) -> None:
+    book.grow_old("35 days")
+    remove(batch_days=40, payload_days=31)
+    assert (book.lines, book.payloads, book.warnings) == (2, 0, 0)
+    remove(batch_days=31, payload_days=40)
+    assert book.lines == 0
+
+
+def test_lines_go_without_the_payloads(book: Book, remove: Remove) -> None:
+    book.grow_old("35 days")
+    remove(batch_days=31, payload_days=40)
+    assert (book.lines, book.payloads, book.warnings) == (0, 2, 1)
+
+
+def test_zero_days_keep_payloads_for_ever(book: Book, remove: Remove) -> None:
+    book.grow_old("10 years")
+    remove(payload_days=0)
+    assert (book.lines, book.payloads, book.warnings) == (0, 2, 1)
+
+
+@pytest.mark.parametrize(("age", "left"), [("30 days -1 minutes", 2), ("30 days 1 minutes", 0)])
+def test_the_last_day_is_kept_to_its_end(book: Book, remove: Remove, age: str, left: int) -> None:
+    book.grow_old(age)
+    remove(batch_days=30, payload_days=30)
+    assert (book.lines, book.payloads) == (left, left)
+
+
+def test_more_than_one_piece_is_removed_in_one_run(
+    book: Book, remove: Remove, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let the moments of some rows be so many days ago, and a minute more."""
-    moved = ", ".join(
-        f"{column} = now() - make_interval(days => {days}, mins => 1)" for column in columns.split()
-    )
-    with _one(sessions) as execute:
-        assert execute(f"UPDATE {table} SET {moved} WHERE {where}", **keys).rowcount == 1  # noqa: S608
+    for module in (retention, maintenance):
+        monkeypatch.setattr(module, "PIECE", 1)
+    book.grow_old("35 days")
+    remove(batch_days=30, payload_days=30)
+    assert (book.lines, book.payloads) == (0, 0)
+    with book.client.supplier.Session() as session:
+        assert session.get_one(Batch, book.batch_id).lines_removed_at is not None
 
 
-def _process(sessions: sessionmaker[Session], number: str) -> Any:
-    with _one(sessions) as execute:
-        return execute(
-            "SELECT state, payload IS NOT NULL AS has_payload, warnings FROM account_import_process "
-            "WHERE external_account_number = :number",
-            number=number,
-        ).one_or_none()
-
-
-@pytest.mark.parametrize(
-    ("days", "setting", "kept"),
-    [(51, {}, True), (52, {}, False), (500, {"payload_retention_days": 0}, True)],
-)
-def test_payloads_of_created_accounts(
-    *,
-    days: int,
-    setting: dict[str, int],
-    kept: bool,
-    remove: Remove,
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
-    sessions: sessionmaker[Session],
+def test_staged_payloads_and_batches_that_run_are_not_removed_with_these(
+    supplier: SupplierClient, worker_resources: WorkerResources, remove: Remove
 ) -> None:
-    account = ImportedAccount.create(supplier, worker_resources)
-    where = "external_account_number = :number"
-    # Staged long ago: what counts is the creation.
-    _age(sessions, "account_import_process", "staged_at", where, 600, number=account.number)
-    _age(sessions, "account_import_process", "account_created_at", where, days, number=account.number)
-    remove(**setting)
-    process = _process(sessions, account.number)
-    assert (process.state, process.has_payload) == ("IMPORTED", kept)
-    assert account.read()["billing_address1"] == "Singel 1"
-
-
-@pytest.mark.parametrize(
-    ("days", "setting", "kept"),
-    [(62, {}, True), (63, {}, False), (500, {"staged_retention_days": 0}, True)],
-)
-@pytest.mark.parametrize("skipped", [False, True])
-def test_accounts_that_were_never_created(
-    *,
-    days: int,
-    setting: dict[str, int],
-    kept: bool,
-    skipped: bool,
-    remove: Remove,
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
-    sessions: sessionmaker[Session],
-) -> None:
-    (account,) = supplier.accounts()
-    number = f"{supplier.code} {account['external_account_number']}"
-    payload = account | {"external_account_number": number}
-    assert supplier.stage(payload).status_code == 201
-    where = "external_account_number = :number"
-    _age(sessions, "account_import_process", "staged_at", where, days, number=number)
-    if skipped:
-        with _one(sessions) as execute:
-            execute(
-                "UPDATE account_import_process SET state = 'SKIPPED' WHERE external_account_number = :number",
-                number=number,
-            )
-    remove(**setting)
-    assert (_process(sessions, number) is not None) is kept
-    again = supplier.stage(payload)
-    assert again.status_code == (400 if skipped else 200 if kept else 201), again.text
-
-
-@pytest.mark.parametrize(
-    ("days", "setting", "kept"),
-    [(73, {}, True), (74, {}, False), (500, {"error_retention_days": 0}, True)],
-)
-def test_texts_of_errors_of_attempts(
-    *,
-    days: int,
-    setting: dict[str, int],
-    kept: bool,
-    remove: Remove,
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
-    sessions: sessionmaker[Session],
-) -> None:
-    account = ImportedAccount.create(supplier, worker_resources)
-    with _one(sessions) as execute:
-        attempt_id = execute(
-            """
-            UPDATE attempt SET outcome = 'FAILED', error_code = 'some_code', error_detail = 'Some detail.',
-                errors = '[]'
-            WHERE account_import_process_id =
-                  (SELECT id FROM account_import_process WHERE external_account_number = :number)
-            RETURNING id
-            """,
-            number=account.number,
-        ).scalar_one()
-    _age(sessions, "attempt", "finished_at", "id = :id", days, id=attempt_id)
-    remove(**setting)
-    with _one(sessions) as execute:
-        left = execute(
-            "SELECT error_code, error_detail, errors FROM attempt WHERE id = :id", id=attempt_id
-        ).one()
-    assert left.error_code == "some_code"
-    assert (left.error_detail is not None, left.errors is not None) == (kept, kept)
-
-
-def _start_batch(supplier: SupplierClient) -> str:
-    started = supplier.app.test_client().post(
-        f"/v1/data-import/batches/?import_supplier={supplier.code}&mode=validate",
-        data=b'{"external_account_number": "1"}',
-        headers={"Authorization": f"Token {supplier.token}", "Content-Type": "application/x-ndjson"},
-    )
-    assert started.status_code == 202, started.text
-    return str(started.json["batch_id"])  # type: ignore[index]
-
-
-def _batch(sessions: sessionmaker[Session], batch_id: str) -> tuple[str, bool]:
-    """Its state, and whether it has its lines."""
-    with _one(sessions) as execute:
-        state = execute("SELECT state FROM batch WHERE id = :id", id=batch_id).scalar_one()
-        lines = execute("SELECT count(*) FROM batch_line WHERE batch_id = :id", id=batch_id).scalar_one()
-        return state, bool(lines)
-
-
-@pytest.mark.parametrize(
-    ("state", "days", "setting", "expected"),
-    [
-        ("COMPLETED", 40, {}, ("COMPLETED", True)),
-        ("COMPLETED", 41, {}, ("COMPLETED", False)),
-        ("CANCELLED", 41, {}, ("CANCELLED", False)),
-    ],
-)
-def test_lines_of_batches_that_ended(
-    *,
-    state: str,
-    days: int,
-    setting: dict[str, int],
-    expected: tuple[str, bool],
-    remove: Remove,
-    supplier: SupplierClient,
-    sessions: sessionmaker[Session],
-) -> None:
-    batch_id = _start_batch(supplier)
-    with _one(sessions) as execute:
-        execute("UPDATE batch SET state = :state WHERE id = :id", state=state, id=batch_id)
-    _age(sessions, "batch", "finished_at", "id = :id", days, id=batch_id)
-    remove(**setting)
-    assert _batch(sessions, batch_id) == expected
-
-
-@pytest.mark.parametrize(
-    ("state", "days", "worked", "setting", "expected"),
-    [
-        ("PAUSED", 32, None, {}, "PAUSED"),
-        ("PAUSED", 33, None, {}, "CANCELLED"),
-        ("WAITING", 33, None, {}, "CANCELLED"),
-        ("PAUSED", 500, 32, {}, "PAUSED"),
-        ("PAUSED", 500, 33, {}, "CANCELLED"),
-        ("RUNNING", 500, None, {}, "RUNNING"),
-        ("PAUSED", 500, None, {"batch_idle_days": 0}, "PAUSED"),
-    ],
-)
-def test_batches_that_nobody_goes_on_with_are_cancelled(
-    *,
-    state: str,
-    days: int,
-    worked: int | None,
-    setting: dict[str, int],
-    expected: str,
-    remove: Remove,
-    supplier: SupplierClient,
-    sessions: sessionmaker[Session],
-) -> None:
-    batch_id = _start_batch(supplier)
-    with _one(sessions) as execute:
-        execute("UPDATE batch SET state = :state WHERE id = :id", state=state, id=batch_id)
-    _age(sessions, "batch", "created_at", "id = :id", days, id=batch_id)
-    if worked is not None:
-        _age(sessions, "batch_chunk", "worked_at", "batch_id = :id", worked, id=batch_id)
-    remove(**setting)
-    assert _batch(sessions, batch_id) == (expected, True)
+    client = BatchClient(supplier, worker_resources)
+    waiting, staged = supplier.accounts(2)
+    batch_id = UUID(client.start([waiting]))
+    supplier.stage(staged)
+    number = str(staged["external_account_number"])
+    old = func.now() - text("interval '10 years'")
+    with supplier.Session.begin() as session:
+        session.execute(update(Batch).where(Batch.id == batch_id).values(created_at=old))
+        process = supplier.process_of(number)
+        session.execute(
+            update(AccountImportProcess).where(process).values(staged_at=old, account_created_at=old)
+        )
+    remove(batch_days=30, payload_days=1)
+    book = Book(client, batch_id, [number])
+    assert (book.lines, book.payloads) == (1, 1)
