@@ -29,7 +29,7 @@ RUN groupadd --system --gid 10001 migration \
  && install -d -o migration -g migration /var/lib/migration-service
 COPY --from=build /opt/migration-service /opt/migration-service
 WORKDIR /app
-COPY wsgi.py celery_worker.py gunicorn.conf.py ./
+COPY wsgi.py celery_worker.py celery_monitor.py gunicorn.conf.py ./
 # MALLOC_ARENA_MAX: hundreds of threads would each get a heap of their own from the C library, and keep it.
 ENV PATH=/opt/migration-service/bin:$PATH \
     MALLOC_ARENA_MAX=2 \

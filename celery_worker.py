@@ -1,10 +1,10 @@
-"""The Celery application for workers, beat and Flower: `celery -A celery_worker worker -Q interactive`."""
+"""The Celery application for workers: `celery -A celery_worker worker -Q interactive`."""
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.log import configure_logging
 
-settings = Settings.from_env()
+settings = Settings.from_env(without=("secret_key",))
 configure_logging(settings.log_level, settings.log_format)
 celery = create_celery(settings)
 if settings.traces_endpoint:

@@ -51,7 +51,7 @@ def set_up_caller(settings: Settings) -> str:
 def set_up_peer(settings: Settings, schema: str, token: str) -> None:
     """The tables of peer a, and its own token and supplier."""
     digest = hashlib.sha256(token.encode()).digest()
-    with psycopg.connect(settings.database_url) as connection:
+    with psycopg.connect(settings.owner_database_url) as connection:
         connection.execute(schema.encode())
         connection.execute("INSERT INTO peer.token (sha256, organisation_id) VALUES (%s, 1)", [digest])
         connection.execute(
@@ -85,7 +85,7 @@ def _stage(session: Session, supplier: KnownSupplier, text: str) -> None:
 
 def stage_copies(settings: Settings, first: int, count: int, templates: int) -> None:
     """Stage copies of the templates under the numbers from `first` on, in one statement."""
-    with psycopg.connect(settings.database_url) as connection:
+    with psycopg.connect(settings.owner_database_url) as connection:
         connection.execute(
             """
             INSERT INTO account_import_process
@@ -100,7 +100,7 @@ def stage_copies(settings: Settings, first: int, count: int, templates: int) -> 
             """,
             {"first": first, "last": first + count - 1, "templates": templates},
         )
-    with psycopg.connect(settings.database_url, autocommit=True) as connection:
+    with psycopg.connect(settings.owner_database_url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE account_import_process")
 
 
@@ -126,12 +126,12 @@ def _below(parent: type[Base]) -> Iterator[type[Base]]:
 
 def empty_tables(settings: Settings, templates: int) -> None:
     """Take everything out but the templates."""
-    with psycopg.connect(settings.database_url) as connection:
+    with psycopg.connect(settings.owner_database_url) as connection:
         connection.execute("TRUNCATE account, attempt CASCADE")
         connection.execute(
             "DELETE FROM account_import_process WHERE external_account_number >= %s", [f"{templates:08d}"]
         )
-    with psycopg.connect(settings.database_url, autocommit=True) as connection:
+    with psycopg.connect(settings.owner_database_url, autocommit=True) as connection:
         connection.execute("VACUUM FULL account_import_process")
     vacuum(settings.database_url)
 

@@ -48,10 +48,11 @@ class Stack:
         self._start(self.postgres.program(), self.postgres.is_ready)
         self.postgres.make_database()
         self._start(self.valkey.program(), self.valkey.is_ready)
-        revisions.upgrade(self.postgres.url)
+        revisions.upgrade(self.postgres.owner_url, runtime_role=DATABASE)
         self.settings = Settings(
             home=self.home.path,
             database_url=self.postgres.url,
+            owner_database_url=self.postgres.owner_url,
             redis_url=self.valkey.url,
             secret_key=self.home.secret("secret_key"),
         )

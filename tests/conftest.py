@@ -15,7 +15,6 @@ from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.db.revisions import upgrade
 from migration_service.tasks.app import WorkerResources
 from servers import EmbeddedServers
 from supplier_client import SupplierClient
@@ -83,15 +82,16 @@ def settings(embedded_servers: EmbeddedServers) -> Settings:
     return Settings(
         home=embedded_servers.home.path,
         database_url=embedded_servers.database_url,
+        owner_database_url=embedded_servers.owner_url,
         redis_url=embedded_servers.redis_url,
         secret_key=embedded_servers.home.secret("secret_key"),
     )
 
 
 @pytest.fixture(scope="session")
-def migrated(settings: Settings) -> Settings:
-    """The settings of a service whose database has its tables."""
-    upgrade(settings.database_url)
+def migrated(settings: Settings, embedded_servers: EmbeddedServers) -> Settings:
+    """The settings of a service whose database has its tables. Its role may not change them."""
+    embedded_servers.upgrade()
     return settings
 
 

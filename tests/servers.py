@@ -15,8 +15,9 @@ from types import TracebackType
 import psutil
 import psycopg
 
+from migration_service.db.revisions import upgrade
 from migration_service_local.servers.home import Home
-from migration_service_local.servers.postgres import Postgres
+from migration_service_local.servers.postgres import DATABASE, Postgres
 from migration_service_local.servers.process import Child, Program, stop_children, wait_until_ready
 from migration_service_local.servers.valkey import Valkey
 
@@ -57,6 +58,15 @@ class EmbeddedServers:
     @property
     def database_url(self) -> str:
         return self.postgres.url
+
+    @property
+    def owner_url(self) -> str:
+        """The same database, with the role that owns its tables."""
+        return self.postgres.owner_url
+
+    def upgrade(self) -> None:
+        """Bring the tables up to date, as `up` does."""
+        upgrade(self.owner_url, runtime_role=DATABASE)
 
     @property
     def redis_url(self) -> str:

@@ -96,11 +96,20 @@ def say(text: str) -> None:
     print(f"compose-check: {text}", flush=True)
 
 
+_ALL_SECRETS = (
+    "POSTGRES_PASSWORD",
+    "OWNER_PASSWORD",
+    "SERVICE_PASSWORD",
+    "VALKEY_PASSWORD",
+    "MIGRATION_SERVICE_SECRET_KEY",
+    "FLOWER_PASSWORD",
+)
+
+
 def make_environment() -> dict[str, str]:
     """Secrets and free ports, so that nothing that runs here is disturbed."""
-    names = ("POSTGRES_PASSWORD", "VALKEY_PASSWORD", "MIGRATION_SERVICE_SECRET_KEY", "FLOWER_PASSWORD")
     first_web, flower = free_ports(10), free_ports(1)
-    return {name: secrets.token_urlsafe(32) for name in names} | {
+    return {name: secrets.token_urlsafe(32) for name in _ALL_SECRETS} | {
         "WEB_PORTS": f"127.0.0.1:{first_web}-{first_web + 9}",
         "FLOWER_PORT": f"127.0.0.1:{flower}",
         "MIGRATION_SERVICE_METRICS_TOKEN": secrets.token_urlsafe(16),
@@ -139,6 +148,27 @@ def check_hardening(project: Project) -> None:
             found = project.inspect(container, template)
             if found != "true [ALL] migration":
                 raise CheckError(f"{service} is not closed as it should be: {found}")
+
+
+#: The secrets that each container has, of those that `make_environment` makes.
+SECRETS_OF = {
+    "web": {"SERVICE_PASSWORD", "VALKEY_PASSWORD", "MIGRATION_SERVICE_SECRET_KEY"},
+    "worker": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
+    "worker-batch": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
+    "beat": {"VALKEY_PASSWORD"},
+    "flower": {"VALKEY_PASSWORD", "FLOWER_PASSWORD"},
+}
+
+
+def check_secrets(project: Project, environment: dict[str, str]) -> None:
+    """Each container knows the secrets that it needs, and no others."""
+    secrets_made = {name: text for name, text in environment.items() if name in _ALL_SECRETS}
+    for service, expected in SECRETS_OF.items():
+        for container in project.containers(service):
+            known = project.inspect(container, "{{.Config.Env}}")
+            found = {name for name, text in secrets_made.items() if text in known}
+            if found != expected:
+                raise CheckError(f"{service} knows {sorted(found)}, and not {sorted(expected)}.")
 
 
 def migrate(urls: list[str], api_key: str, first: int, last: int) -> float:
@@ -217,6 +247,10 @@ def check_metrics(project: Project, token: str, accounts: int) -> None:
 def running(project: Project) -> Iterator[None]:
     """The project, up and healthy; at the end nothing is left of it."""
     try:
+        # The public image makes the roles by itself at its first start. Again, as for an earlier volume.
+        project.compose("up", "-d", "postgres")
+        wait_until_healthy(project, ("postgres",))
+        project.compose("exec", "-T", "postgres", "sh", "/docker-entrypoint-initdb.d/roles.sh")
         project.compose("up", "-d", "--build")
         wait_until_healthy(project, SERVICES)
         yield
@@ -239,6 +273,7 @@ def check(count: int) -> None:
     with running(project):
         say(f"everything is healthy after {time.monotonic() - started:.0f} s")
         check_hardening(project)
+        check_secrets(project, environment)
         project.command("organisations", "create", "Compose check")
         project.command("suppliers", "create", SUPPLIER, "--organisation", "Compose check")
         project.command("teams", "create", TEAM)

@@ -13,6 +13,7 @@ from migration_service.blueprints import (
     added_data,
     attempts,
     batches,
+    erasure,
     graphql,
     health,
     import_suppliers,
@@ -73,7 +74,16 @@ def create_app(settings: Settings) -> Flask:
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
-    for module in (account_imports, status, attempts, import_suppliers, added_data, batches, reconciliation):
+    for module in (
+        account_imports,
+        status,
+        attempts,
+        import_suppliers,
+        added_data,
+        batches,
+        reconciliation,
+        erasure,
+    ):
         api.register_blueprint(module.blueprint)
     serve_description(app, api)
     if settings.trusted_proxies:

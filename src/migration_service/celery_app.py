@@ -7,6 +7,7 @@ publishes it again some seconds later. If one is delivered twice, the second del
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from celery.signals import beat_init, setup_logging
 from kombu import Queue
@@ -64,6 +65,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
         },
         **_RELIABILITY,
         broker_transport_options=_transport_options(settings),
+        broker_use_ssl=_tls_options(settings) or False,
     )
     return celery
 
@@ -113,6 +115,13 @@ def _transport_options(settings: Settings) -> dict[str, Any]:
     usual = _redis_options(settings) if scheme in ("redis", "rediss", "sentinel") else {}
     own: dict[str, Any] = json.loads(settings.broker_options)
     return usual | own
+
+
+def _tls_options(settings: Settings) -> dict[str, str]:
+    """Return the TLS options of a rediss:// address. Flower reads them here, not in the address."""
+    address = urlsplit(settings.broker_url or settings.redis_url)
+    given = dict(parse_qsl(address.query)) if address.scheme == "rediss" else {}
+    return {name: value for name, value in given.items() if name.startswith("ssl_")}
 
 
 def _redis_options(settings: Settings) -> dict[str, Any]:

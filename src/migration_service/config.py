@@ -10,7 +10,7 @@ import json
 import os
 import pwd
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,12 @@ class Settings:
 
     home: Path = _setting("MIGRATION_SERVICE_HOME", "The folder of the embedded servers' data.")
     database_url: str = _setting("DATABASE_URL", "PostgreSQL, as postgresql://user:password@host:port/name.")
+    owner_database_url: str = _setting(
+        "MIGRATION_SERVICE_OWNER_DATABASE_URL",
+        "The same database, as the role that owns the tables, for `revisions upgrade`. It grants the role of "
+        "DATABASE_URL what that needs. Empty: the role of DATABASE_URL owns the tables itself.",
+        "",
+    )
     redis_url: str = _setting("REDIS_URL", "Redis or Valkey, as redis://:password@host:port/0.")
     secret_key: str = _setting(
         "MIGRATION_SERVICE_SECRET_KEY",
@@ -136,10 +142,28 @@ class Settings:
         "Days that audit entries are kept; at least 90. The hashes of the days are kept for ever.",
         730,
     )
+    batch_idle_days: int = _setting(
+        "MIGRATION_SERVICE_BATCH_IDLE_DAYS",
+        "Days after which a batch that is paused, or waits for its supplier, is cancelled, so that its lines "
+        "are removed too. 0: never.",
+        90,
+    )
     payload_retention_days: int = _setting(
         "MIGRATION_SERVICE_PAYLOAD_RETENTION_DAYS",
-        "Days that the staged payload of an imported account is kept. 0: without limit.",
-        0,
+        "Days that the staged payload of an account is kept after the account was created. 0: without limit.",
+        180,
+    )
+    staged_retention_days: int = _setting(
+        "MIGRATION_SERVICE_STAGED_RETENTION_DAYS",
+        "Days that an account that was staged and never created is kept after it was last staged. "
+        "0: without limit.",
+        180,
+    )
+    error_retention_days: int = _setting(
+        "MIGRATION_SERVICE_ERROR_RETENTION_DAYS",
+        "Days that the texts of errors of attempts and of customer e-mails are kept. Their codes stay. "
+        "0: without limit.",
+        90,
     )
     token_lifetime_seconds: int = _setting(
         "MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS", "Seconds that an access token is valid.", 3600
@@ -230,8 +254,14 @@ class Settings:
         return (self.secret_key, *(key for key in others if key))
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Settings":
-        """Read every setting. Raise SettingsError naming the variable that is missing or invalid."""
+    def from_env(
+        cls, environ: Mapping[str, str] = os.environ, *, without: Collection[str] = ()
+    ) -> "Settings":
+        """Read every setting. Raise SettingsError naming the variable that is missing or invalid.
+
+        `without` names settings that this process has no use for, so that it need not know secrets: they
+        are empty.
+        """
         home = home_folder(environ)
         given = [variable for variable in CONNECTION_VARIABLES if environ.get(variable)]
         saved = {} if given else load_saved_settings(home)
@@ -240,21 +270,24 @@ class Settings:
             if setting.name == "home":
                 continue
             env = setting.metadata["env"]
+            if setting.name in without:
+                values[setting.name] = ""
+                continue
             text = environ.get(env) or saved.get(env)
             if text is not None:
                 values[setting.name] = _convert(env, text, setting.type)
             elif setting.default is MISSING:
                 raise SettingsError(_missing(env, home, given, saved))
         settings = cls(**values)
-        settings._check()
+        settings._check(without)
         return settings
 
-    def _check(self) -> None:
+    def _check(self, without: Collection[str]) -> None:
         if self.log_format not in ("json", "text", "auto"):
             raise SettingsError(
                 f"MIGRATION_SERVICE_LOG_FORMAT must be json, text or auto, not {self.log_format!r}."
             )
-        if len(self.secret_key) < 32:
+        if "secret_key" not in without and len(self.secret_key) < 32:
             raise SettingsError(
                 f"MIGRATION_SERVICE_SECRET_KEY has {len(self.secret_key)} characters. "
                 "It must have at least 32."
@@ -271,6 +304,11 @@ class Settings:
             raise SettingsError(
                 f"MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more, not {self.batch_retention_days}."
             )
+        for setting in ("batch_idle", "payload_retention", "staged_retention", "error_retention"):
+            if (days := getattr(self, f"{setting}_days")) < 0:
+                raise SettingsError(
+                    f"MIGRATION_SERVICE_{setting.upper()}_DAYS must be 0 or more, not {days}."
+                )
         if self.trusted_proxies < 0:
             raise SettingsError(
                 f"MIGRATION_SERVICE_TRUSTED_PROXIES must be 0 or more, not {self.trusted_proxies}."

@@ -251,7 +251,9 @@ class Scene:
             set_concurrency_limit(session, self._limit)
             api_keys = [issue_api_key(session, organisation_name="Drill") for _ in range(2)]
         engine.dispose()
-        with psycopg.connect(self.database_url, autocommit=True) as connection:
+        with psycopg.connect(
+            self.settings["MIGRATION_SERVICE_OWNER_DATABASE_URL"], autocommit=True
+        ) as connection:
             connection.execute(_TRIGGER.encode())
         return api_keys
 

@@ -12,7 +12,6 @@ from kombu import Connection
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
-from migration_service.db.revisions import upgrade
 from migration_service.slots import Slots
 from migration_service.tasks.accounts import CREATE_ACCOUNT
 from migration_service.tasks.app import MigrationCelery
@@ -34,7 +33,7 @@ def servers() -> Iterator[EmbeddedServers]:
             "MIGRATION_SERVICE_SECRET_KEY": servers.home.secret("secret_key"),
         }
         servers.home.write("settings.json", values)
-        upgrade(servers.database_url)
+        servers.upgrade()
         yield servers
 
 

@@ -14,7 +14,6 @@ from redis import RedisError
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.db.revisions import upgrade
 from migration_service.tasks.accounts import CREATE_ACCOUNT
 from migration_service_local.servers.process import Child, stop_children
 from migration_service_local.up.programs import Programs, Scale
@@ -59,7 +58,7 @@ def settings(servers: EmbeddedServers) -> Settings:
         "MIGRATION_SERVICE_SECRET_KEY": home.secret("secret_key"),
     }
     home.write("settings.json", values)
-    upgrade(servers.database_url)
+    servers.upgrade()
     return Settings.from_env({"MIGRATION_SERVICE_HOME": str(home.path)})
 
 

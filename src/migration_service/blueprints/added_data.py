@@ -21,6 +21,7 @@ from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, kee
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
+    AccountErasedError,
     AccountNotFoundError,
     AccountNotFoundInBodyError,
     HistoricalStatementAlreadyExistsError,
@@ -134,6 +135,7 @@ def _dry_run(schema: Any, example: Any) -> Callable[[View], View]:
     ImportSupplierNotFoundError,
     ParseError,
     AccountNotFoundError,
+    AccountErasedError,
     *KEY_ERRORS,
 )
 @refuse_parameters
@@ -186,6 +188,7 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
     RequestFailedValidationError,
     ImportSupplierNotFoundInBodyError,
     AccountNotFoundInBodyError,
+    AccountErasedError,
     TransactionOutsideOpenPeriodError,
     TransactionIdAlreadyUsedError,
     ParseError,
@@ -218,6 +221,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     RequestFailedValidationError,
     ImportSupplierNotFoundInBodyError,
     AccountNotFoundInBodyError,
+    AccountErasedError,
     HistoricalStatementAlreadyExistsError,
     ParseError,
     *KEY_ERRORS,
@@ -242,6 +246,7 @@ def create_historical_statements(body: PostedBody) -> Response:
     RequestFailedValidationError,
     ImportSupplierNotFoundInBodyError,
     AccountNotFoundInBodyError,
+    AccountErasedError,
     PaymentVendorNotFoundError,
     PaymentInstructionRejectedError,
     PaymentVendorUnreachableError,

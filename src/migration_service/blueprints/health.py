@@ -6,6 +6,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from migration_service.blueprints.resources import resources
+from migration_service.db.engine import ONLY_READS
 
 blueprint = Blueprint("health", __name__, url_prefix="/health")
 
@@ -18,20 +19,26 @@ def live() -> Response:
 
 @blueprint.get("/ready")
 def ready() -> tuple[Response, int]:
-    """Return 200 if the database answers, and 503 otherwise. Redis is reported: only `process` needs it."""
-    parts = {"database": _database_answers(), "redis": _redis_answers()}
-    states = {name: "ok" if answers else "away" for name, answers in parts.items()}
-    status = 200 if parts["database"] else 503
-    return jsonify(status="ok" if status == 200 else "away", **states), status
+    """Return 200 if the database answers and writes, and 503 otherwise.
+
+    Redis is reported: only `process` needs it.
+    """
+    database = _ask_database()
+    redis = "ok" if _redis_answers() else "away"
+    status = 200 if database == "ok" else 503
+    return jsonify(status="ok" if status == 200 else "away", database=database, redis=redis), status
 
 
-def _database_answers() -> bool:
+def _ask_database() -> str:
     try:
         with resources().Session.begin() as session:
-            session.execute(text("SELECT 1"))
+            if session.scalar(text(ONLY_READS)):
+                # The next connection may lead to another server.
+                session.invalidate()
+                return "read-only"
     except SQLAlchemyError:
-        return False
-    return True
+        return "away"
+    return "ok"
 
 
 def _redis_answers() -> bool:

@@ -29,7 +29,7 @@ COMMANDS = {
     "vendors": (f"{_HERE}.vendors:vendors", "Manage payment vendors, which verify payment instructions."),
     "accounts": (
         f"{_HERE}.accounts:accounts",
-        "Single accounts: show one, skip it, or put it back.",
+        "Single accounts: show one, skip it, put it back, or erase it.",
     ),
     "check": (
         f"{_HERE}.check:check",

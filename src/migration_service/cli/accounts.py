@@ -1,6 +1,7 @@
 """`migration-service accounts`."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, TextIO
 
 import click
@@ -18,6 +19,7 @@ from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.staging import find_process
 from migration_service.services.processing.attempts import list_attempts
+from migration_service.services.reporting.erasure import erase_account
 from migration_service.services.setup.suppliers import get_import_supplier
 
 _process = [
@@ -35,7 +37,7 @@ def _of_process(command: Any) -> Any:
 
 @click.group()
 def accounts() -> None:
-    """Single accounts: show one, skip it, or put it back."""
+    """Single accounts: show one, skip it, put it back, or erase it."""
 
 
 @accounts.command()
@@ -92,6 +94,28 @@ def unskip(
 ) -> None:
     """Put back accounts that were skipped."""
     _change(unskip_accounts, supplier, _read_numbers(external_account_numbers, file), as_json)
+
+
+@accounts.command()
+@_of_process
+@click.option("--reason", required=True, help="Why: for example the number of the request.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def erase(supplier: str, external_account_number: str, as_json: bool, reason: str, yes: bool) -> None:
+    """Erase the personal data of an account, for good.
+
+    Its numbers, and the amounts and dates of its bookings, stay. An account that was not created is removed,
+    and skipped from then on. What keeps copies outside of the tables, as backups, is in the operators' guide.
+    """
+    if not yes:
+        click.confirm(
+            f"Erase account {external_account_number!r} of {supplier!r} for good?", abort=True, err=True
+        )
+    with open_session(read_settings()) as session:
+        owner = get_import_supplier(session, supplier, organisation_id=None)
+        erased = erase_account(session, owner, external_account_number, reason=reason)
+    record = {"import_supplier": supplier, **asdict(erased)}
+    lines = f"{erased.customers} customers, {erased.batch_lines} lines, {erased.kept_answers} kept answers"
+    show_done(record, as_json, f"Account {external_account_number!r} of {supplier!r} was erased: {lines}.")
 
 
 def _read_numbers(given: tuple[str, ...], file: TextIO | None) -> list[str]:

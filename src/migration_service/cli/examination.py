@@ -17,11 +17,13 @@ from migration_service.cli.work_checks import (
     check_suppliers,
     check_workers,
 )
+from migration_service.db.engine import ONLY_READS
 from migration_service.db.revisions import current_revision, newest_revision
 
 #: The largest acceptable difference between two clocks, in seconds.
 _CLOCK_TOLERANCE = 2.0
 _OLDEST_POSTGRES = 15
+_MAY_CREATE = "SELECT has_schema_privilege('public', 'CREATE')"
 
 
 def examine(parts: ServiceParts) -> Iterator[Diagnosis]:
@@ -77,15 +79,30 @@ def check_settings(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 
 def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Check that PostgreSQL answers and is recent enough."""
+    """Check that PostgreSQL answers, writes and is recent enough."""
     with parts.sessions.begin() as session:
+        only_reads = session.scalar(text(ONLY_READS))
+        owns_tables = session.scalar(text(_MAY_CREATE))
         version = int(session.scalar(text("SHOW server_version_num")) or 0) // 10_000
     if version < _OLDEST_POSTGRES:
         yield wrong(
             "database", f"PostgreSQL {version}", f"Upgrade to PostgreSQL {_OLDEST_POSTGRES} or newer."
         )
+    elif only_reads:
+        yield wrong(
+            "database",
+            f"PostgreSQL {version} answers, and only reads",
+            "Let DATABASE_URL lead to the server that writes: "
+            "postgresql://...@one:5432,two:5432/name?target_session_attrs=read-write",
+        )
+    elif owns_tables:
+        yield warning(
+            "database",
+            f"PostgreSQL {version} answers, and the service's role may change tables",
+            "Give DATABASE_URL a role of its own: see docs/operators/install.md.",
+        )
     else:
-        yield ok("database", f"PostgreSQL {version} answers")
+        yield ok("database", f"PostgreSQL {version} answers, and writes")
 
 
 def check_redis(parts: ServiceParts) -> Iterator[Diagnosis]:

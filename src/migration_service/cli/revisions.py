@@ -1,11 +1,16 @@
 """`migration-service revisions`."""
 
+from dataclasses import replace
+
 import click
 
 from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import CannotRunError, open_session, read_settings
 from migration_service.config import Settings
+from migration_service.db.engine import parse_database_url
 from migration_service.db.revisions import RevisionsBlockedError, current_revision, newest_revision, upgrade
+
+_NOT_NEEDED = ("secret_key", "redis_url")
 
 
 @click.group()
@@ -22,10 +27,14 @@ def upgrade_tables(as_json: bool) -> None:
     upgrades that start at once wait for each other. If a table is in use, the command retries every two
     seconds, so that it blocks other queries no longer, and gives up after five minutes (exit status 2).
     """
-    settings = read_settings()
+    settings = read_settings(without=_NOT_NEEDED)
     before = _current(settings)
     try:
-        upgrade(settings.database_url, pooler=settings.database_pooler)
+        upgrade(
+            settings.owner_database_url or settings.database_url,
+            pooler=settings.database_pooler,
+            runtime_role=parse_database_url(settings.database_url).username,
+        )
     except RevisionsBlockedError as error:
         raise CannotRunError(str(error)) from error
     after = _current(settings)
@@ -37,12 +46,13 @@ def upgrade_tables(as_json: bool) -> None:
 @json_option
 def current(as_json: bool) -> None:
     """Show the revision of the tables and the newest one. The exit status is 1 if they differ."""
-    found, newest = _current(read_settings()), newest_revision()
+    found, newest = _current(read_settings(without=_NOT_NEEDED)), newest_revision()
     show_record({"current": found, "newest": newest}, as_json)
     if found != newest:
         raise click.exceptions.Exit(1)
 
 
 def _current(settings: Settings) -> str | None:
-    with open_session(settings) as session:
+    owner = replace(settings, database_url=settings.owner_database_url or settings.database_url)
+    with open_session(owner) as session:
         return current_revision(session.connection())

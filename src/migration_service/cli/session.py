@@ -1,19 +1,18 @@
 """How commands connect, and their exit statuses: 0 done, 1 refused, 2 could not run."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
 import click
 from redis import Redis
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings, SettingsError, system_user
 from migration_service.connections import make_redis
-from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.engine import make_engine, make_sessionmaker, parse_database_url
 from migration_service.errors import RequestFailedValidationError, ServiceError
 from migration_service.origin import ActorKind, Origin, acting_as
 
@@ -30,10 +29,13 @@ class CannotRunError(click.ClickException):
     exit_code = 2
 
 
-def read_settings() -> Settings:
-    """Return the settings of this command. Raise CannotRunError naming what is missing."""
+def read_settings(*, without: Collection[str] = ()) -> Settings:
+    """Return the settings of this command. Raise CannotRunError naming what is missing.
+
+    `without` names settings that the command has no use for.
+    """
     try:
-        return Settings.from_env()
+        return Settings.from_env(without=without)
     except SettingsError as error:
         raise CannotRunError(str(error)) from error
 
@@ -114,8 +116,9 @@ def _origin() -> Origin:
 
 
 def _place(settings: Settings) -> str:
-    url = make_url(settings.database_url)
-    return f"{url.database!r} at {url.host or 'localhost'}:{url.port or 5432}"
+    url = parse_database_url(settings.database_url)
+    hosts = url.normalized_query.get("host") or [f"{url.host or 'localhost'}:{url.port or 5432}"]
+    return f"{url.database!r} at {', '.join(hosts)}"
 
 
 def _reason(error: OperationalError) -> str:

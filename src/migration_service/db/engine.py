@@ -3,9 +3,9 @@
 import time
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.engine import ExceptionContext, make_url
+from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.discretion import hide_values_of
@@ -20,8 +20,37 @@ _SERVER_SETTINGS = {
     "idle_in_transaction_session_timeout": "60s",
 }
 
+#: read_only_sql_transaction, admin_shutdown, crash_shutdown, cannot_connect_now: after a switch-over, the
+#: server at the other end is not the one to write to any more.
+_NOT_THE_PRIMARY = ("25006", "57P01", "57P02", "57P03")
+#: True on a standby, and on a server that was switched to reading.
+ONLY_READS = "SELECT pg_is_in_recovery() OR CAST(current_setting('transaction_read_only') AS bool)"
+#: A connection with this entry in its info met one of them. Its pool is renewed.
+NOT_THE_PRIMARY = "not_the_primary"
+
 #: Seconds. A connection that was idle for longer is tested before it is used.
 _TRUSTED_FOR = 1.0
+
+
+def parse_database_url(database_url: str) -> URL:
+    """Return the parts of `postgresql://user:password@host:port,host:port/name?option=value`.
+
+    Any option of libpq may follow: `sslmode` and `sslrootcert` for TLS, and `target_session_attrs=read-write`
+    if there are several hosts, of which only one writes. Raise ValueError or ArgumentError if it is no
+    address.
+    """
+    before, at, after = database_url.rpartition("@")
+    hosts, _, rest = after.partition("/")
+    if not at or "," not in hosts:
+        return make_url(database_url)
+    url = make_url(f"{before}@/{rest}")
+    listed = tuple(host if ":" in host else f"{host}:5432" for host in hosts.split(","))
+    return url.update_query_dict({"host": listed}, append=True)
+
+
+def is_not_the_primary(error: BaseException | None) -> bool:
+    """Whether a statement failed because the server does not write, or is shut down."""
+    return getattr(error, "sqlstate", None) in _NOT_THE_PRIMARY
 
 
 def make_engine(
@@ -36,7 +65,7 @@ def make_engine(
     options = " ".join(f"-c {name}={value}" for name, value in _SERVER_SETTINGS.items())
     session: dict[str, Any] = {"prepare_threshold": None} if pooler else {"options": options}
     engine = create_engine(
-        make_url(database_url).set(drivername="postgresql+psycopg"),
+        parse_database_url(database_url).set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=5,
@@ -53,7 +82,24 @@ def make_engine(
     )
     hide_values_of(engine)
     _ping_idle_connections(engine)
+    _leave_servers_that_do_not_write(engine)
     return engine
+
+
+def _leave_servers_that_do_not_write(engine: Engine) -> None:
+    """Discard all connections if one finds that its server only reads, as after a switch-over.
+
+    The next ones go wherever the address leads by then. The error is an OperationalError, as every other that
+    says that the database cannot be used now.
+    """
+
+    @event.listens_for(engine, "handle_error", retval=True)
+    def discard(context: ExceptionContext) -> BaseException | None:
+        original = context.original_exception
+        if not is_not_the_primary(original):
+            return None
+        context.is_disconnect = True
+        return OperationalError(context.statement, None, original, hide_parameters=True)
 
 
 def _ping_idle_connections(engine: Engine) -> None:
@@ -63,13 +109,20 @@ def _ping_idle_connections(engine: Engine) -> None:
     would be one more round trip for each request, and would never find anything.
     """
 
+    left_at = 0.0
+
     @event.listens_for(engine, "checkin")
     def note_time(_connection: Any, record: Any) -> None:
+        nonlocal left_at
         record.info["idle_since"] = time.monotonic()
+        if record.info.pop(NOT_THE_PRIMARY, False):
+            left_at = record.info["idle_since"]
 
     @event.listens_for(engine, "checkout")
     def ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
         since = record.info.get("idle_since")
+        if since is not None and since <= left_at:
+            raise InvalidatePoolError
         if since is None or time.monotonic() - since < _TRUSTED_FOR:
             return
         try:

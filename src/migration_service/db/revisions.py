@@ -26,6 +26,15 @@ PAUSE_SECONDS = 3.0
 PATIENCE_SECONDS = 300.0
 
 
+#: What the service may do. The revisions' own table says what is there, and is only read.
+_GRANTS = (
+    "GRANT USAGE ON SCHEMA public TO {role}",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
+    "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}",
+    "REVOKE INSERT, UPDATE, DELETE ON alembic_version FROM {role}",
+)
+
+
 class RevisionsBlockedError(Exception):
     """Another transaction held a table for too long; the tables are as they were."""
 
@@ -44,8 +53,12 @@ def upgrade(
     *,
     pooler: bool = False,
     patience: float = PATIENCE_SECONDS,
+    runtime_role: str | None = None,
 ) -> None:
     """Bring the tables to `revision`, in one transaction; nothing happens where they are there already.
+
+    `runtime_role` is the role that the service has, if it is not the one of `database_url`. It is granted
+    what the service needs: rows of every table, and no change of a table.
 
     A table that a long transaction holds is tried again and again for `patience` seconds.
     Raises RevisionsBlockedError if it was in vain.
@@ -55,7 +68,7 @@ def upgrade(
     )
     try:
         until = time.monotonic() + patience
-        while not _upgrade_once(engine, revision):
+        while not _upgrade_once(engine, revision, runtime_role):
             if time.monotonic() >= until:
                 raise RevisionsBlockedError(
                     f"Another transaction held a table for {patience:.0f} seconds, and nothing was changed. "
@@ -67,7 +80,7 @@ def upgrade(
         engine.dispose()
 
 
-def _upgrade_once(engine: Engine, revision: str) -> bool:
+def _upgrade_once(engine: Engine, revision: str, runtime_role: str | None) -> bool:
     """Whether the tables are at `revision` now; False if one was held by somebody else."""
     try:
         with engine.begin() as connection:
@@ -76,11 +89,19 @@ def _upgrade_once(engine: Engine, revision: str) -> bool:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
             connection.execute(text(f"SET LOCAL lock_timeout = {int(LOCK_SECONDS * 1000)}"))
             command.upgrade(alembic_config(connection), revision)
+            if runtime_role and runtime_role != engine.url.username:
+                _grant(connection, runtime_role)
     except OperationalError as error:
         if isinstance(error.orig, LockNotAvailable | DeadlockDetected):
             return False
         raise
     return True
+
+
+def _grant(connection: Connection, runtime_role: str) -> None:
+    role = connection.dialect.identifier_preparer.quote(runtime_role)
+    for grant in _GRANTS:
+        connection.execute(text(grant.format(role=role)))
 
 
 def current_revision(connection: Connection) -> str | None:

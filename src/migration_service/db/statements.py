@@ -19,10 +19,11 @@ from typing import Any, cast
 
 import psycopg
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.discretion import hide_values
+from migration_service.db.engine import NOT_THE_PRIMARY, is_not_the_primary
 
 # How the rows of each statement become named tuples. Finding that out takes as long as fetching some rows.
 _ROWS: dict[str, Callable[[tuple[Any, ...]], Any]] = {}
@@ -31,8 +32,10 @@ _ROWS: dict[str, Callable[[tuple[Any, ...]], Any]] = {}
 class Statements:
     """A connection for single statements; made by `autocommit`."""
 
-    def __init__(self, connection: "psycopg.Connection[Any]") -> None:
+    def __init__(self, connection: "psycopg.Connection[Any]", info: dict[str, Any]) -> None:
         self._connection = connection
+        #: What the pool knows of the connection.
+        self._info = info
 
     def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         """Return the rows of a statement as named tuples. Raise SQLAlchemy's DBAPIError if it fails."""
@@ -40,7 +43,7 @@ class Statements:
             cursor = self._connection.execute(statement, values)
             rows = cursor.fetchall()
         except psycopg.Error as error:
-            raise _translated(error, statement) from error
+            raise _translated(error, statement, self._info) from error
         make = _ROWS.get(statement)
         if make is None:
             names = [column.name for column in cursor.description or ()]
@@ -55,7 +58,8 @@ class Transaction(Statements):
     @classmethod
     def of(cls, session: Session) -> "Transaction":
         """Return the transaction of a session, for code that sessions and the hot path share."""
-        return cls(cast(Any, session.connection().connection.driver_connection))
+        pooled = session.connection().connection
+        return cls(cast(Any, pooled.driver_connection), pooled.info)
 
     def lock(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         """Return the rows of a statement that locks them until the transaction ends.
@@ -71,16 +75,16 @@ class Transaction(Statements):
             with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
                 yield copy
         except psycopg.Error as error:
-            raise _translated(error, statement) from error
+            raise _translated(error, statement, self._info) from error
 
 
 @contextmanager
 def autocommit(sessions: sessionmaker[Session]) -> Iterator[Statements]:
     """Open a connection on which each statement is a transaction of its own, without BEGIN and COMMIT."""
-    with _connect(sessions) as connection:
+    with _connect(sessions) as (connection, info):
         connection.autocommit = True
         try:
-            yield Statements(connection)
+            yield Statements(connection, info)
         finally:
             if not connection.closed:
                 connection.autocommit = False
@@ -89,30 +93,33 @@ def autocommit(sessions: sessionmaker[Session]) -> Iterator[Statements]:
 @contextmanager
 def begin(sessions: sessionmaker[Session]) -> Iterator[Transaction]:
     """Open a transaction. It is committed at the end of the block, and rolled back if that raises."""
-    with _connect(sessions) as connection:
-        yield Transaction(connection)
+    with _connect(sessions) as (connection, info):
+        yield Transaction(connection, info)
         try:
             connection.commit()
         except psycopg.Error as error:
-            raise _translated(error, "COMMIT") from error
+            raise _translated(error, "COMMIT", info) from error
 
 
 @contextmanager
-def _connect(sessions: sessionmaker[Session]) -> "Iterator[psycopg.Connection[Any]]":
+def _connect(sessions: sessionmaker[Session]) -> "Iterator[tuple[psycopg.Connection[Any], dict[str, Any]]]":
     engine: Engine = sessions.kw["bind"]
     try:
         pooled = engine.raw_connection()
     except psycopg.Error as error:
-        raise _translated(error, "connect") from error
+        raise _translated(error, "connect", {}) from error
     connection = cast("psycopg.Connection[Any]", pooled.driver_connection)
     try:
-        yield connection
+        yield connection, pooled.info
     finally:
         if connection.closed:
             pooled.invalidate()
         pooled.close()  # returns it to the pool, which rolls back what was not committed
 
 
-def _translated(error: psycopg.Error, statement: str) -> BaseException:
+def _translated(error: psycopg.Error, statement: str, info: dict[str, Any]) -> BaseException:
     hide_values(error)
+    if is_not_the_primary(error):
+        info[NOT_THE_PRIMARY] = True
+        return OperationalError(statement, None, error, hide_parameters=True)
     return DBAPIError.instance(statement, None, error, psycopg.Error, hide_parameters=True)

@@ -10,6 +10,7 @@ ServiceError                              (base)
 │   ├── AccountMarkedToSkipError          (imports)
 │   ├── AccountImportInProgressError      (imports)
 │   ├── AccountNotStagedError             (imports)
+│   ├── AccountErasedError                (imports)
 │   ├── AccountCreationFailedError        (imports)
 │   ├── DryRunSucceededError              (imports)
 │   ├── ImportSupplierNotFoundInBodyError (setup)
@@ -132,6 +133,7 @@ from migration_service.errors.idempotency import (
 from migration_service.errors.imports import (
     AccountAlreadyImportedError,
     AccountCreationFailedError,
+    AccountErasedError,
     AccountFailedValidationError,
     AccountImportInProgressError,
     AccountMarkedToSkipError,
@@ -158,6 +160,7 @@ from migration_service.errors.setup import (
 __all__ = [
     "AccountAlreadyImportedError",
     "AccountCreationFailedError",
+    "AccountErasedError",
     "AccountFailedValidationError",
     "AccountImportInProgressError",
     "AccountMarkedToSkipError",

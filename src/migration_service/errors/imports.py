@@ -86,6 +86,14 @@ class AccountNotStagedError(InvalidError):
     remedy = "Stage the account, then process it."
 
 
+class AccountErasedError(InvalidError):
+    """The personal data of the account was erased; nothing can be added to it any more."""
+
+    code = "account_erased"
+    default_detail = "The personal data of the account was erased. Nothing can be added to the account."
+    remedy = "Nothing: leave the account out."
+
+
 class AccountCreationFailedError(InvalidError):
     """The account could not be created; it is pending again.
 

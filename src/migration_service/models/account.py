@@ -32,6 +32,8 @@ class Account(Base):
     billing_address3: Mapped[str | None]
     billing_address4: Mapped[str | None]
     billing_postcode: Mapped[str | None]
+    #: When everything personal was erased. The numbers and the amounts are still there.
+    erased_at: Mapped[datetime | None] = mapped_column(info={"later": True})
 
 
 class Customer(Part):

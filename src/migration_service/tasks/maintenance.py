@@ -8,12 +8,11 @@ from celery import shared_task
 from migration_service.services.access.audit_chain import remove_days, seal_days
 from migration_service.services.access.sessions import remove_old_sessions
 from migration_service.services.batches.feed import recover_chunks
-from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.processing.attempts import redispatch_attempts
 from migration_service.services.processing.execution import give_up_attempt
 from migration_service.services.processing.notification import notify
 from migration_service.services.processing.slot_leases import reconcile_slots
-from migration_service.services.reporting.retention import PIECE, remove_batch_lines, remove_payloads
+from migration_service.services.reporting.retention import PIECE, removals
 from migration_service.tasks.accounts import publish_attempt
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
@@ -42,7 +41,7 @@ def sweep_batches() -> None:
 
 @shared_task(name=REMOVE_OLD_DATA, send_events=False)
 def remove_old_data() -> None:
-    """Seal the days of the audit, and remove what has been kept long enough."""
+    """Seal the days of the audit, and remove what was kept long enough (`services.reporting.retention`)."""
     app = celery_app()
     until = time.monotonic() + REMOVAL_SECONDS
     with app.resources.Session.begin() as session:
@@ -52,18 +51,11 @@ def remove_old_data() -> None:
         logger.info("The audit is sealed up to %s", max(sealed))
     with app.resources.Session.begin() as session:
         remove_old_sessions(session, limit=PIECE)
-    removed = PIECE
-    while removed == PIECE and time.monotonic() < until:
-        with app.resources.Session.begin() as session:
-            removed = remove_batch_lines(session, after_days=app.settings.batch_retention_days)
-    removed = PIECE
-    while removed == PIECE and time.monotonic() < until:
-        with app.resources.Session.begin() as session:
-            removed = remove_old_keys(session)
-    removed = PIECE if app.settings.payload_retention_days else 0
-    while removed == PIECE and time.monotonic() < until:
-        with app.resources.Session.begin() as session:
-            removed = remove_payloads(session, after_days=app.settings.payload_retention_days)
+    for remove in removals(app.settings):
+        removed = PIECE
+        while removed == PIECE and time.monotonic() < until:
+            with app.resources.Session.begin() as session:
+                removed = remove(session)
 
 
 @shared_task(name=SWEEP_ATTEMPTS, send_events=False)

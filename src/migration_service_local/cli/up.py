@@ -7,6 +7,7 @@ import click
 from migration_service.config import home_folder
 from migration_service_local.console import Output
 from migration_service_local.errors import StartError
+from migration_service_local.servers.unprivileged import leave_root
 from migration_service_local.up.programs import Scale
 from migration_service_local.up.run import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions, run_up
 
@@ -111,7 +112,9 @@ def up(
             batch_workers=batch_workers,
         ),
     )
+    output = Output()
     try:
-        run_up(options, Output())
+        leave_root(home, output.say)
+        run_up(options, output)
     except StartError as error:
         raise click.ClickException(str(error)) from error

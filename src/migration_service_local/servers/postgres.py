@@ -1,7 +1,7 @@
 """The embedded PostgreSQL: its data folder, how it is started, and the database in it.
 
-It listens on the loopback address only and asks everybody for a password. The service's own role owns the
-database and is no superuser.
+It listens on the loopback address only and asks everybody for a password. One role owns the tables, and only
+applies revisions. The service has another one, which can change rows, and no tables.
 """
 
 import os
@@ -20,8 +20,10 @@ from migration_service_local.servers.orphans import stop_orphans
 from migration_service_local.servers.ports import LOOPBACK
 from migration_service_local.servers.process import Program
 
-#: The database, and the role that owns it.
+#: The database, and the role of the service.
 DATABASE = "migration_service"
+#: The role that owns the tables.
+OWNER = "migration_service_owner"
 _SUPERUSER = "postgres"
 _PROVIDER_SINCE = 17
 
@@ -63,6 +65,11 @@ class Postgres:
         """The address of the service's database, with the password of its role."""
         return self._url(DATABASE, self._home.secret("database_password"), DATABASE)
 
+    @property
+    def owner_url(self) -> str:
+        """The address of the same database for the role that owns it, for revisions."""
+        return self._url(OWNER, self._home.secret("database_owner_password"), DATABASE)
+
     def program(self) -> Program:
         """How the server is run; its data folder is made if this is the first start."""
         self._make_data_folder()
@@ -100,17 +107,30 @@ class Postgres:
         return True
 
     def make_database(self) -> None:
-        """Make the service's role and database where they are missing (an interrupted first start)."""
+        """Make the two roles and the database where they are missing (an interrupted first start)."""
         with self._connect_as_superuser() as connection:
-            name = sql.Identifier(DATABASE)
-            password = sql.Literal(self._home.secret("database_password"))
-            if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [DATABASE]).fetchone():
-                connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(name, password))
-            if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
-                connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(name, name))
+            for role, secret in ((DATABASE, "database_password"), (OWNER, "database_owner_password")):
+                if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
+                    create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
+                    password = sql.Literal(self._home.secret(secret))
+                    connection.execute(create.format(sql.Identifier(role), password))
+            owner = connection.execute(
+                "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = %s", [DATABASE]
+            ).fetchone()
+            if owner is None:
+                create = sql.SQL("CREATE DATABASE {} OWNER {}")
+                connection.execute(create.format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
+        if owner == (DATABASE,):
+            self._change_owner()
 
-    def _connect_as_superuser(self) -> psycopg.Connection:
-        url = self._url(_SUPERUSER, self._home.secret("postgres_password"), "postgres")
+    def _change_owner(self) -> None:
+        """Give a database of an earlier version, with everything in it, to the role that owns it now."""
+        with self._connect_as_superuser(DATABASE) as connection:
+            change = sql.SQL("REASSIGN OWNED BY {} TO {}")
+            connection.execute(change.format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
+
+    def _connect_as_superuser(self, database: str = "postgres") -> psycopg.Connection:
+        url = self._url(_SUPERUSER, self._home.secret("postgres_password"), database)
         return psycopg.connect(url, autocommit=True, connect_timeout=5)
 
     def _url(self, role: str, password: str, database: str) -> str:

@@ -20,6 +20,9 @@ from migration_service_local.servers.process import Program
 FLOWER_USER = "operator"
 
 _CELERY = ("celery", "--quiet", "-A", "celery_worker")
+_CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
+
+_NOT_PASSED_ON = (*CONNECTION_VARIABLES, "MIGRATION_SERVICE_OWNER_DATABASE_URL")
 
 # Celery warns at length when root starts a worker. On a machine with nothing set up that is often who starts.
 _ROOT_IS_MEANT = "ignore:You're running the worker with superuser privileges"
@@ -79,7 +82,7 @@ class Programs:
         schedule = self._folder("beat") / "schedule"
         return self._python(
             "beat",
-            [*_CELERY, "beat", "--loglevel", "INFO", "--schedule", str(schedule), "--pidfile", ""],
+            [*_CELERY_MONITOR, "beat", "--loglevel", "INFO", "--schedule", str(schedule), "--pidfile", ""],
             stop_seconds=10,
         )
 
@@ -87,7 +90,7 @@ class Programs:
         """Flower, behind a password; the password is in its environment, where `ps` does not show it."""
         return self._python(
             "flower",
-            [*_CELERY, "flower", f"--address={LOOPBACK}", f"--port={port}"],
+            [*_CELERY_MONITOR, "flower", f"--address={LOOPBACK}", f"--port={port}"],
             # Once its broker is gone it does not end on SIGTERM: it is stopped before Valkey.
             stop_seconds=10,
             environment={
@@ -134,7 +137,7 @@ class Programs:
             environment={
                 "MIGRATION_SERVICE_LOG_FORMAT": "text",
                 # Servers and key come from the home folder's settings, as a whole.
-                **{name: text for name, text in os.environ.items() if name not in CONNECTION_VARIABLES},
+                **{name: text for name, text in os.environ.items() if name not in _NOT_PASSED_ON},
                 "MIGRATION_SERVICE_HOME": str(self._home.path),
                 "PYTHONPATH": paths,
                 "PYTHONUNBUFFERED": "1",

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from migration_service.db import revisions
+from migration_service.db.engine import parse_database_url
 from migration_service_local.console import Output
 from migration_service_local.demo.sample import SampleMigration
 from migration_service_local.errors import StartError
@@ -64,14 +65,16 @@ def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
     valkey = None if options.redis_url else Valkey(home)
     database_url = _start_postgres(postgres, supervisor) if postgres else str(options.database_url)
     redis_url = _start_valkey(valkey, supervisor) if valkey else str(options.redis_url)
+    owner_url = postgres.owner_url if postgres else os.environ.get("MIGRATION_SERVICE_OWNER_DATABASE_URL", "")
     try:
-        revisions.upgrade(database_url)
+        revisions.upgrade(owner_url or database_url, runtime_role=parse_database_url(database_url).username)
     except revisions.RevisionsBlockedError as error:
         raise StartError(str(error)) from error
     web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, supervisor.output)
     flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, supervisor.output)
     settings = {
         "DATABASE_URL": database_url,
+        "MIGRATION_SERVICE_OWNER_DATABASE_URL": owner_url,
         "REDIS_URL": redis_url,
         "MIGRATION_SERVICE_SECRET_KEY": options.secret_key or home.secret("secret_key"),
         "MIGRATION_SERVICE_WEB_URL": f"http://{LOOPBACK}:{web_port}",

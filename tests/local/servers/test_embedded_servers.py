@@ -69,25 +69,55 @@ def test_the_shared_settings_reach_both_servers(settings: Settings) -> None:
 
 
 def test_committed_data_survives_kill_9_of_both_servers(servers: EmbeddedServers) -> None:
-    write_row(servers.database_url)
+    write_row(servers.owner_url)
     with redis.Redis.from_url(servers.redis_url) as client:
         client.set("kept", "42")
     for name in ("postgres", "valkey"):
         servers.kill(name)
         servers.start(name)
-    assert read_row(servers.database_url) == 42
+    assert read_row(servers.owner_url) == 42
     with redis.Redis.from_url(servers.redis_url) as client:
         assert client.get("kept") == b"42"
 
 
-def test_the_service_role_is_no_superuser_and_owns_its_database(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
+def test_the_service_changes_rows_and_no_tables(migrated: Settings) -> None:
+    with psycopg.connect(migrated.database_url, autocommit=True) as connection:
         assert connection.execute(
-            "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
-        ).fetchone() == (False,)
-        assert connection.execute(
-            "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_database()"
-        ).fetchone() == ("migration_service",)
+            "SELECT rolsuper, rolcreatedb, rolcreaterole FROM pg_roles WHERE rolname = current_user"
+        ).fetchone() == (False, False, False)
+        connection.execute("UPDATE organisation SET name = name WHERE false")
+        for forbidden in (
+            "CREATE TABLE own (value int)",
+            "ALTER TABLE organisation ADD COLUMN own int",
+            "DROP TABLE organisation CASCADE",
+            "TRUNCATE organisation CASCADE",
+            "CREATE SCHEMA own",
+            "UPDATE alembic_version SET version_num = '0001'",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(forbidden)
+
+
+def test_a_database_of_an_earlier_version_gets_its_owner() -> None:
+    with EmbeddedServers() as servers:
+        with psycopg.connect(servers.owner_url) as connection:
+            connection.execute("GRANT CREATE ON SCHEMA public TO migration_service")
+        write_row(servers.database_url)
+        with psycopg.connect(superuser_url(servers), autocommit=True) as connection:
+            connection.execute("ALTER DATABASE migration_service OWNER TO migration_service")
+        servers.postgres.make_database()
+        servers.postgres.make_database()  # again: nothing to do
+        with psycopg.connect(servers.owner_url) as connection:
+            owners = connection.execute(
+                "SELECT pg_get_userbyid(datdba), (SELECT tableowner FROM pg_tables WHERE tablename = 'kept') "
+                "FROM pg_database WHERE datname = current_database()"
+            ).fetchone()
+        assert owners == ("migration_service_owner", "migration_service_owner")
+
+
+def superuser_url(servers: EmbeddedServers) -> str:
+    password = servers.home.secret("postgres_password")
+    return f"postgresql://postgres:{password}@127.0.0.1:{servers.postgres.port}/postgres"
 
 
 def test_nobody_gets_in_without_the_password(embedded_servers: EmbeddedServers) -> None:
@@ -134,7 +164,7 @@ def test_a_second_copy_on_the_same_folder_is_refused_and_names_the_first(folder:
 def test_a_pid_file_that_names_something_else_does_not_keep_postgres_from_starting(
     servers: EmbeddedServers, code: str
 ) -> None:
-    write_row(servers.database_url)
+    write_row(servers.owner_url)
     servers.kill("postgres")
     other = as_server_user(servers, code)
     wait_until(
@@ -145,7 +175,7 @@ def test_a_pid_file_that_names_something_else_does_not_keep_postgres_from_starti
 
     servers.start("postgres")
 
-    assert read_row(servers.database_url) == 42
+    assert read_row(servers.owner_url) == 42
     if "sleep" in code:
         assert other.poll() is None, "the other program was none of our business"
         other.kill()
@@ -163,13 +193,13 @@ def test_a_damaged_pid_file_does_not_keep_postgres_from_starting(
 
 @pytest.mark.parametrize("name", ["postgres", "valkey"])
 def test_a_server_that_a_killed_copy_left_running_is_replaced(servers: EmbeddedServers, name: str) -> None:
-    write_row(servers.database_url)
+    write_row(servers.owner_url)
     orphan = servers.children.pop(name)
 
     servers.start(name)
 
     assert orphan.process.poll() is not None
-    assert read_row(servers.database_url) == 42
+    assert read_row(servers.owner_url) == 42
 
 
 def test_an_interrupted_initdb_does_no_harm(folder: Path) -> None:
@@ -181,8 +211,8 @@ def test_an_interrupted_initdb_does_no_harm(folder: Path) -> None:
     assert not (data / "data").exists()
 
     with EmbeddedServers(folder) as servers:
-        write_row(servers.database_url)
-        assert read_row(servers.database_url) == 42
+        write_row(servers.owner_url)
+        assert read_row(servers.owner_url) == 42
 
 
 _FIRST_START = """
@@ -211,7 +241,7 @@ def test_ports_stay_the_same_until_something_else_takes_one(folder: Path) -> Non
     with socket.create_server(("127.0.0.1", first[0])), EmbeddedServers(folder) as servers:
         assert servers.postgres.port != first[0]
         assert servers.valkey.port == first[1]
-        write_row(servers.database_url)
+        write_row(servers.owner_url)
 
 
 def test_a_replaced_password_file_is_said_to_be_the_reason(folder: Path) -> None:

@@ -21,7 +21,7 @@ import requests
 
 from migration_service.config import load_saved_settings
 from migration_service_local.servers.ports import random_free_port
-from servers import RunningService, processes_in, temporary_folder, wait_until
+from servers import EmbeddedServers, RunningService, processes_in, temporary_folder, wait_until
 
 NAMES = ("postgres", "valkey", "interactive", "batch", "beat", "flower", "web")
 SMALL = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
@@ -233,9 +233,13 @@ def test_settings_are_for_its_user_only_and_passwords_are_on_no_command_line(run
 
 
 def test_servers_of_ones_own_replace_the_embedded_ones(
-    home: Path, options: tuple[str, ...], database_url: str, redis_url: str
+    home: Path, options: tuple[str, ...], embedded_servers: EmbeddedServers
 ) -> None:
-    own = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+    own = {
+        "DATABASE_URL": embedded_servers.database_url,
+        "MIGRATION_SERVICE_OWNER_DATABASE_URL": embedded_servers.owner_url,
+        "REDIS_URL": embedded_servers.redis_url,
+    }
     with RunningService(home, "--sample", "0", *options, environment=own) as service:
         service.wait_until_serving()
         settings = load_saved_settings(home)

@@ -116,3 +116,22 @@ def test_numbers_from_a_file_are_skipped_before_they_are_staged(
     assert {json.loads(line)["state"] for line in put_back.stdout.splitlines()} == {None}
     assert [supplier.stage(account).status_code for account in accounts] == [201, 201, 400]
     assert _run(environment, "skip", supplier.code).exit_code == 2
+
+
+def test_an_account_is_erased_with_a_reason_and_only_if_somebody_says_yes(
+    environment: dict[str, str], supplier: SupplierClient
+) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    supplier.stage(account)
+    assert _run(environment, "erase", supplier.code, number).exit_code == 2  # no reason
+    refused = _run(environment, "erase", supplier.code, number, "--reason", "Request 7")
+    assert refused.exit_code == 1  # no answer
+    assert supplier.status(number).status_code == 200
+    done = _run(environment, "erase", supplier.code, number, "--reason", "Request 7", "--yes", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["payload"] is True
+    assert supplier.status(number).status_code == 404
+    unknown = _run(environment, "erase", supplier.code, "none such", "--reason", "Request 7", "--yes")
+    assert unknown.exit_code == 1
+    assert "Nothing is known of account 'none such'" in unknown.stderr

@@ -30,7 +30,7 @@ WRITE_LOCK = text("LOCK TABLE import_supplier IN ROW EXCLUSIVE MODE")
 def engine() -> Iterator[Engine]:
     """An empty database of its own."""
     with EmbeddedServers() as servers:
-        engine = make_engine(servers.database_url, pool_size=1, max_overflow=1, application_name="tests")
+        engine = make_engine(servers.owner_url, pool_size=1, max_overflow=1, application_name="tests")
         yield engine
         engine.dispose()
 

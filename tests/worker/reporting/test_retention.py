@@ -29,7 +29,12 @@ def remove(migrated: Settings) -> Iterator[Remove]:
     made = []
 
     def run(*, batch_days: int = 30, payload_days: int = 0) -> None:
-        settings = replace(migrated, batch_retention_days=batch_days, payload_retention_days=payload_days)
+        settings = replace(
+            migrated,
+            batch_retention_days=batch_days,
+            payload_retention_days=payload_days,
+            staged_retention_days=0,
+        )
         made.append(create_celery(settings))
         remove_old_data()
 
@@ -132,7 +137,7 @@ def test_more_than_one_piece_is_removed_in_one_run(
         assert session.get_one(Batch, book.batch_id).lines_removed_at is not None
 
 
-def test_staged_payloads_and_batches_that_run_are_never_removed(
+def test_staged_payloads_and_batches_that_run_are_not_removed_with_these(
     supplier: SupplierClient, worker_resources: WorkerResources, remove: Remove
 ) -> None:
     client = BatchClient(supplier, worker_resources)

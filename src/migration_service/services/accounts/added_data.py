@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.statements import Transaction
 from migration_service.errors import (
+    AccountErasedError,
     AccountNotFoundInBodyError,
     ErrorItem,
     ImportSupplierNotFoundInBodyError,
@@ -60,7 +61,8 @@ def open_account(
     """The account that a body names, whatever the status of its supplier: only accounts are refused then.
 
     With `lock` it is locked until the transaction ends, so that additions to one account come one after the
-    other. Raises ImportSupplierNotFoundInBodyError, and `missing` where the account is not imported.
+    other. Raises ImportSupplierNotFoundInBodyError, `missing` where the account is not imported, and
+    AccountErasedError where its personal data was erased.
     """
     supplier = get_import_supplier(
         Transaction.of(session),
@@ -68,7 +70,7 @@ def open_account(
         organisation_id=caller.organisation_id,
         error=ImportSupplierNotFoundInBodyError,
     )
-    statement = select(Account.id, Account.service_account_number).where(
+    statement = select(Account.id, Account.service_account_number, Account.erased_at).where(
         Account.import_supplier_id == supplier.id,
         Account.external_account_number == body.data["external_account_number"],
     )
@@ -78,6 +80,8 @@ def open_account(
     row = session.execute(statement).one_or_none()
     if row is None:
         raise missing
+    if row.erased_at is not None:
+        raise AccountErasedError
     return OpenAccount(row.id, row.service_account_number, supplier, body.unknown_fields)
 
 

@@ -1,19 +1,51 @@
-"""Removing what has been kept long enough: personal data is not kept for ever."""
+"""Removing what has been kept long enough: personal data is not kept for ever.
+
+Every function removes at most PIECE items and returns how many there were. The caller goes on until none is
+left. docs/operators/personal-data.md says what is kept where, and for how long.
+"""
+
+from collections.abc import Callable
+from functools import partial
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.states import ImportState
+from migration_service.config import Settings
+from migration_service.db.base import literals
+from migration_service.services.idempotency.keys import remove_old_keys
+from migration_service.services.reporting.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
+from migration_service.states import BatchState, ImportState
 
-#: Lines, or payloads, that are removed in one transaction.
+#: Items that are removed in one transaction.
 PIECE = 10_000
+
+#: Removes one piece, and returns how many items it had.
+Removal = Callable[[Session], int]
+
+
+def removals(settings: Settings) -> list[Removal]:
+    """Return the removals that the settings ask for, in their order. 0 days mean that nothing is removed."""
+    by_days = (
+        (cancel_idle_batches, settings.batch_idle_days),
+        (remove_batch_lines, settings.batch_retention_days),
+        (remove_payloads, settings.payload_retention_days),
+        (remove_staged, settings.staged_retention_days),
+        (remove_error_texts, settings.error_retention_days),
+    )
+    wanted: list[Removal] = [partial(remove, after_days=days) for remove, days in by_days if days]
+    return [*wanted, remove_old_keys]
+
+
+def cancel_idle_batches(session: Session, *, after_days: int) -> int:
+    """Cancel batches that are paused, or wait for their supplier, and were not worked on for so long.
+
+    Their lines are then removed as those of every batch that has ended.
+    """
+    return len(session.execute(_CANCEL_IDLE, {"days": after_days, "limit": PIECE}).all())
 
 
 def remove_batch_lines(session: Session, *, after_days: int) -> int:
-    """Remove lines, with their results, of batches that ended longer ago; how many.
-
-    At most PIECE of them: the caller goes on until none is left. The batch and its counts stay.
-    """
+    """Remove lines, with their results, of batches that ended longer ago. The batch and its counts stay."""
     removed = len(session.execute(_REMOVE_LINES, {"days": after_days, "limit": PIECE}).all())
     if removed < PIECE:
         session.execute(_MARK_REMOVED, {"days": after_days})
@@ -21,12 +53,44 @@ def remove_batch_lines(session: Session, *, after_days: int) -> int:
 
 
 def remove_payloads(session: Session, *, after_days: int) -> int:
-    """Remove the staged payloads of accounts that were created longer ago; how many.
+    """Remove the staged payloads of accounts that were created longer ago.
 
-    At most PIECE of them. Reconciliation says then what it cannot compare any more.
+    Reconciliation says then what it cannot compare any more.
     """
     return len(session.execute(_REMOVE_PAYLOADS, {"days": after_days, "limit": PIECE}).all())
 
+
+def remove_staged(session: Session, *, after_days: int) -> int:
+    """Remove staged accounts that were never created, if they were last staged longer ago.
+
+    They can be staged again. One that is skipped stays marked to be skipped.
+    """
+    rows = session.execute(_LOCK_STAGED, {"days": after_days, "limit": PIECE}).all()
+    if rows:
+        ids = {"process_ids": [row.id for row in rows]}
+        session.execute(_MARK_SKIPPED, ids)
+        session.execute(REMOVE_ATTEMPTS, ids)
+        session.execute(REMOVE_PROCESSES, ids)
+    return len(rows)
+
+
+def remove_error_texts(session: Session, *, after_days: int) -> int:
+    """Remove what attempts and customer e-mails say about their failures. Outcomes and codes stay."""
+    values = {"days": after_days, "limit": PIECE}
+    removed = len(session.execute(_REMOVE_ATTEMPT_ERRORS, values).all())
+    return max(removed, len(session.execute(_REMOVE_EMAIL_ERRORS, values).all()))
+
+
+_CANCEL_IDLE = text(f"""
+    UPDATE batch SET state = '{BatchState.CANCELLED}', reason = NULL, finished_at = now()
+    WHERE id IN (
+        SELECT id FROM batch
+        WHERE finished_at IS NULL AND state IN ({literals([BatchState.PAUSED, BatchState.WAITING])})
+          AND greatest(created_at, (SELECT max(worked_at) FROM batch_chunk WHERE batch_id = batch.id))
+              < now() - make_interval(days => :days)
+        LIMIT :limit FOR UPDATE SKIP LOCKED)
+    RETURNING 1
+""")
 
 _REMOVE_LINES = text("""
     DELETE FROM batch_line WHERE ctid = ANY (ARRAY(
@@ -47,6 +111,37 @@ _REMOVE_PAYLOADS = text(f"""
     WHERE id IN (SELECT id FROM account_import_process
                  WHERE state = '{ImportState.IMPORTED}' AND payload IS NOT NULL
                    AND account_created_at < now() - make_interval(days => :days)
+                 LIMIT :limit FOR UPDATE SKIP LOCKED)
+    RETURNING 1
+""")
+
+_LOCK_STAGED = text(f"""
+    SELECT id FROM account_import_process
+    WHERE state IN ({literals([ImportState.PENDING, ImportState.SKIPPED])})
+      AND staged_at < now() - make_interval(days => :days)
+    LIMIT :limit FOR UPDATE SKIP LOCKED
+""")
+
+_MARK_SKIPPED = text(f"""
+    INSERT INTO skip_mark (import_supplier_id, external_account_number)
+    SELECT import_supplier_id, external_account_number FROM account_import_process
+    WHERE id = ANY (:process_ids) AND state = '{ImportState.SKIPPED}'
+    ON CONFLICT DO NOTHING
+""")
+
+_REMOVE_ATTEMPT_ERRORS = text("""
+    UPDATE attempt SET errors = NULL, error_detail = NULL
+    WHERE id IN (SELECT id FROM attempt
+                 WHERE (errors IS NOT NULL OR error_detail IS NOT NULL)
+                   AND finished_at < now() - make_interval(days => :days)
+                 LIMIT :limit FOR UPDATE SKIP LOCKED)
+    RETURNING 1
+""")
+
+_REMOVE_EMAIL_ERRORS = text("""
+    UPDATE customer_email SET error = NULL
+    WHERE id IN (SELECT id FROM customer_email
+                 WHERE error IS NOT NULL AND created_at < now() - make_interval(days => :days)
                  LIMIT :limit FOR UPDATE SKIP LOCKED)
     RETURNING 1
 """)

@@ -1,0 +1,116 @@
+"""Erasing the personal data of one account, on the request of the person that it is about.
+
+The two numbers, the amounts and the dates of bookings stay, so that the books still balance and nobody is
+billed twice. Everything that names or describes a person or a connection goes. What keeps a copy outside of
+the tables (backups, the write-ahead log) is the subject of docs/operators/personal-data.md.
+"""
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row
+from sqlalchemy.orm import Session
+
+from migration_service.errors import AccountImportInProgressError, AccountNotStagedError
+from migration_service.services.idempotency.keys import void_keys
+from migration_service.services.imports.skipping import skip_accounts
+from migration_service.services.reporting import erasure_sql as sql
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import ImportState
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What was erased of an account."""
+
+    external_account_number: str
+    #: None if the account was never created. Then nothing of it is left but a mark to skip it.
+    service_account_number: str | None
+    #: Whether a staged payload was removed.
+    payload: bool
+    #: Lines of batches whose text, errors and warnings were removed.
+    batch_lines: int
+    #: Customers of the account that were removed.
+    customers: int
+    #: Kept answers to requests that were removed.
+    kept_answers: int
+
+
+def erase_account(
+    session: Session, supplier: KnownSupplier, external_account_number: str, *, reason: str
+) -> Erasure:
+    """Erase everything personal of one account. Erasing it again finds nothing more.
+
+    A created account keeps its numbers, ledgers, transactions and statements, without their texts. One that
+    was not created is removed, and marked to be skipped, so that a batch that still has it does not bring it
+    back. `reason` is logged, and must not be personal. Raise AccountImportInProgressError while the account
+    is being created, and AccountNotStagedError if nothing is known of it.
+    """
+    values = {"import_supplier_id": supplier.id, "number": external_account_number}
+    process = session.execute(sql.LOCK_PROCESS, values).one_or_none()
+    if process is not None and process.state == ImportState.IN_PROGRESS:
+        raise AccountImportInProgressError
+    lines = _erase_lines(session, values)
+    _require_known(process, lines, session, values)
+    customers = 0
+    if process is not None and process.state == ImportState.IMPORTED:
+        customers = _erase_created(session, process.id)
+    else:
+        _remove_staged(session, supplier, external_account_number, process)
+    session.execute(sql.ERASE_REASONS, values)
+    logger.info("Account %r of %s was erased: %s", external_account_number, supplier.code, reason)
+    return Erasure(
+        external_account_number=external_account_number,
+        service_account_number=process.service_account_number if process else None,
+        payload=bool(process and process.has_payload),
+        batch_lines=lines,
+        customers=customers,
+        kept_answers=void_keys(session, supplier.code, external_account_number),
+    )
+
+
+def _require_known(process: Row[Any] | None, lines: int, session: Session, values: dict[str, Any]) -> None:
+    if process is None and not lines and session.execute(sql.FIND_MARK, values).first() is None:
+        raise AccountNotStagedError(
+            f"Nothing is known of account {values['number']!r}. Check the number and the import supplier."
+        )
+
+
+def _erase_created(session: Session, process_id: int) -> int:
+    """Erase what a created account has; return how many customers it had."""
+    account = {"account_id": session.execute(sql.LOCK_ACCOUNT, {"process_id": process_id}).scalar_one()}
+    for statement in sql.ERASE_BELOW_CUSTOMERS:
+        session.execute(statement, account)
+    customers = len(session.execute(sql.REMOVE_CUSTOMERS, account).all())
+    for statement in sql.ERASE_ACCOUNT:
+        session.execute(statement, account)
+    session.execute(sql.ERASE_PROCESS, {"process_id": process_id})
+    session.execute(sql.ERASE_ATTEMPTS, {"process_id": process_id})
+    return customers
+
+
+def _remove_staged(session: Session, supplier: KnownSupplier, number: str, process: Row[Any] | None) -> None:
+    if process is not None:
+        session.execute(sql.REMOVE_ATTEMPTS, {"process_ids": [process.id]})
+        session.execute(sql.REMOVE_PROCESSES, {"process_ids": [process.id]})
+    skip_accounts(session, supplier.id, [number])
+
+
+def _erase_lines(session: Session, values: dict[str, Any]) -> int:
+    """Erase the lines that have the number; return how many.
+
+    A line that is not JSON has no number of its own. Its text is searched, for both ways to write the number.
+    """
+    spelt = {
+        name: json.dumps(values["number"], ensure_ascii=ascii_only).encode()
+        for name, ascii_only in _SPELLINGS
+    }
+    return len(session.execute(sql.ERASE_LINES, values | spelt).all())
+
+
+#: Names of parameters; whether letters beyond ASCII are written as escapes.
+_SPELLINGS = (("plain", False), ("escaped", True))

@@ -1,0 +1,110 @@
+"""What docker-compose.yml gives to whom: the script that makes the roles, tried for real, and secrets."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from migration_service.db.revisions import upgrade
+from servers import EmbeddedServers
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = ROOT / "deployment/postgres/roles.sh"
+PASSWORDS = {"OWNER_PASSWORD": "owner's $1", "SERVICE_PASSWORD": 'the "service"'}
+
+
+@pytest.fixture
+def servers() -> Iterator[EmbeddedServers]:
+    with EmbeddedServers() as running:
+        yield running
+
+
+def url(servers: EmbeddedServers, role: str, password: str) -> str:
+    return psycopg.conninfo.make_conninfo(
+        host="127.0.0.1", port=servers.postgres.port, user=role, password=password, dbname="migration"
+    )
+
+
+def run_script(servers: EmbeddedServers) -> None:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PGHOST": "127.0.0.1",
+        "PGPORT": str(servers.postgres.port),
+        "PGPASSWORD": servers.home.secret("postgres_password"),
+        "POSTGRES_USER": "postgres",
+        "POSTGRES_DB": "migration",
+    }
+    ran = subprocess.run(
+        ["/bin/sh", str(SCRIPT)], env=environment | PASSWORDS, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_the_script_makes_both_roles_and_hands_over_what_an_earlier_version_made(
+    servers: EmbeddedServers,
+) -> None:
+    superuser = servers.home.secret("postgres_password")
+    with psycopg.connect(
+        f"postgresql://postgres:{superuser}@127.0.0.1:{servers.postgres.port}/postgres", autocommit=True
+    ) as connection:
+        connection.execute("CREATE DATABASE migration")
+    address = f"postgresql://{{}}@127.0.0.1:{servers.postgres.port}/migration"
+    upgrade(address.format(f"postgres:{superuser}"))  # by the superuser, as earlier versions did
+    run_script(servers)
+    run_script(servers)  # again: nothing to do
+    owner = address.format("migration_owner:owner's%20%241")
+    upgrade(owner, runtime_role="migration_service")
+    with psycopg.connect(url(servers, "migration_owner", PASSWORDS["OWNER_PASSWORD"])) as connection:
+        owners = connection.execute(
+            "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class "
+            "WHERE relnamespace = 'public'::regnamespace"
+        ).fetchall()
+        assert owners == [("migration_owner",)]
+    with psycopg.connect(
+        url(servers, "migration_service", PASSWORDS["SERVICE_PASSWORD"]), autocommit=True
+    ) as connection:
+        connection.execute("INSERT INTO organisation (name) VALUES ('One')")
+        for forbidden in ("CREATE TABLE own (value int)", "DROP TABLE account CASCADE"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(forbidden)
+
+
+def test_each_container_gets_the_secrets_that_it_needs() -> None:
+    known = _secrets_of(_services())
+    database = {"SERVICE_PASSWORD", "VALKEY_PASSWORD"}
+    assert known == {
+        "postgres": {"POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD"},
+        "valkey": {"VALKEY_PASSWORD"},
+        "revisions": {"OWNER_PASSWORD", "SERVICE_PASSWORD"},
+        "web": database | {"MIGRATION_SERVICE_SECRET_KEY", "MIGRATION_SERVICE_METRICS_TOKEN"},
+        "worker": database,
+        "worker-batch": database,
+        "beat": {"VALKEY_PASSWORD"},
+        "flower": {"VALKEY_PASSWORD", "FLOWER_PASSWORD"},
+    }
+
+
+def test_every_container_is_closed() -> None:
+    for name, service in _services().items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["read_only"] is True, name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+
+
+def _services() -> dict[str, dict[str, object]]:
+    yaml = pytest.importorskip("yaml")
+    services: dict[str, dict[str, object]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())[
+        "services"
+    ]
+    return services
+
+
+def _secrets_of(services: dict[str, dict[str, object]]) -> dict[str, set[str]]:
+    secret = re.compile(r"\$\{?([A-Z_]*(?:PASSWORD|SECRET_KEY|TOKEN))\b")
+    return {name: set(secret.findall(str(service["environment"]))) for name, service in services.items()}

@@ -1,0 +1,138 @@
+"""Started as root, nothing of `up` runs as root, whatever root left in the home folder."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import psutil
+import pytest
+
+from migration_service_local.servers import runtime_copy, unprivileged
+from migration_service_local.servers.account import ServerAccount
+from migration_service_local.servers.ports import random_free_port
+from migration_service_local.servers.runtime_copy import Runtime, find_runtime
+from migration_service_local.servers.unprivileged import hand_over, leave_root
+from servers import RunningService, processes_in, temporary_folder
+
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    folder = temporary_folder()
+    yield folder
+    shutil.rmtree(folder)
+
+
+def _small_service() -> tuple[str, ...]:
+    scale = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
+    return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()), *scale)
+
+
+@only_root
+def test_no_process_of_the_service_is_roots_and_files_of_an_earlier_root_are_taken_over(folder: Path) -> None:
+    home = folder / "home"
+    flower = home / "programs/flower"
+    flower.mkdir(parents=True, mode=0o700)
+    home.chmod(0o711)
+    (flower / "left-by-root").touch(mode=0o600)
+    with RunningService(home, "--sample", "0", *_small_service()) as service:
+        service.wait_until_serving()
+        assert "runs as root" not in service.output
+        processes = [psutil.Process(service.process.pid), *processes_in(home)]
+        assert len(processes) > 7
+        roots = [process.cmdline() for process in processes if 0 in (*process.uids(), *process.gids())]
+        assert roots == []
+    account = ServerAccount.choose()
+    assert (flower / "left-by-root").stat().st_uid == account.user
+    assert service.process.returncode == 0
+
+
+@only_root
+def test_links_in_a_home_folder_give_nothing_else_away(folder: Path) -> None:
+    account = ServerAccount.choose()
+    home, elsewhere = folder / "home", folder / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir()
+    for name in ("linked", "named twice"):
+        (elsewhere / name).touch(mode=0o600)
+    (home / "link").symlink_to(elsewhere / "linked")
+    (home / "folder").symlink_to(elsewhere)
+    os.link(elsewhere / "named twice", home / "other name")
+    (home / "own").touch(mode=0o600)
+    os.mkfifo(home / "pipe")
+    hand_over(home, account)
+    owners = {path.name: path.lstat().st_uid for path in (*elsewhere.iterdir(), *home.iterdir(), elsewhere)}
+    assert owners.pop("own") == account.user
+    assert set(owners.values()) == {0}
+    assert home.stat().st_uid == account.user
+
+
+@only_root
+def test_the_copy_is_roots_and_runs_as_the_account(folder: Path) -> None:
+    account = ServerAccount.choose()
+    with (
+        patch.object(runtime_copy, "_SHARED", folder / "no" / "such"),
+        patch.object(sys, "executable", "/nonexistent"),
+    ):
+        runtime = find_runtime(account, folder / "runtime")
+    assert runtime.works
+    assert runtime.root.is_relative_to(folder)
+    assert runtime.root.stat().st_uid == 0
+    show = "import os, migration_service; print(os.getuid(), migration_service.__file__)"
+    ran = account.run([str(runtime.python), "-c", show], environment=runtime.environment)
+    assert ran.stdout.split() == [
+        str(account.user),
+        str(runtime.root / "src/migration_service/__init__.py"),
+    ], ran.stderr
+    assert (runtime.root / "wsgi.py").exists()
+
+
+@only_root
+def test_a_shared_folder_that_others_own_is_not_used(folder: Path) -> None:
+    account = ServerAccount.choose()
+    shared = folder / "shared"
+    shared.mkdir()
+    os.chown(shared, account.user, account.group)
+    with (
+        patch.object(runtime_copy, "_SHARED", shared),
+        patch.object(runtime_copy, "_can_run", lambda _account, runtime: runtime.root != root()),
+        patch.object(runtime_copy, "_copied", lambda _account, _root, place: Runtime(Path("x"), place)),
+    ):
+        assert find_runtime(account, folder / "own").root == folder / "own"
+
+
+def root() -> Path:
+    return Path(runtime_copy.__file__).resolve().parents[3]
+
+
+@only_root
+@pytest.mark.parametrize("fault", ["nothing runs", "no space"])
+def test_it_starts_as_root_and_says_so_if_nothing_can_be_run_otherwise(folder: Path, fault: str) -> None:
+    def find(_account: ServerAccount, _folder: Path) -> Runtime:
+        if fault == "no space":
+            raise OSError(28, "No space left on device")
+        return Runtime(Path("python"), folder, works=False)
+
+    said: list[str] = []
+    with (
+        patch.object(unprivileged, "find_runtime", find),
+        patch.object(os, "execve", side_effect=AssertionError),
+    ):
+        leave_root(folder / "home", said.append)
+    assert len(said) == 1
+    assert "The service runs as root" in said[0]
+    assert os.geteuid() == 0
+
+
+def test_an_ordinary_user_stays_who_he_is(folder: Path) -> None:
+    account = ServerAccount(1000, 1000, "somebody", switch=False)
+    with (
+        patch.object(ServerAccount, "choose", return_value=account),
+        patch.object(os, "execve", side_effect=AssertionError),
+    ):
+        leave_root(folder / "home", pytest.fail)
+    assert not (folder / "home").exists()

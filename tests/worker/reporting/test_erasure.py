@@ -1,0 +1,210 @@
+"""Erasing one account: nothing personal is left in any table, and the numbers and the amounts are."""
+
+import json
+import secrets
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.orm import Session, sessionmaker
+
+from imported_account import LEDGER, ImportedAccount, code_of
+from migration_service.services.reporting.reconciliation import Totals, find_differences
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def mark() -> str:
+    """A word that is in no other test."""
+    return f"Qwirinus{secrets.token_hex(6)}"
+
+
+def marked_parts(mark: str, ean: str = "871685900012345670") -> dict[str, Any]:
+    """The parts of a payload, with the mark wherever a text can be."""
+    return {
+        "billing_address1": f"{mark}laan 1",
+        "customers": [
+            {
+                "given_name": mark,
+                "family_name": mark,
+                "email": f"{mark}@klant.example",
+                "user_details": [{"namespace": "nick", "value": mark}],
+            }
+        ],
+        "supply_addresses": [
+            {
+                "supply_address1": f"{mark}laan 1",
+                "meter_points": [
+                    {
+                        "ean": ean,
+                        "supply_type": "ELECTRICITY",
+                        "location_description": mark,
+                        "meters": [{"meter_id": mark, "registers": [{"register_id": "1"}]}],
+                        "agreements": [
+                            {
+                                "supply_type": "ELECTRICITY",
+                                "effective_from": "2024-01-01",
+                                "tariff_code": "T1",
+                                "params": {"historical_contract_number": mark},
+                            }
+                        ],
+                    }
+                ],
+            }
+        ],
+        "ledgers": [{**LEDGER, "identifiers": [ean]}],
+    }
+
+
+def erase(supplier: SupplierClient, number: str) -> Any:
+    body = {"import_supplier": supplier.code, "external_account_number": number, "reason": "Request 1"}
+    return supplier.post("/account-import-process/erase/", body)
+
+
+def find_mark(sessions: sessionmaker[Session], mark: str) -> list[str]:
+    """The tables that have the mark anywhere, in whatever column."""
+    with sessions() as session:
+        tables = session.scalars(
+            text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
+        ).all()
+        found = [
+            table
+            for table in tables
+            if session.scalar(
+                # bytea is shown as hexadecimal digits.
+                text(f"""
+                    SELECT EXISTS (SELECT FROM "{table}" AS row
+                    WHERE CAST(row AS text) ILIKE :mark OR CAST(row AS text) ILIKE :hexadecimal)
+                """),  # noqa: S608 - the names of our own tables
+                {"mark": f"%{mark}%", "hexadecimal": f"%{mark.encode().hex()}%"},
+            )
+        ]
+    assert len(tables) > 30
+    return found
+
+
+def test_nothing_of_a_created_account_is_left_but_its_numbers_and_amounts(
+    mark: str, supplier: SupplierClient, worker_resources: WorkerResources, sessions: sessionmaker[Session]
+) -> None:
+    ean = "".join(secrets.choice("123456789") for _ in range(18))
+    account = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark, ean))
+    account.post_notes({"body": f"{mark} called"})
+    added = {
+        "transaction_id": "t1",
+        "transaction_date": "2024-01-05",
+        "amount": "12.50",
+        "type": "PAYMENT",
+        "payment_type": "DIRECT_DEBIT",
+        "reference": mark,
+        "note": mark,
+        "ledger_code": "ENERGY_LEDGER",
+    }
+    answer = account.post_transactions(added)
+    assert answer.status_code == 201, answer.text
+    before = account.balance()
+    assert {"account", "customer", "account_import_process", "note", "transaction"} <= set(
+        find_mark(sessions, mark)
+    )
+
+    answer = erase(supplier, account.number)
+    assert answer.status_code == 200, answer.text
+    assert answer.json["customers"] == 1
+    assert answer.json["payload"] is True
+
+    assert find_mark(sessions, mark) == []
+    assert find_mark(sessions, ean) == []
+    after = account.read()
+    assert after["service_account_number"] == answer.json["service_account_number"]
+    assert account.balance() == before
+    assert [it["amount"] for it in account.added_transactions()] == [pytest.approx(12.5)]
+    assert "COMPLETED" in supplier.status(account.number).text
+
+
+def test_reconciliation_says_that_an_erased_account_cannot_be_compared(
+    mark: str, supplier: SupplierClient, worker_resources: WorkerResources, sessions: sessionmaker[Session]
+) -> None:
+    kept = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark))
+    erased = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark))
+    assert erase(supplier, erased.number).status_code == 200
+    with sessions() as session:
+        supplier_id = get_import_supplier(session, supplier.code, organisation_id=None).id
+    totals = Totals()
+    assert list(find_differences(sessions, supplier_id, totals)) == []
+    assert totals.not_comparable == 1
+    assert totals.measures["accounts"] == (Decimal(2), Decimal(2))
+    assert totals.measures["customers"] == (Decimal(1), Decimal(1))
+    assert erase(supplier, kept.number).status_code == 200  # nothing is left for the other tests
+
+
+def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_is_harmless(
+    mark: str, supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    account = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark))
+    assert erase(supplier, account.number).status_code == 200
+    again = erase(supplier, account.number)
+    assert (again.status_code, again.json["customers"], again.json["payload"]) == (200, 0, False)
+    refused = account.post_notes({"body": "He called again."})
+    assert (refused.status_code, code_of(refused)) == (400, "account_erased")
+
+
+def test_an_account_that_was_only_staged_is_removed_and_not_staged_again(
+    mark: str, supplier: SupplierClient, sessions: sessionmaker[Session]
+) -> None:
+    payload = {
+        "import_supplier": supplier.code,
+        "external_account_number": "only staged",
+        **marked_parts(mark),
+    }
+    staged = supplier.stage(payload)
+    assert staged.status_code == 201, staged.text
+    answer = erase(supplier, "only staged")
+    assert (answer.status_code, answer.json["service_account_number"]) == (200, None)
+    assert find_mark(sessions, mark) == []
+    assert code_of(supplier.stage(payload)) == "account_marked_to_skip"
+    assert supplier.status("only staged").status_code == 404
+
+
+def test_lines_of_a_batch_are_erased_read_or_not(
+    mark: str, supplier: SupplierClient, sessions: sessionmaker[Session]
+) -> None:
+    number = "é/batch"
+    sound = {"import_supplier": supplier.code, "external_account_number": number, **marked_parts(mark)}
+    broken = json.dumps(sound)[:-1]  # escapes, and no JSON
+    other = json.dumps({**sound, "external_account_number": "another", "customers": []})
+    lines = "\n".join([json.dumps(sound, ensure_ascii=False), broken, other.replace(mark, "x")])
+    started = supplier.app.test_client().post(
+        f"/v1/data-import/batches/?import_supplier={supplier.code}&mode=stage",
+        data=lines.encode(),
+        headers={"Authorization": f"Token {supplier.token}", "Content-Type": "application/x-ndjson"},
+    )
+    assert started.status_code == 202, started.text
+    assert find_mark(sessions, mark) == ["batch_line"]
+    answer = erase(supplier, number)
+    assert (answer.status_code, answer.json["batch_lines"]) == (200, 2)
+    assert find_mark(sessions, mark) == []
+
+
+def test_what_is_not_known_or_is_being_created_or_belongs_to_others_is_refused(
+    mark: str, supplier: SupplierClient, app: Any, sessions: sessionmaker[Session]
+) -> None:
+    unknown = erase(supplier, "never heard of")
+    assert (unknown.status_code, code_of(unknown)) == (400, "account_not_staged")
+    payload = {"import_supplier": supplier.code, "external_account_number": "busy", **marked_parts(mark)}
+    assert supplier.stage(payload).status_code == 201
+    assert supplier.process("busy").status_code == 202
+    assert code_of(erase(supplier, "busy")) == "account_import_in_progress"
+    stranger = SupplierClient.create(app, sessions)
+    body = {"import_supplier": supplier.code, "external_account_number": "busy", "reason": "Request 1"}
+    refused = stranger.post("/account-import-process/erase/", body)
+    assert (refused.status_code, code_of(refused)) == (400, "import_supplier_not_found")
+    with sessions.begin() as session:
+        session.execute(
+            text(
+                "UPDATE account_import_process SET state = 'PENDING', attempt_id = NULL WHERE "
+                "external_account_number = 'busy'"
+            )
+        )
+    assert erase(supplier, "busy").status_code == 200
