@@ -41,7 +41,7 @@ def test_calls_in_one_process_share_a_vendor_and_so_its_circuit_breaker() -> Non
         ("http", "not a url", None),
     ],
 )
-def test_a_vendor_that_is_not_set_up_rightly_is_unreachable(
+def test_a_vendor_that_is_not_set_up_correctly_is_unreachable(
     kind: str, url: str, secret_env: str | None
 ) -> None:
     with pytest.raises(PaymentVendorUnreachableError, match="operator"):

@@ -1,7 +1,7 @@
-"""API keys: what an organisation obtains its tokens with (section 5).
+"""API keys, with which an organisation obtains its tokens (section 5).
 
 A key is `ami_<10 characters>_<43 characters>`. The part before the second underscore is its prefix, which
-finds it and may be shown; of the whole only the SHA-256 is kept.
+identifies it and may be shown. Of the whole key only the SHA-256 is stored.
 """
 
 import hmac
@@ -19,7 +19,7 @@ from migration_service.errors import ApiKeyNotFoundError, UnauthenticatedError
 from migration_service.models import ApiKey, Organisation
 from migration_service.services.setup.organisations import get_organisation
 
-#: `last_used_at` is that exact: one write in this time, however often a key is used.
+#: The precision of `last_used_at`: it is written at most once in this time, however often a key is used.
 _USE_NOTED_EVERY = timedelta(minutes=1)
 
 _PREFIX = re.compile(r"ami_[a-z0-9]{10}", re.ASCII)
@@ -29,9 +29,9 @@ _SECRET_CHARACTERS = string.ascii_letters + string.digits  # 43 of them are 256 
 
 
 def issue_api_key(session: Session, *, organisation_name: str) -> str:
-    """Make an API key and answer it: the only time that anybody sees it.
+    """Create an API key and return its text, which is stored nowhere.
 
-    Raises OrganisationNotFoundError.
+    Raise OrganisationNotFoundError if the organisation does not exist.
     """
     organisation = get_organisation(session, organisation_name)
     prefix = f"ami_{_random(_PREFIX_CHARACTERS, 10)}"
@@ -42,7 +42,7 @@ def issue_api_key(session: Session, *, organisation_name: str) -> str:
 
 
 def find_prefix(api_key: str) -> str | None:
-    """Return the prefix of what has the form of an API key, or None if it does not."""
+    """Return the prefix of a text that has the form of an API key, or None if it does not."""
     key = _KEY.fullmatch(api_key)
     return key.group(1) if key else None
 
@@ -79,7 +79,7 @@ def revoke_api_key(session: Session, prefix: str) -> ApiKey:
     if _PREFIX.fullmatch(prefix):
         api_key = session.scalar(select(ApiKey).where(ApiKey.prefix == prefix))
     if api_key is None:
-        # What has not the form of a prefix may be a mistyped key, which is not repeated.
+        # A text without the form of a prefix may be a mistyped key, so the error does not repeat it.
         raise ApiKeyNotFoundError(found=prefix if _PREFIX.fullmatch(prefix) else None)
     if api_key.revoked_at is None:
         api_key.revoked_at = datetime.now(UTC)
@@ -101,5 +101,5 @@ def _hash(api_key: str) -> bytes:
 
 
 def get_api_key_name(session: Session, api_key_id: int) -> str:
-    """Return what an API key is called where somebody did something with it: its prefix."""
+    """Return the name by which an API key is recorded as the author of something."""
     return f"API key {session.get_one(ApiKey, api_key_id).prefix}"

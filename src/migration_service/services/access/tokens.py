@@ -1,7 +1,8 @@
-"""Tokens (section 5): signed texts that say which API key they were obtained with, and until when they hold.
+"""Tokens (section 5): signed texts with the API key that they were obtained with, and the time they expire.
 
-Nothing is stored for a token. Each request looks at the API key's row, so that revoking a key ends its
-tokens at once. A token names its key by prefix, not by a number that another database would use again.
+Nothing is stored for a token. Each request reads the API key's row, so that revoking a key invalidates its
+tokens at once. A token names its key by prefix, because another database could use the same id for another
+key.
 """
 
 import secrets
@@ -28,7 +29,7 @@ _FIND_CALLER = "SELECT id, organisation_id FROM api_key WHERE prefix = %(prefix)
 
 
 class TokenKind(StrEnum):
-    """What a token is good for."""
+    """What a token can be used for."""
 
     #: Requests of the REST interface.
     ACCESS = "access"
@@ -38,7 +39,7 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request: what its token stands for."""
+    """The sender of a request, as identified by its token."""
 
     organisation_id: int
     api_key_id: int
@@ -46,18 +47,18 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What obtaining a token answers."""
+    """The tokens that a client has obtained."""
 
     token: str
     refresh_token: str
-    #: Unix time at which the refresh token ends.
+    #: Unix time at which the refresh token expires.
     refresh_expires_at: int
     #: The claims of `token`, for clients that want to know when it ends.
     payload: dict[str, Any]
 
 
 def obtain_tokens(session: Session, settings: Settings, api_key: str) -> Tokens:
-    """Exchange an API key for an access token and a refresh token. Raises UnauthenticatedError."""
+    """Exchange an API key for an access token and a refresh token. Raise UnauthenticatedError if invalid."""
     key = authenticate_api_key(session, api_key)
     lifetime = settings.refresh_token_lifetime_seconds
     refresh_token, claims = _sign(settings, key.prefix, TokenKind.REFRESH, int(time.time()) + lifetime)
@@ -65,9 +66,10 @@ def obtain_tokens(session: Session, settings: Settings, api_key: str) -> Tokens:
 
 
 def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> Tokens:
-    """Exchange a refresh token for another access token. Raises UnauthenticatedError.
+    """Exchange a refresh token for another access token. Raise UnauthenticatedError if it is invalid.
 
-    The refresh token stays the same and ends when it would have ended: a stolen one cannot live for ever.
+    The refresh token stays the same and its expiry is not extended, so that a stolen one cannot be used for
+    ever.
     """
     claims = _verify(settings, refresh_token, TokenKind.REFRESH)
     valid = ApiKey.revoked_at.is_(None)
@@ -79,7 +81,7 @@ def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> 
 
 
 def authenticate_token(statements: Statements, settings: Settings, token: str) -> Caller:
-    """Who sends a request with this access token. Raises UnauthenticatedError, which says why."""
+    """Return the sender of a request with this access token. Raise UnauthenticatedError if it is invalid."""
     claims = _verify(settings, token, TokenKind.ACCESS)
     rows = statements.execute(_FIND_CALLER, {"prefix": claims["sub"]})
     if not rows:
@@ -88,14 +90,14 @@ def authenticate_token(statements: Statements, settings: Settings, token: str) -
 
 
 _WRONG_KIND = {
-    TokenKind.ACCESS: "This is a refresh token: obtain an access token with it, and send that.",
-    TokenKind.REFRESH: "This is an access token: another one is obtained with the refresh token.",
+    TokenKind.ACCESS: "This is a refresh token. Obtain an access token with it, and send that.",
+    TokenKind.REFRESH: "This is an access token. Send the refresh token instead.",
 }
 _REVOKED = "The API key that the token was obtained with was revoked."
 
 
 def _tokens(settings: Settings, prefix: str, refresh_token: str, refresh_expires_at: int) -> Tokens:
-    # Never beyond its refresh token, whatever the lifetimes are set to.
+    # Never later than its refresh token, whatever the lifetimes are set to.
     expires_at = min(int(time.time()) + settings.token_lifetime_seconds, refresh_expires_at)
     token, payload = _sign(settings, prefix, TokenKind.ACCESS, expires_at)
     return Tokens(token, refresh_token, refresh_expires_at, payload)
@@ -115,11 +117,11 @@ def _sign(settings: Settings, prefix: str, kind: TokenKind, expires_at: int) -> 
 def _verify(settings: Settings, token: str, kind: TokenKind) -> dict[str, Any]:
     try:
         claims = _read_claims(token, settings.secret_key)
-    # Deeply nested JSON in a forged header ends the parser, not the library's patience.
+    # Deeply nested JSON in a forged header makes the parser raise RecursionError.
     except (jwt.InvalidTokenError, RecursionError) as error:
         raise UnauthenticatedError from error
     if claims["exp"] <= time.time():
-        raise UnauthenticatedError("The token has expired: obtain another one.")
+        raise UnauthenticatedError("The token has expired. Obtain another one.")
     if claims["kind"] != kind:
         raise UnauthenticatedError(_WRONG_KIND[kind])
     return claims
@@ -127,15 +129,15 @@ def _verify(settings: Settings, token: str, kind: TokenKind) -> dict[str, Any]:
 
 @lru_cache(maxsize=1_000)
 def _read_claims(token: str, secret_key: str) -> dict[str, Any]:
-    """What a token says that we signed; raises jwt.InvalidTokenError for any other.
+    """Return the claims of a token that this service signed. Raise jwt.InvalidTokenError for any other.
 
-    Its signature stays right for ever and is checked once; whether it still holds is for the caller.
+    The signature never changes, so the result is cached. The caller checks whether the token has expired.
     """
     claims: dict[str, Any] = jwt.decode(
         token,
         secret_key,
         algorithms=[_ALGORITHM],
-        # The clock of the web server that signed it may be a little ahead of ours.
+        # The clock of the web server that signed it may be slightly ahead of this one's.
         options={"require": list(_CLAIMS), "verify_iat": False, "verify_exp": False},
     )
     return claims

@@ -1,4 +1,4 @@
-"""Operations teams: an account is linked to one when it is created (section 1)."""
+"""Operations teams. An account is linked to one when it is created (section 1)."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from migration_service.services.setup.names import check_name, unique_name
 
 
 def create_operations_team(session: Session, name: str) -> OperationsTeam:
-    """Make an operations team. Raises NameInvalidError and NameTakenError."""
+    """Create an operations team. Raise NameInvalidError, or NameTakenError if it already exists."""
     check_name(name, "name of an operations team")
     team = OperationsTeam(name=name)
     with unique_name(session, "uq_operations_team_name", f"Operations team {name!r} already exists."):
@@ -19,5 +19,5 @@ def create_operations_team(session: Session, name: str) -> OperationsTeam:
 
 
 def list_operations_teams(session: Session) -> Sequence[OperationsTeam]:
-    """Every operations team, by name."""
+    """Return every operations team, ordered by name."""
     return session.scalars(select(OperationsTeam).order_by(OperationsTeam.name)).all()

@@ -20,8 +20,8 @@ def create_payment_vendor(
 ) -> PaymentVendor:
     """Create a payment vendor that payment instructions can name.
 
-    `secret_env` names the environment variable of the web processes that holds its secret. Raises
-    NameInvalidError, NameTakenError, and PaymentVendorInvalidError for the address or the variable.
+    `secret_env` names the environment variable of the web processes that holds its secret. Raise
+    NameInvalidError, NameTakenError, or PaymentVendorInvalidError if the address or the variable is invalid.
     """
     check_name(name, "name of a payment vendor")
     check_vendor(url, secret_env)
@@ -44,5 +44,5 @@ def check_vendor(url: str, secret_env: str | None) -> None:
 
 
 def list_payment_vendors(session: Session) -> Sequence[PaymentVendor]:
-    """Return every payment vendor, sorted by name."""
+    """Return every payment vendor, ordered by name."""
     return session.scalars(select(PaymentVendor).order_by(PaymentVendor.name)).all()
