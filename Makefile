@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test bench bench-lock drill compose-check prometheus-check describe-check clients fuzz check format lock docs clean environment environment-dev
+.PHONY: run test bench bench-lock site-lock drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -47,6 +47,10 @@ benchmarks/.venv/installed: benchmarks/requirements.lock
 bench-lock:
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	    benchmarks/requirements.in -o benchmarks/requirements.lock
+
+site-lock:
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	    tools/site/requirements.in -o tools/site/requirements.lock
 
 check: environment-dev
 	$(BIN)/ruff check .
@@ -106,6 +110,15 @@ lock:
 	$(COMPILE) --extra local -c requirements.lock -o requirements-local.lock
 	$(COMPILE) --extra local --extra otel --extra dev -c requirements-otel.lock -c requirements-local.lock \
 	    -o requirements-dev.lock
+
+# The documentation as a site, in build/site.
+site: build/site-venv/installed
+	build/site-venv/bin/mkdocs build --strict --quiet
+
+build/site-venv/installed: tools/site/requirements.lock
+	$(PYTHON) -m venv build/site-venv
+	build/site-venv/bin/pip install --quiet --require-hashes --requirement tools/site/requirements.lock
+	touch $@
 
 # The pages that are written from the code.
 docs: environment-dev

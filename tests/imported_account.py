@@ -127,7 +127,7 @@ def code_of(answer: TestResponse) -> str:
     return str(body["code"])
 
 
-def codes_of(answer: TestResponse) -> list[tuple[str, str]]:
+def codes_of(answer: TestResponse) -> list[tuple[str | None, str]]:
     """The path and code of each error of an answer."""
     errors: Any = answer.json
     return [(error["attr"], error["code"]) for error in errors["errors"]]

@@ -43,9 +43,9 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
 
 
 class NumberConverter(PathConverter):
-    """An external account number in a path: any text, slashes included."""
+    """An external account number in a path: any text, slashes and line feeds included."""
 
-    regex = ".+?"
+    regex = r"[\s\S]+?"
     part_isolating = False
 
 

@@ -3,6 +3,7 @@
 import pytest
 from flask.testing import FlaskClient
 
+from imported_account import codes_of
 from supplier_client import API, SupplierClient
 
 
@@ -24,9 +25,46 @@ def test_an_unknown_path_and_a_wrong_method_have_their_codes(
     assert ("Allow" in answer.headers) == (status == 405)
 
 
-def test_u_0000_in_a_path_is_404(supplier: SupplierClient) -> None:
-    answer = supplier.get(f"/account-transfer-status/{supplier.code}/%00/")
-    assert (answer.status_code, answer.json and answer.json["code"]) == (404, "not_found")
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("%00", "invalid_characters"),
+        ("1%0A", "invalid_characters"),
+        ("%E2%80%AE1", "bidirectional_characters"),
+        ("1%E2%80%8B", "invisible_characters"),
+        ("%201", "outer_spaces"),
+        ("%EF%BC%91", "compatibility_characters"),
+        ("e%CC%81", "not_normalised"),
+        ("1" * 129, "max_length"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("path", "attr"),
+    [
+        ("/account-transfer-status/{supplier}/{name}/", "external_account_number"),
+        ("/account-import-attempts/{supplier}/{name}/", "external_account_number"),
+        ("/account-transfer-status/{name}/1/", "import_supplier_code"),
+        ("/pending-account-import-processes/{name}/", "import_supplier_code"),
+        ("/import-suppliers/{name}/", "import_supplier_code"),
+        ("/reconciliation/{name}/id-map/", "import_supplier_code"),
+    ],
+)
+def test_a_name_in_a_path_that_nobody_can_have_is_refused(
+    supplier: SupplierClient, path: str, attr: str, name: str, code: str
+) -> None:
+    answer = supplier.get(path.format(supplier=supplier.code, name=name))
+    assert answer.status_code == 400
+    assert codes_of(answer) == [(attr, code)]
+
+
+def test_whoever_has_no_token_is_told_only_that(client: FlaskClient) -> None:
+    answer = client.get(f"{API}/account-transfer-status/%00/%00/")
+    assert (answer.status_code, answer.json and answer.json["code"]) == (401, "not_authenticated")
+
+
+def test_u_0000_in_a_path_that_nothing_has_is_404(client: FlaskClient) -> None:
+    for path in ("/v1/docs/assets/%00", "/%00/"):
+        assert client.get(path).status_code == 404
 
 
 def test_options_needs_no_token_and_lists_the_methods(client: FlaskClient) -> None:

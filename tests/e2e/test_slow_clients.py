@@ -136,11 +136,11 @@ def test_a_gzip_bomb_is_read_piece_by_piece(scene: Scene) -> None:
     assert sum(process.memory_info().rss for process in web) - before < 60_000_000
 
 
-def test_a_compressed_body_is_refused_where_none_belongs(scene: Scene) -> None:
+def test_a_compressed_body_that_becomes_too_large_is_refused(scene: Scene) -> None:
     answer: requests.Response = scene.send(
         "POST",
         "validate-account/",
         data=gzip.compress(b" " * 10_000_000),
         headers={"Content-Type": "application/json", "Content-Encoding": "gzip"},
     )
-    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+    assert (answer.status_code, answer.json()["code"]) == (413, "request_too_large")

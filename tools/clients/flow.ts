@@ -31,9 +31,11 @@ client.use({
 
 for (const account of [first, second]) {
   const valid = await client.POST(`${api}/validate-account/`, { body: account });
-  assert.equal(valid.data?.external_account_number, account.external_account_number);
+  assert(valid.data && "external_account_number" in valid.data);
+  assert.equal(valid.data.external_account_number, account.external_account_number);
   const staged = await client.POST(`${api}/account-import-process/create-or-update/`, { body: account });
-  assert.equal(staged.data?.import_supplier, supplier);
+  assert(staged.data && "import_supplier" in staged.data);
+  assert.equal(staged.data.import_supplier, supplier);
 }
 
 function processBody(account: Account, dry_run = false) {
@@ -55,17 +57,17 @@ const accepted = await client.POST(process_, {
   body: processBody(second),
 });
 assert.equal(accepted.response.status, 202);
+assert(accepted.data && "attempt_id" in accepted.data);
 // The outcome of an asynchronous attempt.
-let status: string | undefined;
-while (status !== "COMPLETED") {
+let attempt: components["schemas"]["AttemptAnswer"] | undefined;
+while (attempt?.state !== "FINISHED") {
   await sleep(200);
-  const answer = await client.GET(`${api}/account-transfer-status/{import_supplier_code}/{external_account_number}/`, {
-    params: {
-      path: { import_supplier_code: supplier, external_account_number: second.external_account_number },
-    },
+  const answer = await client.GET(`${api}/account-import-attempts/{attempt_id}/`, {
+    params: { path: { attempt_id: accepted.data.attempt_id } },
   });
-  status = answer.data?.status;
+  attempt = answer.data;
 }
+assert.equal(attempt.outcome, "SUCCEEDED");
 
 const listed: components["schemas"]["ListedImport"][] = [];
 for (let cursor: string | undefined, more = true; more; ) {

@@ -27,6 +27,7 @@ configuration.api_key["Token"] = answer.data.obtain_service_token.token
 configuration.api_key_prefix["Token"] = "Token"
 
 imports = generated.AccountImportsApi(client)
+attempts = generated.AttemptsApi(client)
 progress = generated.StatusAndListsApi(client)
 added = generated.AddedDataApi(client)
 batches = generated.BatchesApi(client)
@@ -44,9 +45,10 @@ def refusal(body):
 
 for account in (FIRST, SECOND):
     payload = generated.AccountImport.from_dict(account)
-    valid = imports.validate_account(payload)
+    # Either the account or the full report: the generated client says which one it is.
+    valid = imports.validate_account(payload).actual_instance
     assert valid.external_account_number == account["external_account_number"], valid
-    staged = imports.stage_account(payload)
+    staged = imports.stage_account(payload).actual_instance
     assert staged.import_supplier == SUPPLIER, staged
 
 rehearsed = refusal(process_body(FIRST, dry_run=True))
@@ -61,10 +63,12 @@ accepted = imports.process_account_with_http_info(
 )
 assert accepted.status_code == 202, accepted
 # The outcome of an asynchronous attempt.
-status = None
-while status != "COMPLETED":
+state = None
+while state != "FINISHED":
     time.sleep(0.2)
-    status = progress.get_account_status(SUPPLIER, SECOND["external_account_number"]).status
+    attempt = attempts.get_attempt(accepted.data.attempt_id)
+    state = attempt.state
+assert attempt.outcome == "SUCCEEDED", attempt
 
 listed, cursor = [], None
 while True:

@@ -18,10 +18,10 @@ from account_migration_import_service_client.api.added_data import (
     create_payment_instruction,
     create_transactions,
 )
+from account_migration_import_service_client.api.attempts import get_attempt
 from account_migration_import_service_client.api.batches import get_batch, get_batch_results, start_batch
 from account_migration_import_service_client.api.reconciliation import get_id_map, reconcile_import_supplier
 from account_migration_import_service_client.api.status_and_lists import (
-    get_account_status,
     list_all_account_imports,
 )
 from account_migration_import_service_client.types import UNSET, File
@@ -64,10 +64,12 @@ accepted = process_account.sync(
 )
 assert isinstance(accepted, models.AcceptedAccount), accepted
 # The outcome of an asynchronous attempt.
-status = None
-while status != "COMPLETED":
+state = None
+while state != "FINISHED":
     time.sleep(0.2)
-    status = get_account_status.sync(SUPPLIER, SECOND["external_account_number"], client=client).status
+    attempt = get_attempt.sync(accepted.attempt_id, client=client)
+    state = attempt.state
+assert attempt.outcome == "SUCCEEDED", attempt
 
 listed, cursor = [], UNSET
 while True:

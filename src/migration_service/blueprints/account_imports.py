@@ -17,7 +17,7 @@ from migration_service.blueprints.body import (
 )
 from migration_service.blueprints.description_headers import PREFER, refer
 from migration_service.blueprints.examples import ACCOUNT, PROCESS, STAGED
-from migration_service.blueprints.idempotency import claim_id, idempotent
+from migration_service.blueprints.idempotency import KEY_ERRORS, claim_id, idempotent
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.blueprints.validation_report import answer_staged, answer_validated, reporting
@@ -40,7 +40,7 @@ from migration_service.errors import (
     ParseError,
     RequestFailedValidationError,
 )
-from migration_service.schemas.account import ACCOUNT_IMPORT
+from migration_service.schemas.account import ACCOUNT_IMPORT, AccountImportSchema
 from migration_service.schemas.requests import (
     AcceptedAccountSchema,
     AccountErrorBodySchema,
@@ -48,7 +48,13 @@ from migration_service.schemas.requests import (
     ProcessRequestSchema,
     StagedAccountSchema,
 )
-from migration_service.schemas.validation import ReportArgumentsSchema, StageArgumentsSchema
+from migration_service.schemas.validation import (
+    AccountReportErrorBodySchema,
+    ReportArgumentsSchema,
+    ReportErrorBodySchema,
+    StageArgumentsSchema,
+    ValidationReportSchema,
+)
 from migration_service.services.imports import staging as imports
 from migration_service.services.imports.status import ReportedStatus
 from migration_service.services.imports.validation import validate_payload
@@ -67,17 +73,30 @@ blueprint.before_request(require_token)
 
 #: Seconds after which a client may ask for the outcome of an attempt.
 _ASK_AGAIN = 2
+_STAGED = {"anyOf": [StagedAccountSchema, ValidationReportSchema]}
 
 
 @blueprint.post("/validate-account/")
 @document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
 @query_arguments(blueprint, ReportArgumentsSchema())
-@blueprint.response(200, ACCOUNT_IMPORT, example=ACCOUNT)
-@answers_errors(blueprint, AccountFailedValidationError, ImportSupplierNotFoundInBodyError, ParseError)
+@blueprint.response(
+    200,
+    {"anyOf": [AccountImportSchema, ValidationReportSchema]},
+    example=ACCOUNT,
+    headers=refer("X-Warning-Count"),
+)
+@answers_errors(
+    blueprint,
+    AccountFailedValidationError,
+    ImportSupplierNotFoundInBodyError,
+    ParseError,
+    body=ReportErrorBodySchema,
+)
 def validate_account(arguments: dict[str, Any]) -> Response:
     """Check an account payload without storing it
 
-    Answers with the data as it would be stored, or with every error found, each with its path.
+    Answers with the data as it would be stored, or with every error found, each with its path. With
+    `report=full` it answers with everything that was found, warnings included, and with the data.
     """
     payload = read_json()
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
@@ -88,9 +107,13 @@ def validate_account(arguments: dict[str, Any]) -> Response:
 
 @blueprint.post("/account-import-process/create-or-update/")
 @document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
-@blueprint.response(201, StagedAccountSchema, example=STAGED)
+@blueprint.response(201, _STAGED, example=STAGED, headers=refer("X-Warning-Count"))
 @blueprint.alt_response(
-    200, schema=StagedAccountSchema, example=STAGED, description="Staged before: updated."
+    200,
+    schema=_STAGED,
+    example=STAGED,
+    description="Staged before: updated.",
+    headers=refer("X-Warning-Count"),
 )
 @answers_errors(
     blueprint,
@@ -102,14 +125,15 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     AccountMarkedToSkipError,
     AccountImportInProgressError,
     ParseError,
-    body=AccountErrorBodySchema,
+    body=AccountReportErrorBodySchema,
 )
 @query_arguments(blueprint, StageArgumentsSchema())
 def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created
 
     Validated by the same rules as the validate endpoint. 201 for the first staging of an account, 200
-    for every further one. The same payload again changes nothing.
+    for every further one. The same payload again changes nothing. With `report=full` it answers as
+    validate does.
     """
     payload = read_json()
     with reporting(arguments), autocommit(resources().Session) as statements:
@@ -130,7 +154,7 @@ def _replay(attempt_id: UUID) -> Any:
 
 
 @blueprint.post("/account-import-process/process/", endpoint="process_account")
-@idempotent(replay_attempt=_replay)
+@idempotent(blueprint, replay_attempt=_replay)
 @blueprint.response(201, CreatedAccountSchema)
 @blueprint.alt_response(
     202,
@@ -155,6 +179,7 @@ def _replay(attempt_id: UUID) -> Any:
     ParseError,
     ConcurrencyLimitReachedError,
     NoWorkerAvailableError,
+    *KEY_ERRORS,
     body=AccountErrorBodySchema,
 )
 @refuse_parameters

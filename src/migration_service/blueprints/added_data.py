@@ -17,7 +17,7 @@ from migration_service.blueprints.body import (
     read_json,
     refuse_parameters,
 )
-from migration_service.blueprints.idempotency import idempotent, keep_with_effect
+from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
@@ -75,7 +75,9 @@ _TRANSACTIONS = TransactionsRequestSchema()
 def _load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
     data, errors = load(schema, payload)
     dry_run = data.pop("dry_run", False)
-    return PostedBody(data, find_unknown_fields(schema, payload), dry_run, errors)
+    # An unknown field at the top is an error under every profile.
+    unknown_fields = [item for item in find_unknown_fields(schema, payload) if item not in errors]
+    return PostedBody(data, unknown_fields, dry_run, errors)
 
 
 def _add(body: PostedBody, service: Callable[[Session], Any]) -> Response:
@@ -110,15 +112,29 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
     return decorate
 
 
+def _dry_run(schema: Any, example: Any) -> Callable[[View], View]:
+    """Describe what a request with `dry_run` is answered with."""
+    documented: Callable[[View], View] = blueprint.alt_response(
+        200,
+        schema=schema,
+        example=example,
+        description="What a dry run would have answered with. Nothing was added.",
+        success=True,
+    )
+    return documented
+
+
 @blueprint.post("/notes/create/")
-@idempotent()
+@idempotent(blueprint)
 @blueprint.response(201, NoteResultSchema(many=True), example=examples.NOTE_RESULTS)
+@_dry_run(NoteResultSchema(many=True), examples.NOTE_RESULTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
     ImportSupplierNotFoundError,
     ParseError,
     AccountNotFoundError,
+    *KEY_ERRORS,
 )
 @refuse_parameters
 @_posted_body(NotesRequestSchema(), examples.NOTES)
@@ -161,9 +177,10 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
 
 
 @blueprint.post("/transactions/create/")
-@idempotent(as_error=TransactionImportError)
+@idempotent(blueprint, as_error=TransactionImportError)
 @document_body(blueprint, _TRANSACTIONS, examples.TRANSACTIONS)
 @blueprint.response(201, TransactionResultsSchema, example=examples.TRANSACTION_RESULTS)
+@_dry_run(TransactionResultsSchema, examples.TRANSACTION_RESULTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -172,6 +189,7 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
     TransactionOutsideOpenPeriodError,
     TransactionIdAlreadyUsedError,
     ParseError,
+    *KEY_ERRORS,
     body=TransactionErrorBodySchema,
     as_answered=_transaction_example,
 )
@@ -192,8 +210,9 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.post("/historical-statements/create/")
-@idempotent()
+@idempotent(blueprint)
 @blueprint.response(201, StatementsRequestSchema, example=examples.STATEMENTS)
+@_dry_run(StatementsRequestSchema, examples.STATEMENTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -201,6 +220,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     AccountNotFoundInBodyError,
     HistoricalStatementAlreadyExistsError,
     ParseError,
+    *KEY_ERRORS,
 )
 @refuse_parameters
 @_posted_body(StatementsRequestSchema(), examples.STATEMENTS)
@@ -214,8 +234,9 @@ def create_historical_statements(body: PostedBody) -> Response:
 
 
 @blueprint.post("/payment-instruction/create/")
-@idempotent()
+@idempotent(blueprint)
 @blueprint.response(201, PaymentInstructionResultSchema, example=examples.PAYMENT_INSTRUCTION_RESULT)
+@_dry_run(PaymentInstructionResultSchema, examples.PAYMENT_INSTRUCTION_RESULT)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -226,6 +247,7 @@ def create_historical_statements(body: PostedBody) -> Response:
     PaymentVendorUnreachableError,
     ParseError,
     PaymentVendorUnavailableError,
+    *KEY_ERRORS,
 )
 @refuse_parameters
 @_posted_body(PaymentInstructionRequestSchema(), examples.PAYMENT_INSTRUCTION)

@@ -1,4 +1,4 @@
-"""What every request is checked for before a view sees it: its path, and the host that it names."""
+"""What happens to every request before a view sees it: its path may lack a slash, its host is checked."""
 
 from flask import Flask, Request, request
 from werkzeug.exceptions import HTTPException
@@ -6,7 +6,7 @@ from werkzeug.routing import MapAdapter, RequestRedirect
 from werkzeug.sansio.utils import get_host
 
 from migration_service.config import Settings
-from migration_service.errors import HostNotAllowedError, NotFoundError
+from migration_service.errors import HostNotAllowedError
 
 #: Asked by load balancers and orchestrators, which name a process by its address.
 _ANY_HOST = "/health/"
@@ -32,14 +32,11 @@ class Application(Flask):
 
 
 def check_requests(app: Flask, settings: Settings) -> None:
-    """Refuse requests of `app` whose path or host cannot be right."""
+    """Refuse requests of `app` that name another host than the allowed ones."""
     allowed = {name.strip("[] ").lower() for name in settings.allowed_hosts.split(",")} - {""}
 
     @app.before_request
     def check() -> None:
-        # PostgreSQL cannot store U+0000, so nothing has such a name.
-        if "\0" in request.path:
-            raise NotFoundError
         if allowed and not request.path.startswith(_ANY_HOST) and _host_name() not in allowed:
             raise HostNotAllowedError
 

@@ -8,8 +8,10 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.description_headers import refer
 from migration_service.blueprints.errors import error_body
 from migration_service.blueprints.examples import SUPPLIER
+from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
@@ -34,6 +36,7 @@ blueprint = Blueprint(
     description="What became of each attempt to create an account, dry runs included.",
 )
 blueprint.before_request(require_token)
+blueprint.before_request(check_names)
 
 _EXAMPLE: dict[str, Any] = {
     "attempt_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
@@ -75,14 +78,14 @@ def get_attempt(attempt_id: str) -> Response:
 
 @blueprint.get("/<import_supplier_code>/<number:external_account_number>/")
 @query_arguments(blueprint, AttemptListArgumentsSchema())
-@blueprint.response(200, AttemptAnswerSchema(many=True), example=[_EXAMPLE])
+@blueprint.response(200, AttemptAnswerSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError, AccountNotFoundError)
 def list_attempts(
     arguments: dict[str, Any], import_supplier_code: str, external_account_number: str
 ) -> Response:
     """The attempts to create an account, newest first
 
-    One page; a Link header (rel="next") leads to the next one.
+    Dry runs included. One page; a Link header (rel="next") leads to the next one.
     """
     limit, before = arguments["limit"], _read_cursor(arguments)
     with resources().Session.begin() as session:

@@ -22,7 +22,7 @@ _MEDIA_TYPES = (*_DESCRIBED_TYPES, "application/ndjson", "application/jsonl")
 
 _EXAMPLE = encode_json(ACCOUNT).decode() + "\n"
 
-#: For OpenAPI: the body, and the header that makes a retry safe.
+#: For OpenAPI: the body.
 BODY = {
     "required": False,
     "description": "NDJSON: one account payload a line. Plain or gzip, with `Content-Encoding: gzip` or "
@@ -31,14 +31,6 @@ BODY = {
         kind: {"schema": {"type": "string", "format": "binary"}, "example": _EXAMPLE}
         for kind in _DESCRIBED_TYPES
     },
-}
-KEY = {
-    "in": "header",
-    "name": "Idempotency-Key",
-    "required": False,
-    "description": "Any text up to 128 characters, new for each file. Sending the same again with the same "
-    "key answers with the batch that there is.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 128},
 }
 
 

@@ -8,10 +8,10 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints import batch_examples as examples
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.batch_upload import BODY, KEY, read_order
+from migration_service.blueprints.batch_upload import BODY, read_order
 from migration_service.blueprints.body import document_parameters, query_arguments
-from migration_service.blueprints.description_headers import CSV, LINES, refer
-from migration_service.blueprints.idempotency import idempotent
+from migration_service.blueprints.description_headers import CSV, KEY, LINES, refer
+from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import Transaction
@@ -21,7 +21,6 @@ from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
     ErrorItem,
-    IdempotencyKeyReusedError,
     ImportSupplierCompleteError,
     ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
@@ -75,7 +74,7 @@ blueprint.before_request(require_token)
     OperationsTeamNotFoundError,
     BatchFileError,
     BatchFileTooLargeError,
-    IdempotencyKeyReusedError,
+    *KEY_ERRORS,
 )
 def start(arguments: dict[str, Any]) -> Any:
     """Start a batch
@@ -227,10 +226,10 @@ def cancel(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/retry-failed/", endpoint="retry_failed_lines")
-@idempotent()
+@idempotent(blueprint)
 @query_arguments(blueprint, RetryArgumentsSchema())
 @blueprint.response(200, RetryAnswerSchema, example={**examples.PROGRESS, "retried": 12, "left": 988})
-@answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
+@answers_errors(blueprint, RequestFailedValidationError, *KEY_ERRORS, BatchNotFoundError, BatchStateError)
 def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     """Do those FAILED lines again that may pass now
 

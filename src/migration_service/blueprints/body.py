@@ -38,11 +38,11 @@ def _read_body() -> bytes:
     try:
         data = request.get_data(cache=False)
     except RequestEntityTooLarge:
-        raise _too_large() from None
+        raise too_large() from None
     limit = request.max_content_length
     if limit is not None and request.content_length is None and len(data) >= limit:
         # A body in chunks is cut off at the limit without a word.
-        raise _too_large()
+        raise too_large()
     return data
 
 
@@ -55,7 +55,7 @@ def _decompress(data: bytes) -> bytes:
     except zlib.error as error:
         raise _broken_gzip(f"The gzip data of the body is broken: {error}.") from error
     if limit and len(plain) > limit:
-        raise _too_large()
+        raise too_large()
     if not member.eof or member.unused_data:
         raise _broken_gzip("The body must be one whole gzip stream: it ends too early, or more follows it.")
     return plain
@@ -65,7 +65,8 @@ def _broken_gzip(detail: str) -> ParseError:
     return ParseError(detail, errors=[ErrorItem(ParseError.code, detail)])
 
 
-def _too_large() -> RequestEntityTooLarge:
+def too_large() -> RequestEntityTooLarge:
+    """Return what a request with too large a body is refused with; its text has the limit."""
     limit = request.max_content_length
     return RequestEntityTooLarge(f"The body is larger than {limit:,} bytes, which is the most that is read.")
 

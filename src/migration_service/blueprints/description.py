@@ -9,6 +9,7 @@ from flask_smorest.spec.plugins import FlaskPlugin
 from migration_service.blueprints import description_token
 from migration_service.blueprints.description_headers import BY_STATUS, HEADERS, refer
 from migration_service.blueprints.description_responses import add_common_responses, common_responses
+from migration_service.blueprints.errors import RETRY_LATER_CODES
 from migration_service.blueprints.examples import NUMBER, SUPPLIER
 
 INFO = {
@@ -25,6 +26,8 @@ INFO = {
 _TAGS = {
     "account_imports": "Account imports",
     "status": "Status and lists",
+    "attempts": "Attempts",
+    "import_suppliers": "Import suppliers",
     "added_data": "Added data",
     "batches": "Batches",
     "reconciliation": "Reconciliation",
@@ -110,7 +113,7 @@ def _name_operations(app: Flask, paths: dict[str, Any]) -> None:
 def _complete_operation(operation: dict[str, Any]) -> None:
     for status, response in operation["responses"].items():
         headers = refer("X-Request-ID", *BY_STATUS.get(status, ()))
-        if status == "400" and "account_import_in_progress" in str(response):
+        if status == "400" and any(code in str(response) for code in RETRY_LATER_CODES):
             headers |= refer("Retry-After")
         response["headers"] = headers | response.get("headers", {})
     operation["responses"] = add_common_responses(operation["responses"], has_body="requestBody" in operation)

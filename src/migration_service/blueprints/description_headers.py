@@ -26,6 +26,10 @@ HEADERS: Headers = {
         "description": "`respond-async` if the request preferred it (RFC 7240).",
         "schema": {"type": "string"},
     },
+    "X-Warning-Count": {
+        "description": "How many warnings the payload has. `?report=full` lists them.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
     "WWW-Authenticate": {
         "description": "How to send a token (RFC 9110).",
         "schema": {"type": "string"},
@@ -44,6 +48,16 @@ BY_STATUS = {
     "401": ("WWW-Authenticate",),
     "429": ("Retry-After",),
     "503": ("Retry-After",),
+}
+
+#: What makes it safe to send a request again.
+KEY: dict[str, Any] = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "required": False,
+    "description": "Any text up to 128 characters, new for each request. The same request again with "
+    "the same key gets the answer of the first one, and does nothing further.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 128},
 }
 
 PREFER: dict[str, Any] = {

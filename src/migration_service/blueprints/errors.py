@@ -42,7 +42,7 @@ HTTP_CODES = {
 }
 
 #: The codes of 400s that end by themselves.
-_RETRY_LATER_CODES = (
+RETRY_LATER_CODES = (
     errors.AccountImportInProgressError.code,
     errors.IdempotencyRequestInProgressError.code,
 )
@@ -75,7 +75,7 @@ def _service_error(error: errors.ServiceError) -> Response:
     response = Response(encode_json(error_body(error)), status, mimetype="application/json")
     if status == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = "Token"
-    if status in _RETRY_LATER or error.code in _RETRY_LATER_CODES:
+    if status in _RETRY_LATER or error.code in RETRY_LATER_CODES:
         # Random, so that clients that were refused together do not retry together.
         response.headers["Retry-After"] = str(random.randint(1, 3))  # noqa: S311
     return response

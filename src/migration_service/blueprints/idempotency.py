@@ -13,15 +13,20 @@ from typing import Any, cast
 from uuid import UUID
 
 from flask import Response, current_app, g, request
+from flask_smorest import Blueprint
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from migration_service.blueprints.auth import caller
-from migration_service.blueprints.body import View, read_json
+from migration_service.blueprints.body import View, document_parameters, read_json, too_large
+from migration_service.blueprints.description_headers import KEY
 from migration_service.blueprints.resources import resources
 from migration_service.db.base import new_id
 from migration_service.errors import (
     ErrorItem,
+    IdempotencyKeyReusedError,
+    IdempotencyRequestInProgressError,
     ImportSupplierPausedError,
     InvalidError,
     RequestFailedValidationError,
@@ -41,7 +46,7 @@ logger = logging.getLogger(__name__)
 MAX_KEY = 128
 _KEPT_HEADERS = ("Content-Type", "Location")
 #: Statuses of answers that say nothing about the request itself, or only for now.
-_NOT_FINAL = {202, 401, 408, 413, 415, 429}
+_NOT_FINAL = {202, 401, 408, 411, 413, 415, 429}
 
 
 @dataclass
@@ -53,7 +58,12 @@ class _Claim:
     is_final: bool = True
 
 
+#: What a request with a key may be answered with on top of its endpoint's errors.
+KEY_ERRORS = (IdempotencyKeyReusedError, IdempotencyRequestInProgressError)
+
+
 def idempotent(
+    blueprint: Blueprint,
     replay_attempt: Callable[[UUID], Any] | None = None,
     as_error: Callable[[InvalidError], InvalidError] = lambda error: error,
 ) -> Callable[[View], View]:
@@ -78,7 +88,7 @@ def idempotent(
                 return replay_attempt(earlier.attempt_id)
             return _carry_out(claim, lambda: view(*args, **kwargs)) if claim else view(*args, **kwargs)
 
-        return wrapper
+        return document_parameters(blueprint, KEY)(wrapper)
 
     return decorate
 
@@ -113,7 +123,10 @@ def keep_with_effect(session: Session, answer: Response) -> None:
 
 def _read_request(key: str) -> KeyedRequest | None:
     """Return what the request asks for, None if its body cannot be read: the view says why."""
-    request.get_data(cache=True)
+    try:
+        request.get_data(cache=True)  # it is read once more by the view
+    except RequestEntityTooLarge:
+        raise too_large() from None
     try:
         body = read_json() if request.content_length or request.get_data() else None
     except RequestFailedValidationError:

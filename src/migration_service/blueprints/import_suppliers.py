@@ -6,9 +6,10 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.examples import SUPPLIER
+from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
-from migration_service.errors import ImportSupplierNotFoundError
+from migration_service.errors import ImportSupplierNotFoundError, RequestFailedValidationError
 from migration_service.schemas.attempts import ImportSupplierAnswerSchema
 from migration_service.services.reporting.import_suppliers import (
     ImportSupplierReport,
@@ -23,6 +24,7 @@ blueprint = Blueprint(
     description="The import suppliers of the organisation, and how many of their accounts are in each state.",
 )
 blueprint.before_request(require_token)
+blueprint.before_request(check_names)
 
 _EXAMPLE: dict[str, Any] = {
     "import_supplier": SUPPLIER,
@@ -36,15 +38,21 @@ _EXAMPLE: dict[str, Any] = {
 @blueprint.response(200, ImportSupplierAnswerSchema(many=True), example=[_EXAMPLE])
 @answers_errors(blueprint)
 def list_import_suppliers() -> list[ImportSupplierReport]:
-    """The import suppliers of the organisation, by code"""
+    """The import suppliers of the organisation, by code
+
+    Each with its status, its profile, and how many of its accounts are in each state.
+    """
     with resources().Session.begin() as session:
         return report_import_suppliers(session, caller().organisation_id)
 
 
 @blueprint.get("/<import_supplier_code>/")
 @blueprint.response(200, ImportSupplierAnswerSchema, example=_EXAMPLE)
-@answers_errors(blueprint, ImportSupplierNotFoundError)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 def get_import_supplier(import_supplier_code: str) -> ImportSupplierReport:
-    """One import supplier of the organisation"""
+    """One import supplier of the organisation
+
+    With its status, its profile, and how many of its accounts are in each state.
+    """
     with resources().Session.begin() as session:
         return report_import_supplier(session, caller().organisation_id, import_supplier_code)

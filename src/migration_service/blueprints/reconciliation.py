@@ -9,6 +9,7 @@ from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import json_body, query_arguments
 from migration_service.blueprints.description_headers import CSV
 from migration_service.blueprints.examples import SUPPLIER
+from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
@@ -43,6 +44,7 @@ blueprint = Blueprint(
     description="Prove that what was sent is what was created.",
 )
 blueprint.before_request(require_token)
+blueprint.before_request(check_names)
 
 
 _ACKNOWLEDGEMENT = {
@@ -160,7 +162,7 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 
 @blueprint.get("/<import_supplier_code>/acknowledgements/")
 @blueprint.response(200, AcknowledgementAnswer(many=True))
-@answers_errors(blueprint, ImportSupplierNotFoundError)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 def get_acknowledgements(import_supplier_code: str) -> Response:
     """List what was acknowledged
 
@@ -176,7 +178,7 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
 
 @blueprint.get("/<import_supplier_code>/id-map/")
 @blueprint.response(200, CSV, content_type="text/csv", example=_ID_MAP)
-@answers_errors(blueprint, ImportSupplierNotFoundError)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 def get_id_map(import_supplier_code: str) -> Response:
     """List the old and the new number of every created account
 

@@ -9,6 +9,7 @@ from flask_smorest import Blueprint
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.description_headers import refer
+from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import autocommit
@@ -34,6 +35,7 @@ blueprint = Blueprint(
     description="How far the migration of an account and of a supplier's book is.",
 )
 blueprint.before_request(require_token)
+blueprint.before_request(check_names)
 
 _CREATED = {
     "external_account_number": "10000001",
@@ -62,7 +64,7 @@ _FAILED_EXAMPLE = [
 @blueprint.response(
     200, AccountStatusSchema, example={"status": "COMPLETED", "service_account_number": "A-7KX2M9QD"}
 )
-@answers_errors(blueprint, ImportSupplierNotFoundError, AccountNotFoundError)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError, AccountNotFoundError)
 def get_account_status(import_supplier_code: str, external_account_number: str) -> dict[str, str]:
     """Where the import of one account is
 
@@ -113,10 +115,10 @@ def list_imported_account_imports(arguments: dict[str, Any], import_supplier_cod
 
 
 @blueprint.get("/failed-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, FailedImportSchema(many=True), example=_FAILED_EXAMPLE)
+@blueprint.response(200, FailedImportSchema(many=True), example=_FAILED_EXAMPLE, headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
-def list_failed_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """The accounts that are not created and whose last attempt failed
 
     Dry runs count, too. The whole array, streamed. With `limit`: one page of it, and a Link header

@@ -1,4 +1,4 @@
-"""Customer e-mails: what is to be sent, and what became of it."""
+"""Customer e-mails and whether they were sent."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""The answers that are kept for requests with an Idempotency-Key."""
+"""The stored answers to requests with an Idempotency-Key."""
 
 from datetime import datetime
 from typing import Any

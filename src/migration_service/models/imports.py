@@ -1,4 +1,4 @@
-"""The unit of migration and its attempts: the queue of record behind the Celery messages."""
+"""The unit of migration and its attempts, which decide what Celery messages do."""
 
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from migration_service.states import ImportState, Outcome
 
 
 class AccountImportProcess(Base):
-    """One supplier's account on its way into the platform (section 2.4); exists once staged."""
+    """The import of one supplier's account into the platform (section 2.4). It exists once the account is staged."""
 
     __tablename__ = "account_import_process"
     __table_args__ = (
@@ -24,13 +24,13 @@ class AccountImportProcess(Base):
         CheckConstraint(
             f"(state = '{ImportState.IN_PROGRESS}') = (attempt_id IS NOT NULL)", name="attempt_in_progress"
         ),
-        # The sweep and the slots look at what is in progress: never more rows than there are slots.
+        # For the sweep and the slots, which read what is in progress: never more rows than there are slots.
         Index(
             "ix_account_import_process_in_progress",
             "dispatched_at",
             postgresql_where=text(f"state = '{ImportState.IN_PROGRESS}'"),
         ),
-        # The payload moves out of the row whatever its size, so that lists and state changes stay small.
+        # The payload is stored outside the row whatever its size, so that lists and state changes are fast.
         {"postgresql_with": {"toast_tuple_target": "128"}},
     )
 
@@ -58,7 +58,7 @@ class AccountImportProcess(Base):
 
 
 class SkipMark(Base):
-    """An account that is not staged and is not to be: no import process, so that status and lists omit it."""
+    """A mark that an account must not be staged. It is not an import process, so status and lists omit it."""
 
     __tablename__ = "skip_mark"
 

@@ -14,7 +14,7 @@ class Note(Base):
     """A note on the account's support page (section 2.6)."""
 
     __tablename__ = "note"
-    # The account's lock keeps out a second note that is the same; this is for a writer that forgets it.
+    # The account's lock prevents a second note that is the same. This is for code that forgets the lock.
     __table_args__ = (UniqueConstraint("account_pk", "sameness_sha256", "created_at", name="uq_note_same"),)
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)

@@ -18,7 +18,7 @@ class PaymentVendor(Base):
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
-    #: The interface that it speaks.
+    #: The interface that it offers.
     kind: Mapped[str]
     url: Mapped[str]
     #: The environment variable of the web processes that holds the secret, which is never stored.
@@ -41,6 +41,6 @@ class PaymentInstruction(Base):
     payment_vendor_pk: Mapped[int] = mapped_column(ForeignKey(PaymentVendor.id))
     reference: Mapped[str]
     type: Mapped[str]
-    #: What the vendor told about it: nothing secret, no card number.
+    #: What the vendor returned about it: nothing secret, no card number.
     details: Mapped[dict[str, Any]]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())

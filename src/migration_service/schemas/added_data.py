@@ -100,6 +100,8 @@ class NotesRequestSchema(AddedDataSchema):
 class NoteResultSchema(Answer):
     """What became of one posted note."""
 
+    optional = frozenset({"warnings"})
+
     created_at = AnsweredMoment(
         metadata=about("When the note on the account was written, in UTC.", "2026-01-15T09:30:00Z")
     )
@@ -115,7 +117,7 @@ class NoteResultSchema(Answer):
     )
     warnings = fields.List(
         fields.Nested(ErrorObjectSchema),
-        metadata=about("What an existing note does not have and was not added to it.", []),
+        metadata=about("What an existing note does not have and was not added to it. Left out if empty.", []),
     )
 
 

@@ -1,66 +1,91 @@
 """Query strings and answers of the endpoints for batches and reconciliation."""
 
+from typing import Any
+
 from marshmallow import fields
 
 from migration_service.schemas.base import Answer, Fields
-from migration_service.schemas.fields import AnsweredMoment, Choice, Flag, Identifier, Text, WholeNumber
+from migration_service.schemas.fields import (
+    AnsweredMoment,
+    Choice,
+    Flag,
+    Identifier,
+    Text,
+    WholeNumber,
+    about,
+)
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import BatchCondition, BatchMode, BatchSource, BatchState, LineStatus, Profile
 
-_COUNTS = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
+_COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
+_BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
+_MOMENT = "2026-03-01T22:00:00Z"
+_ERROR = {"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}
+_WARNING = {"detail": "'phone' is not a field here.", "code": "unknown_field", "attr": "customers.0.phone"}
 
 
 class BatchArgumentsSchema(Fields):
     """The query string that starts a batch."""
 
     import_supplier = Identifier(
-        required=True, metadata={"description": "The import supplier that every line of the batch names."}
+        required=True,
+        metadata=about("The import supplier that every line of the batch names.", "DEMO_SUPPLIER"),
     )
     mode = Choice(
         BatchMode,
         required=True,
-        metadata={
-            "description": "`validate`; `stage`; `import` stages and creates; `dry-run` is the same, undone.",
-            "schema": {"type": "string", "enum": [mode.value for mode in BatchMode]},
-        },
+        metadata=about(
+            "`validate`; `stage`; `import` stages and creates; `dry-run` is the same, undone.",
+            "import",
+            schema={"type": "string", "enum": [mode.value for mode in BatchMode]},
+        ),
     )
     operations_team_name = Identifier(
-        metadata={"description": "The team of the created accounts; required for `import` and `dry-run`."}
+        metadata=about(
+            "The team of the created accounts; required for `import` and `dry-run`.", "Migration Team"
+        )
     )
     source = Choice(
         BatchSource,
         load_default=BatchSource.UPLOAD.value,
-        metadata={
-            "description": "`upload`: the lines are the body. `pending`: no body; everything that the "
-            "supplier has pending, for `import` and `dry-run`.",
-            "schema": {"type": "string", "enum": [it.value for it in BatchSource], "default": "upload"},
-        },
+        metadata=about(
+            "`upload`: the lines are the body. `pending`: no body; everything that the supplier has pending, "
+            "for `import` and `dry-run`.",
+            "upload",
+            schema={"type": "string", "enum": [it.value for it in BatchSource], "default": "upload"},
+        ),
     )
 
-    name = Text(max_length=200, metadata={"description": "What people call the batch; shown wherever it is."})
-    file_name = Text(max_length=255, metadata={"description": "The name of the file that is the body."})
+    name = Text(
+        max_length=200, metadata=about("What people call the batch; shown wherever it is.", "First night")
+    )
+    file_name = Text(
+        max_length=255, metadata=about("The name of the file that is the body.", "book.ndjson.gz")
+    )
     profile = Choice(
         Profile,
-        metadata={
-            "description": "Validate the lines under this profile instead of the supplier's own. Only "
-            "`strict`, unless the mode is `validate`.",
-            "schema": {"type": "string", "enum": [profile.value for profile in Profile]},
-        },
+        metadata=about(
+            "Validate the lines under this profile instead of the supplier's own. Only `strict`, unless the "
+            "mode is `validate`.",
+            "strict",
+            schema={"type": "string", "enum": [profile.value for profile in Profile]},
+        ),
     )
 
 
 class BatchListArgumentsSchema(Fields):
     """The query string of the list of batches."""
 
-    import_supplier = Identifier(metadata={"description": "Only batches of this import supplier."})
+    import_supplier = Identifier(metadata=about("Only batches of this import supplier.", "DEMO_SUPPLIER"))
     limit = WholeNumber(
         load_default=50,
-        metadata={
-            "description": "At most so many batches, 1 to 500; the Link header leads to the next page.",
-            "schema": {"type": "integer", "minimum": 1, "maximum": 500, "default": 50},
-        },
+        metadata=about(
+            "At most so many batches, 1 to 500; the Link header leads to the next page.",
+            50,
+            schema={"type": "integer", "minimum": 1, "maximum": 500, "default": 50},
+        ),
     )
-    cursor = Identifier(metadata={"description": "Where the page starts: taken from the Link header."})
+    cursor = Identifier(metadata=about("Where the page starts: taken from the Link header.", _BATCH_ID))
 
 
 class ResultArgumentsSchema(Fields):
@@ -68,31 +93,39 @@ class ResultArgumentsSchema(Fields):
 
     status = Choice(
         LineStatus,
-        metadata={
-            "description": "Only lines in this status.",
-            "schema": {"type": "string", "enum": [status.value for status in LineStatus]},
-        },
+        metadata=about(
+            "Only lines in this status.",
+            "FAILED",
+            schema={"type": "string", "enum": [status.value for status in LineStatus]},
+        ),
     )
 
     code = Identifier(
-        metadata={"description": "Only lines with an error or a warning of this code; in CSV, only those."}
+        metadata=about(
+            "Only lines with an error or a warning of this code; in CSV, only those.", "invalid_phone_number"
+        )
     )
     path = Identifier(
         max_length=1_000,
-        metadata={
-            "description": "Only lines with an error or a warning at this path or below it; in CSV, only "
-            "those. `*` stands for any index, as in `customers.*.mobile`."
-        },
+        metadata=about(
+            "Only lines with an error or a warning at this path or below it; in CSV, only those. `*` stands "
+            "for any index, as in `customers.*.mobile`.",
+            "customers.*.mobile",
+        ),
     )
 
 
 class FailedLinesArgumentsSchema(Fields):
     """The query string of the failed lines of a batch."""
 
-    code = Identifier(metadata={"description": "Only lines with an error or a warning of this code."})
+    code = Identifier(
+        metadata=about("Only lines with an error or a warning of this code.", "invalid_phone_number")
+    )
     path = Identifier(
         max_length=1_000,
-        metadata={"description": "Only lines with an error or a warning at this path or below it."},
+        metadata=about(
+            "Only lines with an error or a warning at this path or below it.", "customers.*.mobile"
+        ),
     )
 
 
@@ -101,81 +134,112 @@ class RetryArgumentsSchema(Fields):
 
     all = Flag(
         load_default=False,
-        metadata={
-            "description": "Also the lines that failed for their content, although nothing changed.",
-            "schema": {"type": "boolean", "default": False},
-        },
+        metadata=about(
+            "Also the lines that failed for their content, although nothing changed.",
+            False,
+            schema={"type": "boolean", "default": False},
+        ),
     )
 
 
 class BatchAnswerSchema(Answer):
     """A batch and how far it is."""
 
-    batch_id = fields.UUID()
-    import_supplier = fields.String()
-    operations_team_name = fields.String(allow_none=True)
-    name = fields.String(allow_none=True, metadata={"description": "What people call it."})
-    file_name = fields.String(
-        allow_none=True, metadata={"description": "The name of the file that its lines came in."}
+    batch_id = fields.UUID(metadata=about("The id of the batch.", _BATCH_ID))
+    import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
+    operations_team_name = fields.String(
+        allow_none=True, metadata=about("The team of the created accounts.", "Migration Team")
     )
-    mode = fields.String(metadata={"enum": [mode.value for mode in BatchMode]})
+    name = fields.String(allow_none=True, metadata=about("What people call it.", "First night"))
+    file_name = fields.String(
+        allow_none=True, metadata=about("The name of the file that its lines came in.", "book.ndjson.gz")
+    )
+    mode = fields.String(
+        metadata=about("What is done with its lines.", "import", enum=[mode.value for mode in BatchMode])
+    )
     profile = fields.String(
         allow_none=True,
-        metadata={"description": "What its lines are validated under; null: the supplier's own profile."},
+        metadata=about("What its lines are validated under; null: the supplier's own profile.", "strict"),
     )
-    source = fields.String(metadata={"enum": [source.value for source in BatchSource]})
-    state = fields.String(metadata={"enum": [state.value for state in BatchState]})
+    source = fields.String(
+        metadata=about("Where its lines came from.", "upload", enum=[source.value for source in BatchSource])
+    )
+    state = fields.String(
+        metadata=about("How far it is.", "RUNNING", enum=[state.value for state in BatchState])
+    )
     reason = fields.String(
-        allow_none=True, metadata={"description": "The code that says why it is WAITING or STOPPED."}
+        allow_none=True,
+        metadata=about("The code that says why it is WAITING or STOPPED.", "import_supplier_paused"),
     )
-    created_at = AnsweredMoment()
-    started_at = AnsweredMoment(allow_none=True)
-    finished_at = AnsweredMoment(allow_none=True)
+    created_at = AnsweredMoment(metadata=about("When it was started by its request, in UTC.", _MOMENT))
+    started_at = AnsweredMoment(
+        allow_none=True, metadata=about("When its first line was begun, in UTC.", _MOMENT)
+    )
+    finished_at = AnsweredMoment(
+        allow_none=True, metadata=about("When its last line was done, in UTC.", _MOMENT)
+    )
     lines_removed_at = AnsweredMoment(
-        allow_none=True, metadata={"description": "When the lines and results were removed."}
+        allow_none=True, metadata=about("When the lines and results were removed, in UTC.", _MOMENT)
     )
-    lines = fields.Integer(metadata={"description": "Lines that are not blank."})
-    counts = fields.Dict(metadata={"description": "Lines by status.", **_COUNTS})
+    lines = fields.Integer(metadata=about("Lines that are not blank.", 100_000))
+    counts = fields.Dict(
+        metadata=about("Lines by status.", {"PENDING": 60_000, "IMPORTED": 40_000}, **_COUNTS)
+    )
 
 
 class BatchProgressAnswerSchema(BatchAnswerSchema):
     """A batch with everything that there is to say about it."""
 
     error_counts = fields.Dict(
-        metadata={"description": "Lines by the codes of their errors, the most frequent first.", **_COUNTS}
+        metadata=about(
+            "Lines by the codes of their errors, the most frequent first.", {"required": 360}, **_COUNTS
+        )
     )
-    warning_counts = fields.Dict(metadata={"description": "The same of warnings.", **_COUNTS})
+    warning_counts = fields.Dict(metadata=about("The same of warnings.", {"unknown_field": 12}, **_COUNTS))
     rate = fields.Float(
-        allow_none=True, metadata={"description": "Lines a second: lately, or on the whole once it is over."}
+        allow_none=True,
+        metadata=about("Lines a second: lately, or on the whole once it is over.", 1_300.0),
     )
-    time_left = fields.Float(allow_none=True, metadata={"description": "In seconds, at this rate."})
+    time_left = fields.Float(allow_none=True, metadata=about("In seconds, at this rate.", 45.4))
     condition = fields.String(
         allow_none=True,
-        metadata={
-            "description": "Why a running batch does not get on. `STALLED`: no line was worked on for a "
-            "minute. `THROTTLED`: its lines wait for slots.",
-            "enum": [*(condition.value for condition in BatchCondition), None],
-        },
+        metadata=about(
+            "Why a running batch does not get on. `STALLED`: no line was worked on for a minute. "
+            "`THROTTLED`: its lines wait for slots.",
+            "THROTTLED",
+            enum=[*(condition.value for condition in BatchCondition), None],
+        ),
     )
 
 
 class RetryAnswerSchema(BatchProgressAnswerSchema):
     """A batch some of whose lines are tried again."""
 
-    retried = fields.Integer(metadata={"description": "Lines that are PENDING again."})
+    retried = fields.Integer(metadata=about("Lines that are PENDING again.", 12))
     left = fields.Integer(
-        metadata={"description": "Lines that stay FAILED: they would fail for their content again."}
+        metadata=about("Lines that stay FAILED: they would fail for their content again.", 988)
     )
 
 
 class LineResultSchema(Answer):
     """What became of one line of a batch: one line of the results."""
 
-    line_number = fields.Integer(metadata={"description": "Its place in the file, from 1."})
+    line_number = fields.Integer(metadata=about("Its place in the file, from 1.", 3))
     external_account_number = fields.String(
-        allow_none=True, metadata={"description": "null if the line does not say it."}
+        allow_none=True,
+        metadata=about("The account's number. Null if the line does not say it.", "100000038"),
     )
-    status = fields.String(metadata={"enum": [status.value for status in LineStatus]})
-    service_account_number = fields.String(allow_none=True)
-    errors = fields.List(fields.Nested(ErrorObjectSchema))
-    warnings = fields.List(fields.Nested(ErrorObjectSchema))
+    status = fields.String(
+        metadata=about("What became of it.", "FAILED", enum=[status.value for status in LineStatus])
+    )
+    service_account_number = fields.String(
+        allow_none=True, metadata=about("The created account's number, or null.", "A-7KX2M9QD")
+    )
+    errors = fields.List(
+        fields.Nested(ErrorObjectSchema),
+        metadata=about("What the line failed for, each with its path.", [_ERROR]),
+    )
+    warnings = fields.List(
+        fields.Nested(ErrorObjectSchema),
+        metadata=about("What does not keep it from being stored, each with its path.", [_WARNING]),
+    )

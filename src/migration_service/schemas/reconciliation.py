@@ -6,7 +6,7 @@ from marshmallow import fields, post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from migration_service.schemas.base import Answer, Fields
-from migration_service.schemas.fields import AnsweredMoment, Identifier, Message, Values, WholeNumber
+from migration_service.schemas.fields import AnsweredMoment, Identifier, Message, Values, WholeNumber, about
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason
 
@@ -14,83 +14,147 @@ from migration_service.states import OpenReason
 MAX_ACKNOWLEDGED = 10_000
 
 
+_BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
+_NUMBER = "The account's number in the supplier's system."
+_ERROR = {"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}
+_DIFFERENCE = {"measure": "statements", "staged": 2, "created": 1}
+_TOTAL = {"measure": "accounts", "staged": 99_999, "created": 99_999}
+_SENT = {
+    "sent": 100_000,
+    "refused": 1,
+    "waiting": 0,
+    "staged": 0,
+    "created": 99_999,
+    "skipped": 0,
+    "acknowledged": 0,
+    "open": 1,
+    "lines_removed": 0,
+}
+_OPEN = {
+    "external_account_number": "100000038",
+    "reason": "REFUSED",
+    "batch_id": _BATCH_ID,
+    "line_number": 17,
+    "errors": [_ERROR],
+}
+_DIFFERING = {
+    "external_account_number": "100000046",
+    "service_account_number": "A-7KX2M9QD",
+    "differences": [_DIFFERENCE],
+}
+
+
 class ReconciliationArguments(Fields):
     """The query string of a reconciliation."""
 
     batch = Identifier(
-        metadata={
-            "description": "Only the accounts that are on the lines of this batch.",
-            "schema": {"type": "string", "format": "uuid"},
-        }
+        metadata=about(
+            "Only the accounts that are on the lines of this batch.",
+            _BATCH_ID,
+            schema={"type": "string", "format": "uuid"},
+        )
     )
 
 
 class SentAnswer(Answer):
     """What was sent, by what became of it; each account number once."""
 
-    sent = fields.Integer(metadata={"description": "The sum of the next five numbers."})
-    refused = fields.Integer(metadata={"description": "Refused, so that nothing is staged."})
-    waiting = fields.Integer(metadata={"description": "On lines that are pending, or were only validated."})
-    staged = fields.Integer(metadata={"description": "Staged and not created."})
-    created = fields.Integer(metadata={"description": "Created accounts."})
-    skipped = fields.Integer(metadata={"description": "Taken out by operators."})
+    sent = fields.Integer(metadata=about("The sum of the next five numbers.", 100_000))
+    refused = fields.Integer(metadata=about("Refused, so that nothing is staged.", 1))
+    waiting = fields.Integer(metadata=about("On lines that are pending, or were only validated.", 0))
+    staged = fields.Integer(metadata=about("Staged and not created.", 0))
+    created = fields.Integer(metadata=about("Created accounts.", 99_999))
+    skipped = fields.Integer(metadata=about("Taken out by operators.", 0))
     acknowledged = fields.Integer(
-        metadata={"description": "How many of those refused or waiting were acknowledged with a reason."}
+        metadata=about("How many of those refused or waiting were acknowledged with a reason.", 0)
     )
-    open = fields.Integer(metadata={"description": "Refused, waiting and staged, less those acknowledged."})
+    open = fields.Integer(metadata=about("Refused, waiting and staged, less those acknowledged.", 1))
     lines_removed = fields.Integer(
-        metadata={"description": "Lines that are no longer kept: what was refused of them is not known."}
+        metadata=about("Lines that are no longer kept: what was refused of them is not known.", 0)
     )
 
 
 class OpenItemAnswer(Answer):
     """An account, or a line without an account number, that was sent and is open."""
 
-    external_account_number = fields.String(allow_none=True)
-    reason = fields.String(metadata={"enum": [reason.value for reason in OpenReason]})
-    batch_id = fields.UUID(allow_none=True, metadata={"description": "Of the newest line that had it."})
-    line_number = fields.Integer(allow_none=True)
-    errors = fields.List(fields.Nested(ErrorObjectSchema), allow_none=True)
+    external_account_number = fields.String(
+        allow_none=True, metadata=about(f"{_NUMBER} Null if the line does not have it.", "100000038")
+    )
+    reason = fields.String(
+        metadata=about("Why it is open.", "REFUSED", enum=[reason.value for reason in OpenReason])
+    )
+    batch_id = fields.UUID(
+        allow_none=True, metadata=about("The batch of the newest line that had it.", _BATCH_ID)
+    )
+    line_number = fields.Integer(
+        allow_none=True, metadata=about("The place of that line in its file, from 1.", 17)
+    )
+    errors = fields.List(
+        fields.Nested(ErrorObjectSchema),
+        allow_none=True,
+        metadata=about("What that line was refused for.", [_ERROR]),
+    )
 
 
 class DifferenceAnswer(Answer):
     """A measure of what was staged and of what was created, for one account or for all of them."""
 
-    measure = fields.String()
-    staged = fields.Float()
-    created = fields.Float()
+    measure = fields.String(metadata=about("What was counted or added up.", "statements"))
+    staged = fields.Float(metadata=about("Of the staged payloads.", 2))
+    created = fields.Float(metadata=about("Of the created accounts.", 1))
 
 
 class AccountDifferenceAnswer(Answer):
     """A created account that is not as it was staged."""
 
-    external_account_number = fields.String()
-    service_account_number = fields.String(allow_none=True)
-    differences = fields.List(fields.Nested(DifferenceAnswer))
+    external_account_number = fields.String(metadata=about(_NUMBER, "100000046"))
+    service_account_number = fields.String(
+        allow_none=True, metadata=about("The created account's number.", "A-7KX2M9QD")
+    )
+    differences = fields.List(
+        fields.Nested(DifferenceAnswer), metadata=about("Each measure that differs.", [_DIFFERENCE])
+    )
 
 
 class ReconciliationAnswer(Answer):
     """What was sent, what of it is open, and what differs between staged and created."""
 
-    import_supplier = fields.String()
-    sent = fields.Nested(SentAnswer)
-    open = fields.List(fields.Nested(OpenItemAnswer))
-    differences = fields.List(fields.Nested(AccountDifferenceAnswer))
-    totals = fields.List(fields.Nested(DifferenceAnswer))
-    not_comparable = fields.Integer(
-        metadata={"description": "Created accounts whose staged payload is no longer kept."}
+    import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
+    sent = fields.Nested(SentAnswer, metadata=about("What was sent, by what became of it.", _SENT))
+    open = fields.List(
+        fields.Nested(OpenItemAnswer),
+        metadata=about("What is not created, not skipped and not acknowledged.", [_OPEN]),
     )
-    differing = fields.Integer(metadata={"description": "How many created accounts differ."})
-    clean = fields.Boolean(metadata={"description": "No created account differs."})
+    differences = fields.List(
+        fields.Nested(AccountDifferenceAnswer),
+        metadata=about("The created accounts that are not as they were staged.", [_DIFFERING]),
+    )
+    totals = fields.List(
+        fields.Nested(DifferenceAnswer), metadata=about("Each measure of all created accounts.", [_TOTAL])
+    )
+    not_comparable = fields.Integer(
+        metadata=about("Created accounts whose staged payload is no longer kept.", 0)
+    )
+    differing = fields.Integer(metadata=about("How many created accounts differ.", 1))
+    clean = fields.Boolean(metadata=about("Whether no created account differs.", False))
 
 
 class AcknowledgementBody(Fields):
     """The body that acknowledges what was refused."""
 
-    reason = Identifier(required=True, max_length=1_000)
-    external_account_numbers = Values(Identifier())
-    batch = Identifier(metadata={"description": "The batch whose lines without a number are meant."})
-    line_numbers = Values(WholeNumber())
+    reason = Identifier(
+        required=True,
+        max_length=1_000,
+        metadata=about("Why these stay out.", "Moved to another supplier before the migration."),
+    )
+    external_account_numbers = Values(
+        Identifier(), metadata=about("The accounts that stay out.", ["100000038"])
+    )
+    batch = Identifier(metadata=about("The batch whose lines without a number are meant.", _BATCH_ID))
+    line_numbers = Values(
+        WholeNumber(),
+        metadata=about("Lines of that batch. By default all of its lines without a number.", [17]),
+    )
 
     @validates_schema(skip_on_field_errors=True)
     def check_target(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -114,15 +178,23 @@ class AcknowledgementBody(Fields):
 class AcknowledgedAnswer(Answer):
     """How many accounts or lines were acknowledged."""
 
-    acknowledged = fields.Integer()
+    acknowledged = fields.Integer(metadata=about("Accounts or lines that were acknowledged.", 2))
 
 
 class AcknowledgementAnswer(Answer):
     """Something that was acknowledged."""
 
-    external_account_number = fields.String(allow_none=True)
-    batch_id = fields.UUID(allow_none=True)
-    line_number = fields.Integer(allow_none=True)
-    reason = fields.String()
-    acknowledged_by = fields.String()
-    acknowledged_at = AnsweredMoment()
+    external_account_number = fields.String(
+        allow_none=True, metadata=about(f"{_NUMBER} Null for a line without one.", "100000038")
+    )
+    batch_id = fields.UUID(
+        allow_none=True, metadata=about("The batch of a line without a number, or null.", _BATCH_ID)
+    )
+    line_number = fields.Integer(
+        allow_none=True, metadata=about("The place of that line in its file, or null.", 17)
+    )
+    reason = fields.String(
+        metadata=about("Why it stays out.", "Moved to another supplier before the migration.")
+    )
+    acknowledged_by = fields.String(metadata=about("The name of the API key that was used.", "Migration"))
+    acknowledged_at = AnsweredMoment(metadata=about("When, in UTC.", "2026-03-01T10:15:00Z"))

@@ -1,11 +1,19 @@
 """The full report of validate and stage (`?report=full`)."""
 
+import json
+from pathlib import Path
+
 from marshmallow import fields
 
 from migration_service.schemas.account import AccountImportSchema
-from migration_service.schemas.base import Fields
-from migration_service.schemas.fields import Choice
-from migration_service.schemas.requests import ErrorObjectSchema, ValidateArgumentsSchema
+from migration_service.schemas.base import Answer, Fields
+from migration_service.schemas.fields import Choice, about
+from migration_service.schemas.requests import (
+    AccountErrorBodySchema,
+    ErrorBodySchema,
+    ErrorObjectSchema,
+    ValidateArgumentsSchema,
+)
 from migration_service.states import Report
 
 
@@ -14,10 +22,11 @@ class StageArgumentsSchema(Fields):
 
     report = Choice(
         Report,
-        metadata={
-            "description": "`full`: answer with everything that was found, warnings included.",
-            "schema": {"type": "string", "enum": [it.value for it in Report]},
-        },
+        metadata=about(
+            "`full`: answer with everything that was found, warnings included.",
+            "full",
+            schema={"type": "string", "enum": [it.value for it in Report]},
+        ),
     )
 
 
@@ -25,15 +34,44 @@ class ReportArgumentsSchema(StageArgumentsSchema, ValidateArgumentsSchema):
     """The query string of the validate endpoint."""
 
 
-class ValidationReportSchema(Fields):
-    """Everything that validation found."""
+_ACCOUNT = json.loads(Path(__file__).with_name("example_account.json").read_bytes())
+_VALID = "Whether the payload may be staged."
+_WARNING = {"detail": "This is not a field here.", "code": "unknown_field", "attr": "customers.0.phone"}
+_WARNINGS = about("What does not keep the payload from being stored, each with its path.", [_WARNING])
 
-    valid = fields.Boolean(required=True)
-    errors = fields.List(fields.Nested(ErrorObjectSchema), required=True)
-    warnings = fields.List(fields.Nested(ErrorObjectSchema), required=True)
-    account = fields.Nested(
-        AccountImportSchema,
-        required=True,
-        allow_none=True,
-        metadata={"description": "The data as it is stored; null if it has errors."},
+
+class ValidationReportSchema(Answer):
+    """Everything that the validation of a sound payload found."""
+
+    valid = fields.Boolean(metadata=about(_VALID, True))
+    errors = fields.List(
+        fields.Nested(ErrorObjectSchema), metadata=about("Empty: the payload has no errors.", [])
     )
+    warnings = fields.List(fields.Nested(ErrorObjectSchema), metadata=_WARNINGS)
+    account = fields.Nested(AccountImportSchema, metadata=about("The data as it is stored.", _ACCOUNT))
+
+
+class _ReportedFaults(Answer):
+    """What the full report of a faulty payload has on top of the body of an error."""
+
+    optional = frozenset({"valid", "warnings", "account"})
+
+    valid = fields.Boolean(metadata=about(f"{_VALID} Only in a full report.", False))
+    warnings = fields.List(
+        fields.Nested(ErrorObjectSchema),
+        metadata=about("What are no errors, each with its path. Only in a full report.", [_WARNING]),
+    )
+    account = fields.Raw(
+        allow_none=True,
+        metadata=about("Null: nothing is stored of it. Only in a full report.", None, enum=[None]),
+    )
+
+
+class ReportErrorBodySchema(ErrorBodySchema, _ReportedFaults):
+    """The body of a 400 of validate, full report or not."""
+
+
+class AccountReportErrorBodySchema(AccountErrorBodySchema, _ReportedFaults):
+    """The body of a 400 of stage, full report or not."""
+
+    optional = AccountErrorBodySchema.optional | _ReportedFaults.optional

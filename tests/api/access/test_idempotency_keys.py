@@ -1,5 +1,6 @@
 """The header Idempotency-Key: a repeated request is answered as it was answered before."""
 
+import gzip
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -15,6 +16,7 @@ from werkzeug.test import TestResponse
 from imported_account import ImportedAccount, at_once, code_of, codes_of
 from migration_service.errors import ServiceUnavailableError
 from migration_service.models import IdempotencyKey
+from migration_service.schemas.json import encode_json
 from migration_service.services.accounts.notes import add_notes
 from migration_service.services.idempotency.keys import void_keys
 from migration_service.tasks.app import WorkerResources
@@ -85,6 +87,51 @@ def test_the_members_of_the_body_may_come_in_another_order(account: ImportedAcco
     first = account.supplier.post("/notes/create/", body, headers=headers)
     again = account.supplier.post("/notes/create/", dict(reversed(body.items())), headers=headers)
     assert (again.status_code, again.data) == (201, first.data)
+
+
+def test_a_compressed_body_is_the_same_request_as_a_plain_one(account: ImportedAccount, key: str) -> None:
+    headers = {
+        "Idempotency-Key": key,
+        "Content-Type": "application/json",
+        "Content-Encoding": "gzip",
+    }
+    body = encode_json({**account.pair, "notes": [{"body": "a"}]})
+    other = encode_json({**account.pair, "notes": [{"body": "b"}]})
+    first, again, changed = (
+        account.supplier.post("/notes/create/", data=gzip.compress(data), headers=headers)
+        for data in (body, body, other)
+    )
+    plain = _notes(account, key, "a")
+    assert [answer.status_code for answer in (first, again, plain)] == [201] * 3
+    assert first.data == again.data == plain.data
+    assert (changed.status_code, code_of(changed)) == (400, "idempotency_key_reused")
+    assert len(account.notes()) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (gzip.compress(b"{}")[:-3], 400, "parse_error"),
+        (gzip.compress(b" " * 9_000_000), 413, "request_too_large"),
+        (b" " * 9_000_000, 413, "request_too_large"),
+    ],
+    ids=["cut off", "too large", "too large before it is read"],
+)
+def test_a_compressed_body_that_cannot_be_read_uses_up_no_key(
+    account: ImportedAccount, key: str, body: bytes, status: int, code: str
+) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    broken = account.supplier.post("/notes/create/", data=body, headers=headers | {"Idempotency-Key": key})
+    without = account.supplier.post("/notes/create/", data=body, headers=headers)
+    assert (broken.status_code, code_of(broken)) == (status, code)
+    assert broken.data == without.data
+    assert _notes(account, key, "a").status_code == 201
+
+
+def test_a_request_without_a_length_uses_up_no_key(account: ImportedAccount, key: str) -> None:
+    headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+    assert account.supplier.post("/notes/create/", headers=headers).status_code == 411
+    assert _notes(account, key, "a").status_code == 201
 
 
 def test_another_body_under_the_same_key_is_an_error(account: ImportedAccount, key: str) -> None:

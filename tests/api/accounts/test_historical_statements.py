@@ -93,7 +93,7 @@ def test_the_same_from_many_requests_at_once_is_added_once(account: ImportedAcco
         ({"statement_id": ""}, ("statements.0.statement_id", "blank")),
         ({"issued_date": None}, ("statements.0.issued_date", "null")),
         ({"gross_amount": []}, ("statements.0.gross_amount", "invalid")),
-        ({"statement_path": "/etc/passwd"}, ("statements.0.statement_path", "invalid_document_path")),
+        ({"statement_path": "../passwd"}, ("statements.0.statement_path", "invalid_document_path")),
         (
             {"bill_period_to_date": "2023-12-31"},
             ("statements.0.bill_period_to_date", "start_date_later_than_end_date"),

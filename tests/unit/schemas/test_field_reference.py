@@ -18,8 +18,7 @@ from migration_service import schemas
 from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.base import Fields, load
 
-# These two have no metadata on some of their fields yet.
-MODULES = sorted({module.name for module in iter_modules(schemas.__path__)} - {"batches", "reconciliation"})
+MODULES = sorted(module.name for module in iter_modules(schemas.__path__))
 EXAMPLE = json.loads(Path(schemas.__file__).with_name("example_account.json").read_text())
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, DateTime, bindparam, text
 from sqlalchemy.orm import Session
 
-from migration_service.states import ChunkState, LineStatus
+from migration_service.states import BatchState, ChunkState, LineStatus
 
 _HAS_PENDING_LINES = f"""EXISTS (
     SELECT FROM batch_line WHERE batch_line.batch_id = batch_chunk.batch_id
@@ -121,11 +121,11 @@ def read_idle_seconds(session: Session, batch_ids: list[UUID]) -> dict[UUID, flo
     return {batch_id: float(seconds) for batch_id, seconds in rows}
 
 
-_IDLE = text("""
+_IDLE = text(f"""
     SELECT batch_id, extract(epoch FROM now() - greatest(max(worked_at), batch.created_at))
     FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id
-    WHERE batch_id = ANY (:batch_ids) AND batch.state = 'RUNNING'
-    GROUP BY batch_id, batch.created_at HAVING bool_or(batch_chunk.state <> 'DONE')
+    WHERE batch_id = ANY (:batch_ids) AND batch.state = '{BatchState.RUNNING}'
+    GROUP BY batch_id, batch.created_at HAVING bool_or(batch_chunk.state <> '{ChunkState.DONE}')
 """)
 
 _COUNTS = text("""

@@ -17,6 +17,7 @@ from sqlalchemy import Row, TextClause, text
 from sqlalchemy.orm import Session
 
 from migration_service.errors import IdempotencyKeyReusedError, IdempotencyRequestInProgressError
+from migration_service.states import Outcome
 
 #: Longer than any request takes, including the wait for a worker and the calls to a payment vendor.
 LEASE_SECONDS = 90
@@ -136,9 +137,9 @@ def _answer(found: Row[Any], request: KeyedRequest) -> KeptAnswer | EarlierAttem
 
 
 # An attempt that was withdrawn never ran, so it is no answer.
-_HAS_ATTEMPT = """EXISTS (
+_HAS_ATTEMPT = f"""EXISTS (
     SELECT FROM attempt
-    WHERE attempt.id = idempotency_key.claim_id AND attempt.outcome IS DISTINCT FROM 'WITHDRAWN'
+    WHERE attempt.id = idempotency_key.claim_id AND attempt.outcome IS DISTINCT FROM '{Outcome.WITHDRAWN}'
 )"""
 
 _MINE = """organisation_id = :organisation_id AND endpoint = :endpoint AND key = :key

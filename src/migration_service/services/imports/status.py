@@ -7,12 +7,13 @@ from typing import Any
 from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import literals
 from migration_service.db.statements import Statements
 from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
 from migration_service.schemas.moments import sql_moment
 from migration_service.services.setup.names import is_name
 from migration_service.services.setup.suppliers import MAX_CODE, KnownSupplier
-from migration_service.states import ImportState
+from migration_service.states import ImportState, Outcome
 
 
 class ReportedStatus(StrEnum):
@@ -95,9 +96,11 @@ _READ_FAILED = """
               WHERE account_import_process_id = process.id ORDER BY id DESC LIMIT 1) newest
           WHERE process.import_supplier_id = :import_supplier_id
             AND process.external_account_number > :after
-            AND process.state = 'PENDING' AND newest.outcome IN ('FAILED', 'WITHDRAWN')
+            AND process.state = '{pending}' AND newest.outcome IN ({failed})
           ORDER BY process.external_account_number LIMIT :limit) page
-"""
+""".replace("{pending}", ImportState.PENDING).replace(
+    "{failed}", literals([Outcome.FAILED, Outcome.WITHDRAWN])
+)
 
 
 def _page(statement: str, moment: str, kind: str = "") -> TextClause:

@@ -1,0 +1,139 @@
+"""What no account needs is refused with a code, over validate, stage and batches: never with a 500."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.test import TestResponse
+
+from batch_client import BatchClient, counts
+from imported_account import codes_of
+from migration_service.schemas.bounds import MAX_DEPTH, MAX_ERRORS, MAX_ITEMS
+from migration_service.schemas.json import encode_json
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+_STAGE = "/account-import-process/create-or-update/"
+_JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(params=["lenient", "strict"])
+def either(request: pytest.FixtureRequest, app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
+    """A supplier of each profile."""
+    return SupplierClient.create(app, sessions, profile=request.param)
+
+
+@pytest.fixture
+def strict(app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
+    """A supplier with the strict profile."""
+    return SupplierClient.create(app, sessions, profile="strict")
+
+
+def _with_member(account: dict[str, Any], text: bytes) -> bytes:
+    """Return the account as JSON, with `text` as the value of one more member."""
+    return encode_json(account)[:-1] + b',"statement_pdf_context":%b}' % text
+
+
+_BEYOND = [
+    (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "too_deep"),
+    (b'{"a":' * 480 + b"1" + b"}" * 480, "too_deep"),
+    (b"[" * 100_000, "too_deep"),
+    (b"9" * 5_000, "number_too_long"),
+    (b"0E-20000", "number_too_long"),
+    (b"1." + b"0" * 20_000, "number_too_long"),
+    (b"1e200000", "number_too_long"),
+]
+_BEYOND_IDS = [f"{code} {place}" for place, (_, code) in enumerate(_BEYOND)]
+
+
+@pytest.mark.parametrize("path", ["/validate-account/", _STAGE])
+@pytest.mark.parametrize(("text", "code"), _BEYOND, ids=_BEYOND_IDS)
+def test_a_body_beyond_the_bounds_of_json_is_refused_with_its_code(
+    supplier: SupplierClient, path: str, text: bytes, code: str
+) -> None:
+    (account,) = supplier.accounts()
+    answer = supplier.post(path, data=_with_member(account, text), headers=_JSON)
+    assert answer.status_code == 400
+    assert codes_of(answer) == [(None, code)]
+
+
+@pytest.mark.parametrize("report", ["", "?report=full"])
+@pytest.mark.parametrize("path", ["/validate-account/", _STAGE])
+def test_a_list_with_too_many_items_is_one_error(either: SupplierClient, path: str, report: str) -> None:
+    (account,) = either.accounts()
+    answer = either.post(path + report, account | {"statements": [{}] * (MAX_ITEMS + 1)})
+    assert answer.status_code == 400
+    assert codes_of(answer) == [("statements", "too_many_items")]
+
+
+@pytest.mark.parametrize("path", ["/validate-account/", _STAGE])
+def test_a_thousand_errors_are_listed_and_one_that_says_that_there_are_more(
+    either: SupplierClient, path: str
+) -> None:
+    (account,) = either.accounts()
+    answer = either.post(path, account | {"statements": [{}] * (MAX_ERRORS + 500)})
+    assert answer.status_code == 400
+    codes = codes_of(answer)
+    assert len(codes) == MAX_ERRORS + 1
+    assert codes[-1] == (None, "too_many_errors")
+
+
+def test_an_unknown_member_is_named_so_that_its_path_is_not_taken_for_another(
+    strict: SupplierClient,
+) -> None:
+    (account,) = strict.accounts()
+    for answer in (strict.validate(account | {"customers.0": 1}), strict.stage(account | {"customers.0": 1})):
+        assert answer.status_code == 400
+        assert codes_of(answer) == [('"customers.0"', "unknown_field")]
+
+
+def _validate(supplier: SupplierClient, account: Any) -> TestResponse:
+    return supplier.validate(account)
+
+
+def _stage(supplier: SupplierClient, account: Any) -> TestResponse:
+    return supplier.stage(account)
+
+
+@pytest.mark.parametrize("send", [_validate, _stage])
+@pytest.mark.parametrize("member", ["\0", "\x1b[2J", "\u202ex", "x" * 10_000])
+def test_an_unknown_member_may_have_any_name(
+    either: SupplierClient, send: Callable[..., TestResponse], member: str
+) -> None:
+    (account,) = either.accounts()
+    answer = send(either, account | {member: member})
+    if answer.status_code == 400:
+        assert [code for _, code in codes_of(answer)] == ["unknown_field"]
+        assert "\0" not in answer.text
+    else:
+        assert int(answer.headers["X-Warning-Count"]) >= 1
+
+
+@pytest.mark.parametrize("mode", ["validate", "stage", "import"])
+def test_a_line_beyond_a_bound_is_a_failed_line_and_holds_up_no_other(
+    strict: SupplierClient, worker_resources: WorkerResources, mode: str
+) -> None:
+    sound, *others = strict.accounts(6)
+    nul, deep, long, many, wrong = others
+    lines = [
+        encode_json(sound),
+        encode_json(nul | {"\0colour\0": "a\0b"}),
+        _with_member(deep, _BEYOND[1][0]),
+        _with_member(long, _BEYOND[4][0]),
+        encode_json(many | {"statements": [{}] * (MAX_ITEMS + 1)}),
+        encode_json(wrong | {"statements": [{}] * (MAX_ERRORS + 1)}),
+    ]
+    batches = BatchClient(strict, worker_resources)
+    answer = batches.post(b"\n".join(lines), mode)
+    assert answer.status_code == 202
+    batches.work()
+    report = batches.get((answer.json or {})["batch_id"])
+    status = {"validate": "VALID", "stage": "STAGED", "import": "IMPORTED"}[mode]
+    assert (report["state"], counts(report)) == ("COMPLETED", {status: 1, "FAILED": 5})
+    results = batches.results(report["batch_id"])
+    codes = [[error["code"] for error in line["errors"]] for line in results]
+    assert codes[:5] == [[], ["unknown_field"], ["too_deep"], ["number_too_long"], ["too_many_items"]]
+    assert codes[5][-1] == "too_many_errors"
+    assert "\0" not in str(results)
