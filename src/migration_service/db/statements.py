@@ -1,8 +1,8 @@
 """SQL statements of the hot path, which runs in every request or for every account, sent through psycopg.
 
 For a short statement a Session takes longer than the round trip and the driver together (decision 6 has the
-measurements). Connections come from the engine's pool, and errors are SQLAlchemy's, as everywhere. A statement
-is written in full, with `%(name)s` for each value.
+measurements). Connections come from the engine's pool, and errors are SQLAlchemy's, as everywhere. A
+statement is written in full, with `%(name)s` for each value.
 
 There are two types, so that the type checker refuses to mix them up:
 

@@ -11,7 +11,7 @@ from migration_service.models.operation import ImportSupplier
 
 
 class Acknowledgement(Base):
-    """The record of who accepted, when and why, that an account or an unnumbered line stays out of the platform.
+    """A record of who accepted, when and why, that an account or an unnumbered line stays out.
 
     It covers what had been sent by then. What is sent and refused afterwards is open again.
     """

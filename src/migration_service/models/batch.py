@@ -48,12 +48,12 @@ class Batch(Base):
     mode: Mapped[str]
     source: Mapped[str]
     operations_team_id: Mapped[int | None] = mapped_column(ForeignKey(OperationsTeam.id))
-    #: What people call it, and the name of the file that its lines came in.
+    #: Its name, if it was given one, and the name of the file that its lines came in.
     name: Mapped[str | None]
     file_name: Mapped[str | None]
-    #: The profile that its lines are validated under; None: the supplier's own.
+    #: The profile that its lines are validated under, or None for the supplier's own.
     profile: Mapped[str | None]
-    #: The rules and the profile when it was started or last retried: if they are others now, a line that
+    #: The rules and the profile when it was started or last retried. If they have changed since, a line that
     #: failed for its content may pass.
     validated_under: Mapped[str | None]
     #: None if an operator started it on the command line.
@@ -68,9 +68,9 @@ class Batch(Base):
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     idempotency_key: Mapped[str | None]
-    #: The hash of what was asked for, the file included; a retry with the key must have the same.
+    #: The hash of the request and its file. A repeated request with the same key must have the same hash.
     request_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
-    #: When its lines were removed, after the time that they are kept.
+    #: When its lines were removed, after their retention time.
     lines_removed_at: Mapped[datetime | None]
 
 
@@ -126,22 +126,22 @@ class BatchChunk(Base):
     state: Mapped[str] = mapped_column(server_default=ChunkState.PENDING)
     #: When its message was last published, or a worker last took it.
     dispatched_at: Mapped[datetime | None]
-    #: The attempts, and so the slots, of the worker that has it; another worker's are void then.
+    #: The attempts, and so the slots, of the worker that has it. Those of any other worker are void.
     attempts: Mapped[list[UUID] | None] = mapped_column(ARRAY(Uuid))
-    #: How many workers took it and did not come back.
+    #: How many workers took it and died.
     tries: Mapped[int] = mapped_column(server_default="0")
-    #: Lines by status, and by the codes of their errors and warnings. They are counted from the lines each time
-    #: a worker finishes.
+    #: Lines by status, and by the codes of their errors and warnings. They are counted from the lines each
+    #: time a worker finishes.
     counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     error_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     warning_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
-    #: Lines that were worked on since the chunk was last opened: what the rate is made of.
+    #: Lines that were worked on since the chunk was last opened, from which the rate is calculated.
     worked: Mapped[int] = mapped_column(server_default="0")
     finished_at: Mapped[datetime | None]
-    #: When a worker last brought lines of it to their outcome.
+    #: When a worker last gave lines of it their outcome.
     worked_at: Mapped[datetime | None]
-    #: When a worker last gave it back because there were no slots.
+    #: When a worker last released it because no slots were free.
     throttled_at: Mapped[datetime | None]
-    #: Lines that failed before an account was attempted, each time they did. Never lowered, as the metric
-    #: that it feeds must only grow.
+    #: How often a line failed before an attempt began. It never decreases, because the metric that is made
+    #: from it is a counter.
     refused: Mapped[int] = mapped_column(server_default="0")

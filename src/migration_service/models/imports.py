@@ -13,7 +13,7 @@ from migration_service.states import ImportState, Outcome
 
 
 class AccountImportProcess(Base):
-    """The import of one supplier's account into the platform (section 2.4). It exists once the account is staged."""
+    """The import of one supplier's account (section 2.4). It exists once the account is staged."""
 
     __tablename__ = "account_import_process"
     __table_args__ = (
@@ -41,18 +41,18 @@ class AccountImportProcess(Base):
     #: The validated payload. None once the retention time of an imported account has passed.
     payload: Mapped[dict[str, Any] | None]
     payload_sha256: Mapped[bytes] = mapped_column(LargeBinary)
-    #: The rules and the profile that the payload passed; processing validates again if they changed.
+    #: The rules and the profile that the payload passed. Processing validates again if they have changed.
     rules_version: Mapped[str]
     profile: Mapped[str]
-    #: What staging found that is not an error: objects of detail, code, attr.
+    #: The warnings of staging: objects of detail, code, attr.
     warnings: Mapped[list[Any] | None]
     staged_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: The attempt that may create the account; a message for any other attempt is void.
+    #: The attempt that may create the account. A message for any other attempt is void.
     attempt_id: Mapped[UUID | None]
     #: When a message was last published for the attempt, and how often.
     dispatched_at: Mapped[datetime | None]
     tries: Mapped[int] = mapped_column(server_default="0")
-    #: Filled with the account, so that lists need no join.
+    #: Written together with the account, so that lists need no join.
     service_account_number: Mapped[str | None]
     account_created_at: Mapped[datetime | None]
 

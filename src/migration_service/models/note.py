@@ -22,10 +22,10 @@ class Note(Base):
     body: Mapped[str | None]
     #: Objects of document_path and its resolved document_location (section 2.1).
     documents: Mapped[list[Any]]
-    #: When the note was written: as sent, or when it came here. Whole seconds where it was not sent.
+    #: When the note was written, as sent. If it was not sent, when it was added, in whole seconds.
     created_at: Mapped[datetime]
-    #: At the top of the page, until `unpin_at` where there is one.
+    #: At the top of the page, until `unpin_at` if it is set.
     is_pinned: Mapped[bool]
     unpin_at: Mapped[datetime | None]
-    #: Of what makes two notes the same: the body, or the document paths where there is none.
+    #: The hash of what makes two notes the same: the body, or the document paths if it has no body.
     sameness_sha256: Mapped[bytes] = mapped_column(LargeBinary)

@@ -68,7 +68,7 @@ class CheckedAccount:
         self.period_series: list[PeriodSeries] = []
         self._add_meter_points()
         self.ledgers: list[tuple[Path, Item]] = []
-        #: All of all ledgers; beneath, the same by type. One without a type is in none of those.
+        #: Those of all ledgers, and the same by type. One without a type is in none of the latter.
         self.transactions: list[tuple[Path, Item]] = []
         self.charges_and_credits: list[tuple[Path, Item]] = []
         self.payments: list[tuple[Path, Item]] = []

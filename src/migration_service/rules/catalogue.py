@@ -84,8 +84,8 @@ def digest_sources(folder: FilePath, modules: Collection[str] | None = None) -> 
 
 
 #: Changes with every change to the rules or to the fields. Staging stores it with the payload, and processing
-#: validates again if it differs. Nobody can forget to change a hash of the source, unlike a version number. If
-#: the change has no effect, the cost is one more validation for each staged account.
+#: validates again if it differs. Nobody can forget to change a hash of the source, unlike a version number.
+#: If the change has no effect, the cost is one more validation for each staged account.
 _PACKAGE = FilePath(__file__).parents[1]
 RULES_VERSION: str = "-".join(
     (
@@ -104,10 +104,10 @@ def check_account(
 ) -> list[Finding]:
     """Return everything that the rules find in an account, sorted by path, then by code.
 
-    `data` is account data as the schema loads it (section 2.3), also from a payload that it refused. So any key
-    may be missing, and a rule whose values are missing finds nothing. `faulty` has the paths (dot-delimited) at
-    which the schema already reported an error. Nothing else is reported there or below. Under the strict
-    profile every finding is an error. A rule yields at most `MAX_ERRORS` + 1 findings.
+    `data` is account data as the schema loads it (section 2.3), also from a payload that it refused. So any
+    key may be missing, and a rule whose values are missing finds nothing. `faulty` has the paths
+    (dot-delimited) at which the schema already reported an error. Nothing else is reported there or below.
+    Under the strict profile every finding is an error. A rule yields at most `MAX_ERRORS` + 1 findings.
     """
     account = CheckedAccount(data, today, faulty)
     strict = profile is Profile.STRICT

@@ -144,7 +144,8 @@ def balance_mismatch_on_ledger_balance(account: CheckedAccount) -> Iterator[Faul
         if account.touched and any(account.is_faulty(*path, field) for field in _IN_THE_BALANCE):
             continue
         if settled is None:
-            # A ledger that was never settled starts at zero. A balance without transactions cannot be checked.
+            # A ledger that was never settled starts at zero. A balance without transactions cannot be
+            # checked.
             if not transactions or ledger.get(HISTORICAL_TRANSACTIONS):
                 continue
             settled = ZERO

@@ -1,7 +1,7 @@
 """Rules for periods with a start and an end.
 
-The dated periods of a meter point end when the next one starts, so their end is exclusive. The periods of line
-items and statements name their last day, so a period of one day starts and ends on it.
+The dated periods of a meter point end when the next one starts, so their end is exclusive. The periods of
+line items and statements name their last day, so a period of one day starts and ends on it.
 """
 
 from collections.abc import Iterator
@@ -91,7 +91,7 @@ def gaps_or_overlaps_in_periods(account: CheckedAccount) -> Iterator[Fault]:
 
 @rule(Severity.WARNING, remedy="Leave out the end_date of the last period, or send the one that follows it.")
 def latest_period_not_open_ended(account: CheckedAccount) -> Iterator[Fault]:
-    """The last billing configuration period of a meter point has an end, so that nothing is valid after it."""
+    """The last billing configuration period of a meter point has an end, and nothing follows it."""
     for path, meter_point in account.meter_points:
         periods: list[Item] | None = meter_point.get("billing_configuration_periods")
         if not periods or not all("start_date" in period for period in periods):
