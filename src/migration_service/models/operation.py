@@ -66,7 +66,7 @@ class OperationsTeam(Base):
 
 
 class ServiceLimit(Base):
-    """The concurrency limit (section 8), which operators can change while the service runs. It has one row."""
+    """The concurrency limit (section 8), which operators can change while the service runs: one row."""
 
     __tablename__ = "service_limit"
     __table_args__ = (

@@ -35,8 +35,8 @@ class BatchArgumentsSchema(Fields):
         BatchMode,
         required=True,
         metadata=about(
-            "`validate` and `stage` do what the endpoints do. `import` stages and creates. `dry-run` does what "
-            "`import` does, and rolls it back.",
+            "`validate` and `stage` do what the endpoints do. `import` stages and creates. `dry-run` "
+            "does what `import` does, and rolls it back.",
             "import",
             schema={"type": "string", "enum": [mode.value for mode in BatchMode]},
         ),
