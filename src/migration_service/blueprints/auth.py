@@ -1,4 +1,4 @@
-"""Who sends a request: the token in its Authorization header (section 5)."""
+"""Authentication: the token in the Authorization header of a request (section 5)."""
 
 import re
 from typing import cast
@@ -15,10 +15,10 @@ _BLANKS = re.compile(r"[ \t]+")
 
 
 def require_token() -> None:
-    """For `Blueprint.before_request`: let only requests with a valid access token through.
+    """Raise NotAuthenticatedError or UnauthenticatedError (401) if the request has no valid access token.
 
-    Raises NotAuthenticatedError and UnauthenticatedError (401). OPTIONS needs no token: Flask answers it
-    with the methods of the path and calls no view.
+    For `Blueprint.before_request`. OPTIONS needs no token, because Flask answers it with the methods of the
+    path and calls no view.
     """
     if request.method == "OPTIONS":
         return
@@ -29,14 +29,14 @@ def require_token() -> None:
 
 
 def caller() -> Caller:
-    """Who sends the current request. Only for views behind `require_token`."""
+    """Return the sender of the current request. Only for views with `require_token`."""
     return cast(Caller, g.caller)
 
 
 def read_token(header: str) -> str:
-    """The token in an Authorization header: bare, or after the word Token, Bearer or JWT.
+    """Return the token in an Authorization header: bare, or after the word Token, Bearer or JWT.
 
-    Raises NotAuthenticatedError where there is none, UnauthenticatedError for any other form.
+    Raise NotAuthenticatedError if the header is empty, and UnauthenticatedError if it has any other form.
     """
     words = [word for word in _BLANKS.split(header) if word]
     if words and words[0].lower() in _SCHEMES:

@@ -195,7 +195,7 @@ class VendorConnection:
             raise self._unreachable(f"it rejects the credentials of this service (status {status})")
         if 300 <= status < 400:
             raise self._unreachable(f"it answered with a redirect (status {status})")
-        raise self.nonsense(f"status {status}")
+        raise self.invalid_answer(f"status {status}")
 
     def _read_body(self, response: requests.Response) -> bytes:
         body = b""
@@ -209,7 +209,7 @@ class VendorConnection:
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise self.nonsense("not JSON") from error
+            raise self.invalid_answer("not JSON") from error
         if not isinstance(answer, dict):
             raise self.invalid_answer("not a JSON object")
         return answer
