@@ -22,6 +22,7 @@ from werkzeug.wrappers import Request
 
 from factories import disconnect
 from migration_service.app import create_app
+from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from supplier_client import API, SupplierClient
 
@@ -50,11 +51,13 @@ _PATHS = [
 
 
 @pytest.fixture(scope="module")
-def hasty(migrated: Settings) -> Iterator[Flask]:
-    """The application; its process requests do not wait, as there is no worker here."""
-    app = create_app(replace(migrated, process_wait_seconds=0.01))
-    yield app
-    disconnect(app)
+def hasty(app: Flask, migrated: Settings) -> Iterator[Flask]:
+    """An application whose process requests do not wait, as there is no worker here."""
+    other = create_app(replace(migrated, process_wait_seconds=0.01))
+    yield other
+    disconnect(other)
+    with app.app_context():
+        resources().celery.set_current()  # tasks of later tests run in the current one
 
 
 @pytest.fixture(scope="module")
