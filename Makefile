@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test bench bench-lock site-lock drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test mutate bench bench-lock site-lock drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -32,8 +32,15 @@ test: environment-dev
 	exit $$tests
 
 # The real service, damaged at random under load, then counted: make drill ARGS="--rounds 20 --seed 7"
+# Services with a known bug each, all of which it has to find:   make drill ARGS=--inject
 drill: environment-dev
 	PYTHONPATH=tests $(BIN)/python -m drill $(ARGS)
+
+# Which small changes of a module no test notices (docs/contributors/tests.md); minutes to an hour:
+#   make mutate MODULE=src/migration_service/slots.py
+#   make mutate CHANGED=main~20
+mutate: environment-dev
+	$(BIN)/python tools/mutate.py $(if $(CHANGED),--changed $(CHANGED)) $(MODULE) $(ARGS)
 
 # How fast it is, beside what people would otherwise use: make bench ARGS=--quick
 bench: environment benchmarks/.venv/installed

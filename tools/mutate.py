@@ -1,141 +1,177 @@
-"""Changes one thing at a time in a module and tells which changes no test notices.
+"""Change one thing at a time in a module, and tell which changes no test notices.
 
-    python tools/mutate.py src/migration_service/slots.py tests/unit/test_slots.py [tests ...]
+    python tools/mutate.py src/migration_service/slots.py [tests ...]
+    python tools/mutate.py --changed main~20
 
-For those who work on the parts where a mistake loses accounts; minutes long, and not part of `make test`.
-Works on a copy of the project. Comparisons, conditions, numbers and returned values are changed, calls that
-stand alone are left out, and in texts with Lua or SQL the operators.
+For those who work on the parts where a mistake loses accounts. It takes minutes to an hour for a module, and
+is not part of `make test`. Each change is tried in a copy of the project, several at once. Without `tests`,
+those run whose folders have the name of the module's subject (`find_tests`), the nearest ones first.
+
+docs/contributors/tests.md has the results, and why no tool at hand does this.
 """
 
-import ast
+import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+
+from mutation.python import python_mutants
+from mutation.sql import Mutant, text_mutants
 
 ROOT = Path(__file__).parents[1]
-_SWAPS: dict[type[ast.cmpop], ast.cmpop] = {
-    ast.Eq: ast.NotEq(),
-    ast.NotEq: ast.Eq(),
-    ast.Lt: ast.LtE(),
-    ast.LtE: ast.Lt(),
-    ast.Gt: ast.GtE(),
-    ast.GtE: ast.Gt(),
-    ast.Is: ast.IsNot(),
-    ast.IsNot: ast.Is(),
-    ast.In: ast.NotIn(),
-    ast.NotIn: ast.In(),
-}
-_LUA = [
-    (">=", ">"),
-    ("> ", ">= "),
-    ("~=", "=="),
-    ("==", "~="),
-    (" + ", " - "),
-    (" - ", " + "),
-    ("'GT', ", ""),
-]
-_LUA += [("not ", ""), ("'(' .. ", ""), ("HSETNX", "HSET"), ("break", "granted = granted")]
-
-_SQL = [
-    (" SKIP LOCKED", ""),
-    (" AND ", " OR "),
-    ("<> ", "= "),
-    (" = ", " <> "),
-    ("IS NULL", "IS NOT NULL"),
-    ("LEFT JOIN", "JOIN"),
-    ("now()", "NULL"),
-]
+PACKAGE = Path("src/migration_service")
+#: Subjects whose tests also try others: most of what `imports` does is seen when accounts are processed.
+_ALSO = {"imports": ("processing", "batches"), "slots": ("processing", "batches"), "tasks": ("processing",)}
+#: Tests of the whole service take too long for thousands of changes.
+_KINDS = ("unit", "worker", "api")
 
 
-def mutants(source: str) -> Iterator[tuple[int, str, str]]:
-    """(line, what was changed, the changed source) for each single change."""
-    for index, node in enumerate(ast.walk(ast.parse(source))):
-        for variant in range(3):
-            tree = ast.parse(source)
-            changed = list(ast.walk(tree))[index]
-            what = _mutate(changed, variant)
-            if what:
-                yield getattr(node, "lineno", 0), what, ast.unparse(ast.fix_missing_locations(tree))
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A change, and whether a test noticed it."""
+
+    line: int
+    what: str
+    noticed: bool
 
 
-def _mutate(node: ast.AST, variant: int) -> str:
-    """Change the node in place; says how, or nothing where this variant does not fit."""
-    before = ast.unparse(node) if isinstance(node, ast.expr | ast.stmt) else ""
-    if isinstance(node, ast.Compare) and variant == 0 and type(node.ops[0]) in _SWAPS:
-        node.ops[0] = _SWAPS[type(node.ops[0])]
-    elif isinstance(node, ast.BoolOp) and variant == 0:
-        node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-    elif isinstance(node, ast.If | ast.IfExp) and variant == 0:
-        node.test = ast.UnaryOp(ast.Not(), node.test)
-    elif isinstance(node, ast.Constant) and variant == 0 and isinstance(node.value, bool | int):
-        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and variant == 0:
-        node.value = ast.Constant(None)
-    elif isinstance(node, ast.Raise) and variant == 0 and node.exc is not None:
-        node.exc = ast.Name("KeyError", ast.Load())
-    elif isinstance(node, ast.keyword) and variant == 0 and node.arg in ("where", "skip_locked"):
-        node.value = ast.Constant(None)
-    elif isinstance(node, ast.Call) and variant == 0 and _is_where(node):
-        node.args = node.args[1:] or [ast.Call(ast.Name("text", ast.Load()), [ast.Constant("true")], [])]
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "redis.call" in node.value:
-        return ""
-    else:
-        return ""
-    after = ast.unparse(node) if before else str(getattr(node, "arg", ""))
-    return f"{before[:70]} -> {after[:70]}"
+def find_tests(module: Path) -> list[str]:
+    """Return the tests of a module, below its root: of its own name first, then those of its subject."""
+    parts = module.relative_to(PACKAGE).with_suffix("").parts
+    subject = parts[-2] if len(parts) > 1 else parts[-1]
+    own = [path for kind in _KINDS for path in sorted((ROOT / "tests" / kind).rglob(f"test_{parts[-1]}.py"))]
+    subjects = [subject, *_ALSO.get(subject, ())]
+    folders = [ROOT / "tests" / kind for kind in _KINDS]
+    found = [
+        it for name in subjects for folder in folders for it in sorted(folder.rglob(name)) if it.is_dir()
+    ]
+    near = [path for path in own if subject in path.parts or len(parts) == 1]
+    return list(dict.fromkeys(str(path.relative_to(ROOT)) for path in [*near, *found]))
 
 
-def _is_where(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Attribute) and node.func.attr == "where" and len(node.args) > 1
+def mutants(source: str) -> list[Mutant]:
+    """Return every change of a module, each once."""
+    found = {changed: (line, what, changed) for line, what, changed in text_mutants(source)}
+    found |= {changed: (line, what, changed) for line, what, changed in python_mutants(source)}
+    return sorted(found.values())
 
 
-def text_mutants(source: str) -> Iterator[tuple[int, str, str]]:
-    """The same for the operators in texts of Lua and SQL."""
-    for text in re.finditer(r'"""\n((?:local |\s+(?:SELECT|WITH|INSERT|UPDATE) ).*?)"""', source, re.DOTALL):
-        for old, new in _LUA if text[1].startswith("local") else _SQL:
-            for place in re.finditer(re.escape(old), text[1]):
-                start = text.start(1) + place.start()
-                line = source.count("\n", 0, start) + 1
-                changed = source[:start] + new + source[start + len(old) :]
-                yield line, f"{source.splitlines()[line - 1].strip()[:70]}: {old!r} -> {new!r}", changed
+class Copies:
+    """Copies of the project, one for each change that is tried at the same time."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", ".make")
+        for index in range(number):
+            shutil.copytree(ROOT, folder / str(index), ignore=ignored, symlinks=True)
+            self._free.put(folder / str(index))
+
+    def passes(self, module: Path, source: str, tests: Sequence[str], seconds: float) -> bool:
+        """Return whether the tests pass, in time, with this text of the module."""
+        copy = self._free.get()
+        before = (copy / module).read_text()
+        try:
+            (copy / module).write_text(source)
+            return _run(copy, tests, seconds)
+        finally:
+            (copy / module).write_text(before)
+            self._free.put(copy)
 
 
-def main(module: str, *tests: str) -> None:
-    """Print every change that survives, and how many there were."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "project"
-        ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".hypothesis")
-        shutil.copytree(ROOT, copy, ignore=ignored)
-        source = (copy / module).read_text()
-        found = [*mutants(source), *text_mutants(source)]
-        survivors = 0
-        for line, what, changed in found:
-            (copy / module).write_text(changed)
-            if _passes(copy, tests):
-                survivors += 1
-                sys.stdout.write(f"{module}:{line}: {what}\n")
-                sys.stdout.flush()
-        sys.stdout.write(f"{len(found)} changes, {survivors} of them unnoticed\n")
-
-
-def _passes(copy: Path, tests: tuple[str, ...]) -> bool:
-    environment = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+def _run(copy: Path, tests: Sequence[str], seconds: float) -> bool:
+    paths = os.pathsep.join([str(copy / "src"), str(copy / "tests"), str(copy / "tools")])
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--randomly-dont-reorganize", "-n", "0"]
+    command = ["nice", sys.executable, "-m", "pytest", *options, *tests]
+    process = subprocess.Popen(
+        command,
+        cwd=copy,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
-        return (
-            subprocess.run(
-                command, check=False, cwd=copy, env=environment, capture_output=True, timeout=120
-            ).returncode
-            == 0
-        )
+        return process.wait(seconds) == 0
     except subprocess.TimeoutExpired:
         return False
+    finally:
+        if process.poll() is None:
+            process.terminate()  # pytest stops its servers
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def try_all(module: Path, tests: Sequence[str], copies: Copies, processes: int) -> Iterator[Tried]:
+    """Yield every change as soon as it was tried."""
+    source = (ROOT / module).read_text()
+    started = time.monotonic()
+    if not copies.passes(module, source, tests, 1_800):
+        raise SystemExit(f"{module}: its tests fail without any change: {' '.join(tests)}")
+    seconds = 3 * (time.monotonic() - started) + 30
+
+    def attempt(mutant: Mutant) -> Tried:
+        line, what, changed = mutant
+        return Tried(line, what, not copies.passes(module, changed, tests, seconds))
+
+    with ThreadPoolExecutor(processes) as pool:
+        yield from pool.map(attempt, mutants(source))
+
+
+def changed_since(revision: str) -> list[Path]:
+    """Return the modules of the package that were changed since a revision."""
+    command = ["git", "diff", "--name-only", "--diff-filter=AM", f"{revision}...", "--", f"{PACKAGE}/"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    return [Path(it) for it in listed if it.endswith(".py") and "alembic" not in it and "__init__" not in it]
+
+
+def main() -> None:
+    """Print every change that survives, and how many there were."""
+    parser = argparse.ArgumentParser(description="Tell which small changes of a module no test notices.")
+    parser.add_argument("module", nargs="?", type=Path, help="for example src/migration_service/slots.py")
+    parser.add_argument("tests", nargs="*", help="the tests to run, instead of those of its subject")
+    parser.add_argument("--changed", metavar="REVISION", help="every module that was changed since")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--list", action="store_true", help="only list the changes, and try none")
+    given = parser.parse_args()
+    modules = changed_since(given.changed) if given.changed else [given.module]
+    if modules == [None]:
+        parser.error("name a module, or a revision with --changed")
+    if given.list:
+        for line, what, _ in mutants((ROOT / modules[0]).read_text()):
+            print(f"{modules[0]}:{line}: {what}")
+        return
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+        Path(folder).chmod(0o755)
+        copies = Copies(Path(folder), given.processes)
+        for module in modules:
+            _report(module, given.tests or find_tests(module), copies, given.processes)
+
+
+def _report(module: Path, tests: Sequence[str], copies: Copies, processes: int) -> None:
+    if not tests:
+        print(f"{module}: no tests in folders of its subject", flush=True)
+        return
+    tried = survived = 0
+    for one in try_all(module, tests, copies, processes):
+        tried += 1
+        if not one.noticed:
+            survived += 1
+            print(f"{module}:{one.line}: {one.what}", flush=True)
+    share = 100 * (tried - survived) / max(tried, 1)
+    print(f"{module}: {tried} changes, {survived} unnoticed, {share:.0f} % noticed", flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

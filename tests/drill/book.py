@@ -10,12 +10,11 @@ from itertools import count
 from typing import Any
 
 from drill.clients import Journal, Order, Supplier
+from drill.history import Act, Event, Question
 from drill.scene import SUPPLIER, TEAM
 from migration_service_local.samples import generate_accounts
 
 _LINES = 50
-#: Seconds after which a batch is given up; nothing may take that long.
-_PATIENCE = 300.0
 _OVER = ("COMPLETED", "CANCELLED", "STOPPED")
 
 
@@ -40,7 +39,8 @@ def _write_orders(seed: int) -> Iterator[Order]:
 
 
 def _migrate(supplier: Supplier, journal: Journal, orders: dict[str, Order]) -> None:
-    deadline = time.monotonic() + _PATIENCE
+    began = time.monotonic()
+    deadline = began + 2 * journal.patience
     lines = "\n".join(json.dumps(order.payload) for order in orders.values())
     started = supplier.send(
         "POST",
@@ -61,13 +61,26 @@ def _migrate(supplier: Supplier, journal: Journal, orders: dict[str, Order]) -> 
         raise ValueError(f"{batch['state']} with {batch['lines']} lines, {batch['counts']}")
     results = supplier.send("GET", f"{address}results/", deadline).text.splitlines()
     for line in map(json.loads, results):
-        _note(orders.pop(line["external_account_number"]), line, journal)
+        _note(orders.pop(line["external_account_number"]), line, journal, began)
     if orders:
         raise ValueError(f"no result for {', '.join(orders)}")
 
 
-def _note(order: Order, line: dict[str, Any], journal: Journal) -> None:
+def _note(order: Order, line: dict[str, Any], journal: Journal, invoked: float) -> None:
     order.answered_at = time.monotonic()
+    version = order.payload["billing_address1"]
+    journal.history.add(
+        Event(
+            question=Question(act=Act.LINE, number=order.number, version=version, team=TEAM),
+            request_id="",
+            api_key="",
+            invoked=invoked,
+            ended=order.answered_at,
+            status=200 if line["status"] == "IMPORTED" else 400,
+            said=line["status"],
+            told=line["service_account_number"] or "",
+        )
+    )
     if line["status"] == "IMPORTED":
         order.service_account_number = line["service_account_number"]
         journal.count_line()

@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,12 +12,12 @@ from typing import Any
 
 import requests
 
-from drill.scene import SLOW, SUPPLIER, TEAM, Address, obtain_token
+from drill.history import Act, Event, History, Question
+from drill.scene import SLOW, SUPPLIER, TEAM, TEAMS, Address, obtain_token
 from migration_service_local.samples import generate_accounts
 
-#: Seconds after which a client gives an account up; nothing may take that long.
-PATIENCE = 150.0
 _SHARE_SLOW, _SHARE_ASYNC, _SHARE_DRY_RUN = 0.25, 0.2, 0.1
+_SHARE_RESTAGED, _SHARE_READ_BACK, _SHARE_ABANDONED, _SHARE_IMPATIENT = 0.3, 0.5, 0.1, 0.2
 
 
 @dataclass(slots=True)
@@ -26,12 +27,31 @@ class Order:
     payload: dict[str, Any]
     asynchronous: bool
     dry_run_first: bool
+    team: str = TEAM
+    #: It is staged with another address first, and with the right one after that.
+    restaged: bool = False
+    #: Its status is read as soon as it is created, and then it is staged once more, which is refused.
+    read_back: bool = False
+    #: It is never processed for good, only as a dry run.
+    abandoned: bool = False
+    #: It is given up at the first 429, instead of being tried again.
+    impatient: bool = False
+    #: That is what happened.
+    given_up: bool = False
     #: What the service answered in the end: the account's number, or the code of the reason.
     service_account_number: str = ""
     failed_with: str = ""
     #: When the request that the account came from began, and when the answer was there (monotonic).
     asked_at: float = 0.0
     answered_at: float = 0.0
+
+    def versions(self) -> list[dict[str, Any]]:
+        """Return the payloads to stage, one after the other."""
+        return [self.changed("An earlier address"), self.payload] if self.restaged else [self.payload]
+
+    def changed(self, address: str) -> dict[str, Any]:
+        """Return the payload with another address."""
+        return self.payload | {"billing_address1": address}
 
     @property
     def number(self) -> str:
@@ -60,11 +80,14 @@ class Journal:
     """What the suppliers lived through; written by many threads."""
 
     orders: list[Order] = field(default_factory=list)
+    history: History = field(default_factory=History)
     statuses: Counter[str] = field(default_factory=Counter)
     #: Answers that the interface does not promise, and accounts that nobody got an answer for.
     surprises: list[str] = field(default_factory=list)
     #: Accounts that came in batches.
     lines: int = 0
+    #: Seconds after which a client gives an account up; nothing may take that long.
+    patience: float = 150.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def began(self, order: Order) -> None:
@@ -118,7 +141,17 @@ def _write_orders(seed: int) -> Iterator[Order]:
     for index, payload in enumerate(generate_accounts(1_000_000, supplier=SUPPLIER, seed=seed)):
         if chance.random() < _SHARE_SLOW:
             payload["external_account_number"] = f"{SLOW}{index}"
-        yield Order(payload, chance.random() < _SHARE_ASYNC, chance.random() < _SHARE_DRY_RUN)
+        abandoned = chance.random() < _SHARE_ABANDONED
+        yield Order(
+            payload,
+            asynchronous=chance.random() < _SHARE_ASYNC,
+            dry_run_first=abandoned or chance.random() < _SHARE_DRY_RUN,
+            team=chance.choice(TEAMS),
+            restaged=chance.random() < _SHARE_RESTAGED,
+            read_back=chance.random() < _SHARE_READ_BACK,
+            abandoned=abandoned,
+            impatient=chance.random() < _SHARE_IMPATIENT,
+        )
 
 
 class Supplier:
@@ -147,32 +180,54 @@ class Supplier:
 
     def migrate(self, order: Order) -> None:
         """Stage and process one account until the service says what became of it."""
-        deadline = time.monotonic() + PATIENCE
-        staged = self.send("POST", "account-import-process/create-or-update/", deadline, json=order.payload)
-        if staged.status_code not in (200, 201):
-            self._journal.surprise(f"{order.number} not staged: {staged.status_code} {staged.text[:300]}")
-            return
+        deadline = time.monotonic() + self._journal.patience
+        for payload in order.versions():
+            staged = self._stage(payload, deadline)
+            if staged.status_code not in (200, 201):
+                self._journal.surprise(f"{order.number} not staged: {staged.status_code} {staged.text[:300]}")
+                return
         if order.dry_run_first:
             self._process(order, deadline, dry_run=True)
+        if order.abandoned:
+            order.given_up = True
+            return
         self._process(order, deadline, dry_run=False)
+        if order.read_back and order.service_account_number:
+            self._poll(order, deadline)
+            self._stage(order.changed("A later address"), deadline)
+            self._poll(order, deadline)
+
+    def _stage(self, payload: dict[str, Any], deadline: float) -> requests.Response:
+        question = Question(
+            act=Act.STAGE,
+            number=payload["external_account_number"],
+            version=payload["billing_address1"],
+        )
+        path = "account-import-process/create-or-update/"
+        return self.send("POST", path, deadline, question, json=payload)
 
     def stage_and_process_once(self, order: Order) -> None:
         """Stage an account and process it without ever asking a second time, once it was accepted."""
-        deadline = time.monotonic() + PATIENCE
-        self.send("POST", "account-import-process/create-or-update/", deadline, json=order.payload)
+        deadline = time.monotonic() + self._journal.patience
+        self._stage(order.payload, deadline)
         headers = {"Prefer": "respond-async"} if order.asynchronous else {}
         path = "account-import-process/process/"
-        self.send("POST", path, deadline, json=_process_body(order, dry_run=False), headers=headers)
+        question = Question(act=Act.PROCESS, number=order.number, team=order.team)
+        self.send("POST", path, deadline, question, json=_process_body(order, dry_run=False), headers=headers)
         self._poll(order, deadline)
 
     def _process(self, order: Order, deadline: float, *, dry_run: bool) -> None:
         body = _process_body(order, dry_run=dry_run)
         headers = {"Prefer": "respond-async"} if order.asynchronous and not dry_run else {}
+        question = Question(act=Act.PROCESS, number=order.number, team=order.team, dry_run=dry_run)
+        once = order.impatient and not dry_run
         while True:
             asked_at = time.monotonic()
-            response = self.send(
-                "POST", "account-import-process/process/", deadline, json=body, headers=headers
-            )
+            path = "account-import-process/process/"
+            response = self.send("POST", path, deadline, question, once=once, json=body, headers=headers)
+            if response.status_code == 429:
+                order.given_up = True
+                return
             answer = response.json()
             code = answer.get("code")
             if response.status_code == 202 or code == "account_import_in_progress":
@@ -192,34 +247,78 @@ class Supplier:
     def _poll(self, order: Order, deadline: float) -> None:
         """Ask for the status until nobody is creating the account any more."""
         path = f"account-transfer-status/{SUPPLIER}/{order.number}/"
-        while self.send("GET", path, deadline).json()["status"] == "IN_PROGRESS":
+        question = Question(act=Act.STATUS, number=order.number)
+        while self.send("GET", path, deadline, question).json().get("status") == "IN_PROGRESS":
             time.sleep(0.3)
 
-    def send(self, method: str, path: str, deadline: float, **request: Any) -> requests.Response:
-        """One request, again and again as the interface says, until it is answered."""
+    def send(
+        self,
+        method: str,
+        path: str,
+        deadline: float,
+        question: Question | None = None,
+        *,
+        once: bool = False,
+        headers: dict[str, str] | None = None,
+        **request: Any,
+    ) -> requests.Response:
+        """Send a request again and again, as the interface says, until it is answered.
+
+        Each time is an event of the history, if it is about a `question`. With `once`, 429 is an answer.
+        """
         while time.monotonic() < deadline:
+            request_id, invoked = uuid.uuid4().hex, time.monotonic()
+            sent = {"X-Request-ID": request_id} | (headers or {})
             try:
                 if "Authorization" not in self._session.headers:
                     self._session.headers["Authorization"] = f"Token {obtain_token(self._address)}"
                 response = self._session.request(
-                    method, f"{self._address.url}/v1/data-import/{path}", timeout=60, **request
+                    method,
+                    f"{self._address.url}/v1/data-import/{path}",
+                    timeout=60,
+                    headers=sent,
+                    **request,
                 )
             except requests.RequestException:
+                self._note(question, request_id, invoked, None)
                 self._journal.cut_off()
                 time.sleep(0.2)
                 continue
+            self._note(question, request_id, invoked, response)
             self._journal.answered(response)
-            if response.status_code not in (429, 503):
+            if response.status_code not in (429, 503) or (once and response.status_code == 429):
                 return response
             time.sleep(float(response.headers["Retry-After"]))
-        raise TimeoutError(f"no answer within {PATIENCE:.0f} s")
+        raise TimeoutError(f"no answer within {self._journal.patience:.0f} s")
+
+    def _note(
+        self, question: Question | None, request_id: str, invoked: float, response: requests.Response | None
+    ) -> None:
+        if question is None:
+            return
+        answer = {}
+        if response is not None and response.headers.get("Content-Type", "").startswith("application/json"):
+            answer = response.json()
+        said = answer.get("code") or (answer.get("status") if question.act is Act.STATUS else "")
+        self._journal.history.add(
+            Event(
+                question=question,
+                request_id=request_id,
+                api_key=self._address.api_key,
+                invoked=invoked,
+                ended=time.monotonic(),
+                status=None if response is None else response.status_code,
+                said=said or "",
+                told=answer.get("service_account_number") or "",
+            )
+        )
 
 
 def _process_body(order: Order, *, dry_run: bool) -> dict[str, Any]:
     return {
         "external_account_number": order.number,
         "import_supplier_code": SUPPLIER,
-        "operations_team_name": TEAM,
+        "operations_team_name": order.team,
         "dry_run": dry_run,
     }
 

@@ -28,6 +28,8 @@ _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) {
 
 SUPPLIER = "DRILL"
 TEAM = "Drill team"
+#: Two, so that an account of the wrong one is noticed.
+TEAMS = (TEAM, "Other drill team")
 
 #: Seconds after which a message that nobody acknowledged comes back; short, so that a drill sees it.
 VISIBILITY_TIMEOUT = 8
@@ -106,7 +108,9 @@ class Scene:
             self.settings = load_saved_settings(self.home)
             self.database_url = self.settings["DATABASE_URL"]
             self.redis = make_redis(self.settings["REDIS_URL"])
-            self.address = Address(self.settings["MIGRATION_SERVICE_WEB_URL"], self._prepare())
+            url = self.settings["MIGRATION_SERVICE_WEB_URL"]
+            self.addresses = [Address(url, api_key) for api_key in self._prepare()]
+            self.address = self.addresses[0]
             self.token = obtain_token(self.address)
         except BaseException:
             self.service.stop()
@@ -237,18 +241,19 @@ class Scene:
                 return process
         return None
 
-    def _prepare(self) -> str:
+    def _prepare(self) -> list[str]:
         engine = make_engine(self.database_url, pool_size=1, max_overflow=0, application_name="drill")
         with make_sessionmaker(engine).begin() as session:
             create_organisation(session, "Drill")
             create_import_supplier(session, code=SUPPLIER, organisation_name="Drill")
-            create_operations_team(session, TEAM)
+            for team in TEAMS:
+                create_operations_team(session, team)
             set_concurrency_limit(session, self._limit)
-            api_key = issue_api_key(session, organisation_name="Drill")
+            api_keys = [issue_api_key(session, organisation_name="Drill") for _ in range(2)]
         engine.dispose()
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             connection.execute(_TRIGGER.encode())
-        return api_key
+        return api_keys
 
 
 def group_of(process: psutil.Process) -> int:

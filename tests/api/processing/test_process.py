@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import func, select, update
 
 from factories import json_of
-from migration_service.errors import ServiceUnavailableError
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
 from migration_service.services.processing import creation
 from migration_service.services.processing.execution import perform_attempt
@@ -282,15 +281,6 @@ def test_beyond_the_limit_the_answer_is_429_with_retry_after(
     finally:
         with supplier.Session.begin() as session:
             set_concurrency_limit(session, 250)
-
-
-def test_without_redis_process_answers_503_and_changes_nothing(supplier: SupplierClient) -> None:
-    number = _stage(supplier)
-    with patch("migration_service.slots.Slots.acquire", side_effect=ServiceUnavailableError):
-        answer = supplier.process(number)
-    assert (answer.status_code, (answer.json or {})["code"]) == (503, "service_unavailable")
-    assert answer.headers["Retry-After"]
-    assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
 
 
 def _change_staged(supplier: SupplierClient, number: str, **values: object) -> None:

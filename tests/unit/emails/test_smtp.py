@@ -230,8 +230,10 @@ def _say_lines(listener: socket.socket, lines: list[bytes]) -> None:
     with connection, connection.makefile("rb") as told:
         for line in lines[:-1]:
             connection.sendall(line)
-            while told.readline().strip() != b"." and line.startswith(b"354"):
-                pass
+            received = told.readline()
+            while line.startswith(b"354") and received.strip() != b".":
+                assert received, "the client hung up in the middle of its message"
+                received = told.readline()
         connection.sendall(lines[-1])
 
 

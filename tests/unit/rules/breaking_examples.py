@@ -127,7 +127,7 @@ _ACCOUNT = [
             "The address looks made up for a test: send the customer's own, or leave it out.",
             {"customers.0.email": email},
         )
-        for email in ("anna@example.com", "anna@mail.Example.org", "Test@provider.example", "xxxx@post.nl")
+        for email in ("anna@example.com", "anna@mail.Example.org", "Test@provider.example", "xxx@post.nl")
     ),
     BreakingExample(
         "repeated_user_detail",
@@ -561,6 +561,16 @@ _TRANSACTIONS = [
         f"{_HISTORICAL}.1.tax_items.0.amount",
         "The rate 0.09 on 110.00 makes 9.9000, not 23.10.",
         {f"{_HISTORICAL}.1.tax_items.0.rate": Decimal("0.09")},
+    ),
+    BreakingExample(
+        "incorrect_tax_item_amount",
+        "warning",
+        f"{_HISTORICAL}.1.tax_items.0.amount",
+        "The rate 0.2310501 on 100 makes 23.1050100, not 23.10.",
+        {
+            f"{_HISTORICAL}.1.tax_items.0.rate": Decimal("0.2310501"),
+            f"{_HISTORICAL}.1.tax_items.0.value_taxed": Decimal(100),
+        },
     ),
     *(
         BreakingExample(

@@ -122,6 +122,11 @@ SOUND_CHANGES: dict[str, dict[str, Any]] = {
         ],
     },
     "a net amount half a cent off": {f"{_HISTORICAL}.1.line_items.0.price_per_unit": Decimal("1.10005")},
+    "a tax amount half a cent off": {
+        f"{_HISTORICAL}.1.tax_items.0.rate": Decimal("0.23105"),
+        f"{_HISTORICAL}.1.tax_items.0.value_taxed": Decimal(100),
+    },
+    "an e-mail address with two x": {"customers.0.email": "xx@post.nl"},
     "an amount half a cent off": {f"{_HISTORICAL}.1.amount": Decimal("133.105")},
     "a tax item without a rate": {f"{_HISTORICAL}.1.tax_items.0.rate": ABSENT},
     "a tax that is no proportion": {

@@ -23,7 +23,7 @@ from migration_service.services.batches.feed import dispatch_chunks, recover_chu
 from migration_service.services.processing.attempts import MAX_TRIES
 from migration_service.services.processing.slot_leases import list_live_attempts, reconcile_slots
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
-from migration_service.states import ImportState
+from migration_service.states import ChunkState, ImportState, SupplierStatus
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -80,6 +80,11 @@ def _claim(batches: BatchClient, key: ChunkKey, lines: int) -> list[UUID]:
     return attempts
 
 
+def _chunk(batches: BatchClient, key: ChunkKey) -> BatchChunk:
+    with batches.resources.Session() as session:
+        return session.get_one(BatchChunk, (key.batch_id, key.first_line))
+
+
 def _age(batches: BatchClient, key: ChunkKey) -> None:
     """Let a minute pass for a chunk."""
     with batches.resources.Session.begin() as session:
@@ -128,6 +133,25 @@ def test_a_claim_that_another_worker_took_over_does_nothing(batches: BatchClient
     with batches.resources.Session.begin() as session:
         assert work_on_chunk(session, key, new) == 0
     assert counts(batches.get(batch_id)) == {"IMPORTED": 2}
+
+
+@pytest.mark.parametrize("hindrance", ["the batch is paused", "the supplier is paused"])
+def test_a_claim_on_a_batch_that_does_not_run_is_given_back_with_its_try(
+    batches: BatchClient, hindrance: str
+) -> None:
+    batch_id = batches.start(batches.supplier.accounts(2))
+    (key,) = batches.dispatch()
+    attempts = _claim(batches, key, 2)
+    assert _chunk(batches, key).tries == 1
+    if hindrance == "the batch is paused":
+        assert batches.change(batch_id, "pause").status_code == 200
+    else:
+        batches.supplier.set_status(SupplierStatus.PAUSED)
+    with batches.resources.Session.begin() as session:
+        assert work_on_chunk(session, key, attempts) is None
+    chunk = _chunk(batches, key)
+    assert (chunk.state, chunk.attempts, chunk.tries) == (ChunkState.PENDING, None, 0)
+    assert counts(batches.get(batch_id)) == {"PENDING": 2}
 
 
 def test_a_worker_that_dies_before_its_commit_leaves_every_line_pending(batches: BatchClient) -> None:

@@ -219,9 +219,11 @@ def test_a_batch_follows_its_supplier(batches: BatchClient, status: SupplierStat
     report = batches.get(batch_id)
     assert (report["state"], counts(report)) == (state, {"PENDING": 2})
     assert report["reason"] == f"import_supplier_{status.lower()}"
+    assert (report["finished_at"] is None) == (state == "WAITING"), "only a batch that is over has an end"
     batches.supplier.set_status(SupplierStatus.ONGOING)
     if state == "STOPPED":
         assert batches.change(batch_id, "resume").status_code == 200
+        assert batches.get(batch_id)["finished_at"] is None
     batches.work()
     report = batches.get(batch_id)
     assert (report["state"], report["reason"], counts(report)) == ("COMPLETED", None, {"IMPORTED": 2})

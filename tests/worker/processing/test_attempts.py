@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select, text, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session as OrmSession
 
 from migration_service.db.statements import Transaction
@@ -20,6 +20,7 @@ from migration_service.services.processing.attempts import (
     count_redelivery,
     fail_attempt,
     find_answer,
+    list_attempts,
     redispatch_attempts,
     run_attempt,
     withdraw_attempt,
@@ -304,3 +305,20 @@ def test_a_payload_that_newer_rules_refuse_fails_with_every_error(
         error["code"] for error in attempt.errors or []
     }
     assert begun.process().state == ImportState.PENDING
+
+
+def test_attempts_are_listed_in_the_order_of_time(begun: Begun, session: OrmSession) -> None:
+    """Not in that of their rows or their ids."""
+    assert withdraw_attempt(Transaction.of(session), begun.attempt_id)
+    session.commit()
+    assert begun.supplier.process(begun.number).status_code == 202
+    newer = begun.supplier.current_attempt(begun.number)
+    process_id = begun.process().id
+    assert [attempt.id for attempt in list_attempts(session, process_id)] == [begun.attempt_id, newer]
+    session.execute(
+        update(Attempt)
+        .where(Attempt.id == begun.attempt_id)
+        .values(created_at=func.now() + text("interval '1 hour'"), finished_at=func.now())
+    )
+    assert [attempt.id for attempt in list_attempts(session, process_id)] == [newer, begun.attempt_id]
+    session.rollback()

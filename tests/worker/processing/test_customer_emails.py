@@ -320,6 +320,27 @@ def test_a_mail_server_that_stays_away_is_left_alone(
     assert {_row(sessions, email_id).state for email_id in ids} == {EmailState.PENDING}
 
 
+def test_an_answer_of_the_mail_server_ends_the_count_of_failures(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    controller: Controller,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+) -> None:
+    ids = create(ANNE, BART, ANNE | {"given_name": "Another"})
+    controller.stop()
+    send_customer_email(ids[0])
+    again = Controller(mailbox, hostname="127.0.0.1", port=controller.port)
+    again.start()
+    send_customer_email(ids[0])
+    again.stop()
+    send_customer_email(ids[1])
+    send_customer_email(ids[2])
+    rows = [_row(sessions, email_id) for email_id in ids]
+    assert [row.state for row in rows] == [EmailState.SENT, EmailState.PENDING, EmailState.PENDING]
+    assert [row.failures for row in rows] == [1, 1, 1], "two failures that are not in a row hold nothing back"
+
+
 @pytest.mark.parametrize(
     ("answer", "state", "failures"),
     [("550 no such user", EmailState.REFUSED, 0), ("451 try later", EmailState.PENDING, 1)],

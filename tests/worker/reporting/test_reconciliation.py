@@ -24,6 +24,7 @@ from migration_service.schemas.json import parse_json
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.reporting import sent as sent_module
 from migration_service.services.reporting.retention import remove_batch_lines, remove_payloads
+from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -300,3 +301,14 @@ def test_another_organisation_reconciles_nothing_here(batches: BatchClient) -> N
         assert (answer.status_code, (answer.json or {})["code"]) == (404, "import_supplier_not_found")
     answer = other.get(f"/reconciliation/{other.code}/?batch={batch_id}")
     assert (answer.status_code, (answer.json or {})["code"]) == (404, "batch_not_found")
+
+
+def test_a_batch_of_another_supplier_is_not_found_even_within_the_organisation(batches: BatchClient) -> None:
+    _, batch_id = _import(batches)
+    other = f"{batches.supplier.code}_2"
+    with batches.supplier.Session.begin() as session:
+        create_import_supplier(session, code=other, organisation_name=batches.supplier.organisation)
+    answer = batches.supplier.get(f"/reconciliation/{other}/?batch={batch_id}")
+    assert (answer.status_code, (answer.json or {})["code"]) == (404, "batch_not_found")
+    own = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/?batch={batch_id}")
+    assert own.status_code == 200

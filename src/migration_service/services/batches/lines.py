@@ -10,7 +10,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from psycopg.errors import DeadlockDetected, LockNotAvailable
-from sqlalchemy import case, select, text
+from sqlalchemy import and_, case, exists, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
@@ -23,7 +23,7 @@ from migration_service.errors import (
     ParseError,
     ServiceError,
 )
-from migration_service.models import AccountImportProcess
+from migration_service.models import AccountImportProcess, SkipMark
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import parse_json
 from migration_service.services.batches.attempts import ChunkJob, PerformedLine, record_attempts
@@ -165,8 +165,15 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
     process = AccountImportProcess
     stale = (process.rules_version != RULES_VERSION) | (process.profile != job.profile)
     payload = case((stale, process.payload.op("::")(text("text")))).label("payload")
+    # An account that was staged for the first time while an operator skipped it is PENDING, and has a mark.
+    is_marked = exists().where(
+        SkipMark.import_supplier_id == process.import_supplier_id,
+        SkipMark.external_account_number == process.external_account_number,
+    )
+    marked = and_(process.state == ImportState.PENDING, is_marked)
+    state = case((marked, ImportState.SKIPPED.value), else_=process.state).label("state")
     rows = session.execute(
-        select(process.id, process.state, process.service_account_number, payload)
+        select(process.id, state, process.service_account_number, payload)
         .where(process.id.in_(ids))
         .order_by(process.id)
         .with_for_update(skip_locked=True)

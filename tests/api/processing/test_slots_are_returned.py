@@ -1,0 +1,158 @@
+"""A request that creates nothing keeps nothing: neither its slot nor an attempt that could still run."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import cast
+
+import pytest
+from flask import Flask
+from sqlalchemy import select, text, update
+from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.test import TestResponse
+
+from factories import MakeClient, json_of
+from migration_service.config import Settings
+from migration_service.db.statements import Transaction
+from migration_service.models import Account, AccountImportProcess, Attempt
+from migration_service.services.processing.attempts import run_attempt
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.states import ImportState, Outcome
+from migration_service.tasks.app import WorkerResources
+from servers import wait_until
+from supplier_client import SupplierClient
+
+MakeSupplier = Callable[[float], SupplierClient]
+
+
+@pytest.fixture
+def make_supplier(
+    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
+) -> MakeSupplier:
+    """Make a supplier of a service that waits so many seconds for a worker."""
+
+    def make(seconds: float) -> SupplierClient:
+        client = make_client(replace(migrated, process_wait_seconds=seconds))
+        application = client.application
+        assert isinstance(application, Flask)
+        return SupplierClient.create(application, sessions)
+
+    return make
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor() as pool:
+        yield pool
+
+
+def stage(supplier: SupplierClient) -> str:
+    (account,) = supplier.accounts()
+    assert supplier.stage(account).status_code == 201
+    return str(account["external_account_number"])
+
+
+def attempts_of(supplier: SupplierClient, number: str) -> list[Attempt]:
+    with supplier.Session() as session:
+        process = select(AccountImportProcess.id).where(supplier.process_of(number)).scalar_subquery()
+        return list(session.scalars(select(Attempt).where(Attempt.account_import_process_id == process)))
+
+
+def held(resources: WorkerResources) -> set[bytes]:
+    """Return the attempts that hold a slot."""
+    return set(cast(list[bytes], resources.redis.zrange("migration:slots", 0, -1)))
+
+
+def test_without_a_worker_in_time_the_answer_is_429_and_the_attempt_is_withdrawn(
+    make_supplier: MakeSupplier, worker_resources: WorkerResources
+) -> None:
+    supplier = make_supplier(0.1)
+    number = stage(supplier)
+    before = held(worker_resources)
+    answer = supplier.process(number, prefer="")
+    assert (answer.status_code, json_of(answer)["code"]) == (429, "no_worker_available")
+    assert answer.headers["Retry-After"]
+    assert held(worker_resources) == before
+    (attempt,) = attempts_of(supplier, number)
+    assert (attempt.outcome, attempt.error_code) == (Outcome.WITHDRAWN, None)
+    assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
+    assert perform_attempt(worker_resources.Session, attempt.id) is None
+    with supplier.Session() as session:
+        assert session.scalars(select(Account).where(Account.external_account_number == number)).all() == []
+    assert supplier.process(number).status_code == 202
+
+
+def test_an_attempt_that_a_worker_has_when_the_time_is_up_is_answered_202_and_keeps_its_slot(
+    make_supplier: MakeSupplier, worker_resources: WorkerResources, pool: ThreadPoolExecutor
+) -> None:
+    supplier = make_supplier(1.5)
+    number = stage(supplier)
+    waiting = pool.submit(supplier.process, number, prefer="")
+    wait_until(lambda: attempts_of(supplier, number), "the attempt began")
+    attempt_id = supplier.current_attempt(number)
+    with supplier.Session() as session:
+        created = run_attempt(Transaction.of(session), attempt_id)
+        answer = waiting.result(30)
+        assert answer.status_code == 202
+        assert "Preference-Applied" not in answer.headers
+        assert str(attempt_id).encode() in held(worker_resources)
+        session.commit()
+    status = supplier.status(number).json
+    assert status == {"status": "COMPLETED", "service_account_number": created}
+    worker_resources.slots.release([str(attempt_id)])
+
+
+def _process_while_locked(
+    supplier: SupplierClient, number: str, session: Session, pool: ThreadPoolExecutor
+) -> "Future[TestResponse]":
+    """Skip the account in an open transaction, and process it: the request waits for the lock."""
+    session.execute(
+        update(AccountImportProcess).where(supplier.process_of(number)).values(state=ImportState.SKIPPED)
+    )
+    answer = pool.submit(supplier.process, number)
+    wait_until(lambda: _waiting(supplier), "the request waits for the lock")
+    return answer
+
+
+def _waiting(supplier: SupplierClient) -> list[int]:
+    """Return the sessions of web servers that wait for a lock."""
+    with supplier.Session() as session:
+        return list(
+            session.scalars(
+                text(
+                    "SELECT pid FROM pg_stat_activity "
+                    "WHERE wait_event_type = 'Lock' AND application_name = 'migration-web'"
+                )
+            )
+        )
+
+
+def test_a_request_that_another_one_overtook_gives_its_slot_back(
+    supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
+) -> None:
+    number = stage(supplier)
+    before = held(worker_resources)
+    with supplier.Session() as session:
+        answer = _process_while_locked(supplier, number, session, pool)
+        assert len(held(worker_resources) - before) == 1
+        session.commit()
+    refused = answer.result(30)
+    assert (refused.status_code, json_of(refused)["code"]) == (400, "account_marked_to_skip")
+    assert held(worker_resources) == before
+    assert attempts_of(supplier, number) == []
+
+
+def test_a_request_whose_connection_is_lost_while_it_begins_gives_its_slot_back(
+    supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
+) -> None:
+    number = stage(supplier)
+    before = held(worker_resources)
+    with supplier.Session() as session:
+        answer = _process_while_locked(supplier, number, session, pool)
+        (pid,) = _waiting(supplier)
+        session.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
+        refused = answer.result(30)
+        session.rollback()
+    assert (refused.status_code, json_of(refused)["code"]) == (503, "service_unavailable")
+    assert held(worker_resources) == before
+    assert attempts_of(supplier, number) == []

@@ -1,0 +1,152 @@
+"""Redis refuses connections, or the pool has none left: what answers then, and what changes nothing."""
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from flask import Flask
+from redis import Redis
+from sqlalchemy import text
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import MakeClient, close_celery, json_of
+from migration_service.blueprints.resources import resources
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
+from migration_service.connections import make_redis
+from migration_service.db.base import new_id
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.processing.notification import (
+    KEPT_SECONDS,
+    notification_key,
+    notify,
+    wait_for_notification,
+)
+from migration_service.slots import Slots
+from migration_service.tasks.accounts import publish_attempt
+from migration_service.tasks.app import WorkerResources
+from servers import wait_until
+from supplier_client import SupplierClient
+
+#: Nothing listens on port 1.
+NO_REDIS = "redis://127.0.0.1:1/0"
+
+
+@pytest.fixture
+def no_redis() -> Iterator[Redis]:
+    redis = make_redis(NO_REDIS)
+    yield redis
+    redis.close()
+
+
+def _application(client: Any) -> Flask:
+    application = client.application
+    assert isinstance(application, Flask)
+    return application
+
+
+@pytest.fixture
+def supplier_without_redis(
+    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
+) -> SupplierClient:
+    """A supplier of a service whose Redis, broker included, cannot be reached."""
+    client = make_client(replace(migrated, redis_url=NO_REDIS))
+    return SupplierClient.create(_application(client), sessions)
+
+
+def test_without_redis_accounts_are_staged_and_read_but_not_processed(
+    supplier_without_redis: SupplierClient,
+) -> None:
+    supplier = supplier_without_redis
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    assert supplier.validate(account).status_code == 200
+    assert supplier.stage(account).status_code == 201
+    answer = supplier.process(number)
+    assert (answer.status_code, json_of(answer)["code"]) == (503, "service_unavailable")
+    assert answer.headers["Retry-After"]
+    assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
+
+
+def test_a_request_whose_notification_cannot_be_read_asks_the_database(
+    supplier: SupplierClient, worker_resources: WorkerResources, no_redis: Redis
+) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    supplier.stage(account)
+    with supplier.app.app_context():
+        shared = resources()
+    blind = replace(shared, dispatch=replace(shared.dispatch, waiting_redis=no_redis))
+    supplier.app.extensions["migration_service"] = blind
+    try:
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(supplier.process, number, prefer="")
+            wait_until(lambda: json_of(supplier.status(number))["status"] == "IN_PROGRESS", "it began")
+            attempt_id = supplier.current_attempt(number)
+            assert perform_attempt(worker_resources.Session, attempt_id)
+            answer = waiting.result(30)
+    finally:
+        supplier.app.extensions["migration_service"] = shared
+        worker_resources.slots.release([str(attempt_id)])
+    assert answer.status_code == 201
+    assert json_of(supplier.status(number)) == {"status": "COMPLETED", **json_of(answer)}
+
+
+def test_a_worker_that_cannot_notify_says_so_and_goes_on(
+    no_redis: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempt_id = new_id()
+    with caplog.at_level(logging.WARNING):
+        notify(no_redis, Slots(no_redis), attempt_id, "A-7KX2M9QD")
+    assert f"nobody was notified of attempt {attempt_id}" in caplog.text
+
+
+def test_a_message_that_cannot_be_published_is_left_to_the_sweep(
+    migrated: Settings, app: Flask, caplog: pytest.LogCaptureFixture
+) -> None:
+    celery = create_celery(replace(migrated, redis_url=NO_REDIS))
+    with app.app_context():
+        resources().celery.set_current()
+    with caplog.at_level(logging.WARNING):
+        assert publish_attempt(celery, new_id()) is False
+    close_celery(celery)
+    assert "is published later" in caplog.text
+
+
+def test_a_notification_is_kept_for_a_minute_and_read_once(worker_resources: WorkerResources) -> None:
+    attempt_id: UUID = new_id()
+    redis = worker_resources.redis
+    notify(redis, worker_resources.slots, attempt_id, "A-7KX2M9QD")
+    assert KEPT_SECONDS - 5 < redis.ttl(notification_key(attempt_id)) <= KEPT_SECONDS
+    assert wait_for_notification(redis, attempt_id, 0.5) == "A-7KX2M9QD"
+    assert wait_for_notification(redis, attempt_id, 0.1) is None
+
+
+def test_a_pool_without_a_free_connection_answers_503_everywhere(
+    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
+) -> None:
+    application = _application(make_client(replace(migrated, database_pool_size=1)))
+    supplier = SupplierClient.create(application, sessions)
+    with application.app_context():
+        own = resources().Session
+    log_in = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
+    body = {"query": log_in, "variables": {"key": supplier.api_key}}
+    calls = (
+        lambda: supplier.status("1"),
+        lambda: supplier.stage(supplier.accounts()[0]),
+        lambda: application.test_client().post("/v1/graphql/", json=body),
+    )
+    with own() as first, own() as second, ThreadPoolExecutor() as pool:
+        for session in (first, second):  # one connection of the pool, and one beyond it
+            session.execute(text("SELECT 1"))
+        status, staged, token = [it.result(60) for it in [pool.submit(call) for call in calls]]
+    for answer in (status, staged):
+        assert (answer.status_code, json_of(answer)["code"]) == (503, "service_unavailable")
+        assert answer.headers["Retry-After"]
+    (error,) = json_of(token)["errors"]
+    assert error["extensions"]["errorCode"] == "service_unavailable"
+    assert supplier.status("1").status_code == 404

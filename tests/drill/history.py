@@ -1,0 +1,91 @@
+"""What the suppliers asked, when, and what they were told: one event for each request that was sent.
+
+A request that was sent again is another event. `model` checks that all of it fits together.
+"""
+
+import threading
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Act(StrEnum):
+    """What was asked for."""
+
+    STAGE = "stage"
+    PROCESS = "process"
+    STATUS = "status"
+    #: A line of a batch, told by its results.
+    LINE = "line"
+
+
+class Result(StrEnum):
+    """What the client may conclude from the answer."""
+
+    #: 2xx: it was done, or accepted.
+    OK = "ok"
+    #: 4xx: it was not done, and will not be.
+    REFUSED = "refused"
+    #: 5xx, or no answer: it was done, or will be, or not.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a request is about."""
+
+    act: Act
+    #: The external account number.
+    number: str
+    #: STAGE, LINE: what the payload has as `billing_address1`, different in each version of it.
+    version: str = ""
+    #: PROCESS: the team, and whether it is a dry run.
+    team: str = ""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One request, from the moment it was sent."""
+
+    question: Question
+    #: The id that the client sent with the request, and the key that its token came from.
+    request_id: str
+    api_key: str
+    #: When it was sent and answered, or given up (monotonic).
+    invoked: float
+    ended: float
+    #: The HTTP status. None: no answer.
+    status: int | None = None
+    #: `code` of an error, or `status` of the status endpoint and of a line.
+    said: str = ""
+    #: The service account number in the answer.
+    told: str = ""
+
+    @property
+    def result(self) -> Result:
+        """Return what the client may conclude."""
+        if self.status is None or self.status >= 500:
+            return Result.UNKNOWN
+        return Result.REFUSED if self.status >= 400 else Result.OK
+
+
+@dataclass(slots=True)
+class History:
+    """The events of all suppliers; written by many threads."""
+
+    events: list[Event] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, event: Event) -> None:
+        """Record an event that has ended."""
+        with self._lock:
+            self.events.append(event)
+
+    def by_account(self) -> dict[str, list[Event]]:
+        """Return the events of each account, in the order in which they were sent."""
+        with self._lock:
+            events = sorted(self.events, key=lambda event: event.invoked)
+        accounts: dict[str, list[Event]] = {}
+        for event in events:
+            accounts.setdefault(event.question.number, []).append(event)
+        return accounts

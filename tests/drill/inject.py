@@ -1,0 +1,88 @@
+"""The drill on services with a known bug each: a drill that does not find it proves nothing.
+
+Each bug is a replacement of text in a copy of the service. The copy is run by a drill of its own.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from drill.count import describe
+from drill.injected_bugs import BUGS, Bug
+
+_ROOT = Path(__file__).parents[2]
+#: What a service consists of: the packages, and the modules that its programs start with.
+_COPIED = ("src", "wsgi.py", "celery_worker.py", "gunicorn.conf.py")
+#: Small enough for a minute, large enough for every kind of order.
+_SMALL = ("--clients", "12", "--accounts", "120", "--poisoned", "0", "--recovery", "20")
+_LONGEST = 240
+
+
+def find_injected_bugs(names: Sequence[str], console: Console) -> bool:
+    """Hold a drill on the service as it is, and on one with each bug. Return whether all came out right."""
+    table = Table("bug", "found", "by", "seconds", title="The drill on services with a known bug")
+    right = True
+    bugs: dict[str, Bug | None] = {"none: the service as it is": None}
+    bugs |= {name: BUGS[name] for name in names or BUGS}
+    for name, bug in bugs.items():
+        started = time.monotonic()
+        losses = _hold_drill(bug)
+        right = right and bool(losses) == bool(bug)
+        by = "; ".join(f"{promise}: {describe(found[:1])}" for promise, found in losses.items())
+        console.print(f"{name}: {by or 'nothing found'}")
+        table.add_row(name, "yes" if losses else "no", by[:110], f"{time.monotonic() - started:.0f}")
+    console.print(table)
+    return right
+
+
+def _hold_drill(bug: Bug | None) -> dict[str, list[str]]:
+    """Return what did not hold, by promise."""
+    with _service_with(bug) as folder:
+        report = folder / "report.json"
+        # The drill imports the copy, too: what it prepares has to fit.
+        paths = os.pathsep.join([str(folder / "src"), str(_ROOT / "tests")])
+        arguments = [*_SMALL, *(bug.arguments if bug else ("--rounds", "1")), "--report", str(report)]
+        output = subprocess.run(
+            [sys.executable, "-m", "drill", *arguments],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": paths},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_LONGEST,
+            check=False,
+        )
+        if not report.exists():
+            raise RuntimeError(f"The drill did not come to its end:\n{output.stdout.decode()[-5_000:]}")
+        found: dict[str, list[str]] = json.loads(report.read_text())
+        return found
+
+
+@contextmanager
+def _service_with(bug: Bug | None) -> Iterator[Path]:
+    """Copy the service, and put the bug into the copy."""
+    with tempfile.TemporaryDirectory(prefix="drill-injected-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for part in _COPIED:
+            source = _ROOT / part
+            if source.is_dir():
+                shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, folder / part)
+        for file, old, new in bug.changes if bug else ():
+            path = folder / "src/migration_service" / file
+            text = path.read_text()
+            if text.count(old) != 1:
+                raise RuntimeError(f"{file} has {text.count(old)} times, not once: {old!r}. Adapt the bug.")
+            path.write_text(text.replace(old, new))
+        yield folder

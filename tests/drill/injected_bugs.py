@@ -1,0 +1,157 @@
+"""Bugs that the drill has to find, as replacements of text in the service."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """One bug, and the drill that finds it."""
+
+    #: What goes wrong for a supplier or an operator.
+    consequence: str
+    #: (file below src/migration_service, text that is there once, text in its place)
+    changes: tuple[tuple[str, str, str], ...]
+    #: Options of the drill.
+    arguments: tuple[str, ...] = ("--rounds", "0")
+
+
+_PROCESSING = "services/processing"
+#: Requests that are not served at once are withdrawn.
+_HASTY = ("--rounds", "0", "--wait", "0.3")
+
+#: Every bug by its name in the table.
+BUGS: dict[str, Bug] = {
+    "slot not released": Bug(
+        "Slots are held until the upkeep finds them, so that the limit is reached with nothing at work.",
+        ((f"{_PROCESSING}/notification.py", "        slots.add_release(pipeline, [str(attempt_id)])\n", ""),),
+    ),
+    "withdraw does not look at the lock": Bug(
+        "A request takes back an attempt that a worker is in the middle of.",
+        (
+            (
+                f"{_PROCESSING}/attempts.py",
+                'rows = transaction.lock(_LOCK_IF_FREE, {"attempt_id": attempt_id})\n    ended = ',
+                'rows = transaction.lock(_LOCK.replace("FOR UPDATE OF process", ""), '
+                '{"attempt_id": attempt_id})\n    ended = ',
+            ),
+        ),
+        _HASTY,
+    ),
+    "completion without the change of state": Bug(
+        "The account exists, and its import says that it is pending.",
+        (
+            (
+                "services/imports/states.py",
+                "THEN '{IMPORT.target}' ELSE '{RETURN.target}' END",
+                "THEN '{RETURN.target}' ELSE '{RETURN.target}' END",
+            ),
+        ),
+    ),
+    "message of a withdrawn attempt runs": Bug(
+        "The check for the current attempt is gone: accounts are created behind the client's back.",
+        (
+            (
+                f"{_PROCESSING}/attempts.py",
+                "ON process.id = attempt.account_import_process_id AND process.attempt_id = attempt.id",
+                "ON process.id = attempt.account_import_process_id",
+            ),
+            (
+                f"{_PROCESSING}/attempts.py",
+                "    WHERE attempt.id = %(attempt_id)s\n    FOR UPDATE OF process",
+                "    WHERE attempt.id = %(attempt_id)s AND process.state <> 'IMPORTED'\n"
+                "    FOR UPDATE OF process",
+            ),
+            ("services/imports/states.py", "        WHERE attempt.outcome IS NULL\n", ""),
+        ),
+        _HASTY,
+    ),
+    "the team is ignored": Bug(
+        "Accounts are linked to whichever team comes first.",
+        (
+            (
+                f"{_PROCESSING}/acceptance.py",
+                "LEFT JOIN operations_team team ON team.name = %(operations_team_name)s",
+                "LEFT JOIN (SELECT id FROM operations_team ORDER BY id LIMIT 1) AS team\n"
+                "         ON %(operations_team_name)s::text IS NOT NULL",
+            ),
+        ),
+    ),
+    "the key is forgotten": Bug(
+        "Nobody can tell who asked for an account.",
+        ((f"{_PROCESSING}/dispatch.py", "api_key_id=caller.api_key_id", "api_key_id=None"),),
+    ),
+    "the sweep never dispatches again": Bug(
+        "An attempt whose message was lost stays in progress for ever.",
+        (
+            (
+                f"{_PROCESSING}/attempts.py",
+                "    return again, [row.attempt_id",
+                "    return [], [row.attempt_id",
+            ),
+        ),
+        ("--rounds", "2", "--only", "Valkey flushed"),
+    ),
+    "a dry run commits": Bug(
+        "An account is created that nobody asked for.",
+        (
+            (
+                f"{_PROCESSING}/attempts.py",
+                "    if row.dry_run:\n        raise DryRunSucceededError\n",
+                "",
+            ),
+        ),
+    ),
+    "the outcome of a line is lost": Bug(
+        "A batch does not say which number an account got.",
+        (
+            (
+                "services/batches/chunks.py",
+                "        service_account_number = result.service_account_number,\n        errors",
+                "        errors",
+            ),
+        ),
+    ),
+    "the number is told before the commit": Bug(
+        "A client knows an account that does not exist yet, and perhaps never will.",
+        (
+            (
+                f"{_PROCESSING}/execution.py",
+                "            number = run_attempt(transaction, attempt_id)\n",
+                "            number = run_attempt(transaction, attempt_id)\n"
+                "            if number:\n"
+                "                import time\n"
+                "                from migration_service.tasks.app import celery_app\n"
+                "                from migration_service.services.processing.notification import notify\n"
+                "                resources = celery_app().resources\n"
+                "                notify(resources.redis, resources.slots, attempt_id, number)\n"
+                "                time.sleep(0.2)\n",
+            ),
+        ),
+    ),
+    "the payload of an older staging": Bug(
+        "An account is created with data that the supplier has corrected since.",
+        (
+            (
+                "services/imports/states.py",
+                "SET payload = excluded.payload, payload_sha256",
+                "SET payload_sha256",
+            ),
+        ),
+    ),
+    "staging forgets that the account exists": Bug(
+        "A payload is accepted that nothing will ever come of.",
+        (
+            (
+                "services/imports/staging.py",
+                "    if error := refusal(staged.state, account.data",
+                "    if staged.state is not ImportState.IMPORTED and (error := refusal(staged.state, "
+                "account.data",
+            ),
+            (
+                "services/imports/staging.py",
+                "staged.service_account_number):\n        raise error\n    return staged.first",
+                "staged.service_account_number)):\n        raise error\n    return staged.first",
+            ),
+        ),
+    ),
+}

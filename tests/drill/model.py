@@ -1,0 +1,157 @@
+"""What every history has to obey, account by account, whatever was killed meanwhile.
+
+Each function yields what does not hold. `Tables` is what the database has in the end.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from drill.history import Act, Event, Result
+
+Accounts = Mapping[str, Sequence[Event]]
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """An attempt of a single request."""
+
+    number: str
+    request_id: str | None
+    team: str
+    #: The prefix of the API key, or None if it was not recorded.
+    key_prefix: str | None
+    dry_run: bool
+    outcome: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The rows that the histories are compared with."""
+
+    attempts: Sequence[AttemptRow] = ()
+    #: `billing_address1` of each created account.
+    created: Mapping[str, str] = field(default_factory=dict)
+    #: The team of each created account.
+    teams: Mapping[str, str] = field(default_factory=dict)
+
+
+def one_number(accounts: Accounts, _tables: Tables) -> Iterator[str]:
+    """Nobody is ever told two numbers for one account."""
+    for number, events in accounts.items():
+        told = {event.told for event in events if event.told}
+        if len(told) > 1:
+            yield f"{number}: told {' and '.join(sorted(told))}"
+
+
+def created_stays_created(accounts: Accounts, _tables: Tables) -> Iterator[str]:
+    """Once somebody was told the number, every later status is COMPLETED with it."""
+    for number, events in accounts.items():
+        known_at = min((event.ended for event in events if event.told), default=None)
+        if known_at is None:
+            continue
+        (told, *_) = sorted({event.told for event in events if event.told})
+        for event in events:
+            later = event.question.act is Act.STATUS and _is_ok(event) and event.invoked > known_at
+            if later and (event.said, event.told) != ("COMPLETED", told):
+                yield f"{number}: created as {told}, and then {event.said} {event.told!r}"
+                break
+
+
+def staged_stays_staged(accounts: Accounts, _tables: Tables) -> Iterator[str]:
+    """Once a staging was answered, the account is found."""
+    for number, events in accounts.items():
+        stagings = [event.ended for event in events if event.question.act is Act.STAGE and _is_ok(event)]
+        if not stagings:
+            continue
+        for event in events:
+            missing = event.status == 404 or event.said == "account_not_staged"
+            if missing and event.invoked > min(stagings):
+                yield f"{number}: staged, and then {event.status} {event.said}"
+                break
+
+
+def refused_is_not_created(accounts: Accounts, tables: Tables) -> Iterator[str]:
+    """An account whose requests were all refused, or were dry runs, is not created all the same."""
+    for number in accounts.keys() & tables.created.keys():
+        events = accounts[number]
+        may_create = [
+            event
+            for event in events
+            if event.question.act is Act.LINE
+            or (event.question.act is Act.PROCESS and not event.question.dry_run)
+        ]
+        # A refusal that tells the number repeats what another request did.
+        if all(event.result is Result.REFUSED and not event.told for event in may_create):
+            yield f"{number}: created, although {len(may_create)} requests were refused and no other was made"
+
+
+def last_staging_counts(accounts: Accounts, tables: Tables) -> Iterator[str]:
+    """A created account has the payload that was accepted last."""
+    for number in accounts.keys() & tables.created.keys():
+        stagings = [event for event in accounts[number] if event.question.act in (Act.STAGE, Act.LINE)]
+        accepted = [event.question.version for event in stagings if _is_ok(event)]
+        # One without an answer may have come later than those after it.
+        allowed = {event.question.version for event in stagings if event.result is Result.UNKNOWN}
+        allowed.update(accepted[-1:])
+        if tables.created[number] not in allowed:
+            yield f"{number}: created with {tables.created[number]!r}, staged last {' or '.join(allowed)!r}"
+
+
+def attempts_are_of_their_requests(accounts: Accounts, tables: Tables) -> Iterator[str]:
+    """Each attempt has the id, the team and the key of a request for its account."""
+    asked = {
+        (number, event.request_id): event
+        for number, events in accounts.items()
+        for event in events
+        if event.question.act is Act.PROCESS
+    }
+    for row in tables.attempts:
+        event = asked.get((row.number, row.request_id or ""))
+        if event is None:
+            yield f"{row.number}: an attempt of the request {row.request_id}, which nobody sent"
+            continue
+        question = event.question
+        if (row.team, row.dry_run) != (question.team, question.dry_run):
+            yield f"{row.number}: asked for {question}, attempt with {row.team!r}, dry run {row.dry_run}"
+        if row.key_prefix is None or row.key_prefix not in event.api_key:
+            yield f"{row.number}: the attempt has the key {row.key_prefix}, the request had another one"
+
+
+def created_for_the_team(accounts: Accounts, tables: Tables) -> Iterator[str]:
+    """A created account belongs to a team that a request named."""
+    for number in accounts.keys() & tables.teams.keys():
+        named = {event.question.team for event in accounts[number] if event.question.team}
+        if named and tables.teams[number] not in named:
+            yield f"{number}: belongs to {tables.teams[number]!r}, asked for {' or '.join(sorted(named))!r}"
+
+
+def accepted_has_an_outcome(accounts: Accounts, tables: Tables) -> Iterator[str]:
+    """A request that was answered 201 or 202 has one attempt, with an outcome."""
+    outcomes: dict[str | None, list[str | None]] = {}
+    for row in tables.attempts:
+        outcomes.setdefault(row.request_id, []).append(row.outcome)
+    for number, events in accounts.items():
+        for event in events:
+            if event.question.act is not Act.PROCESS or event.status not in (201, 202):
+                continue
+            found = outcomes.get(event.request_id, [])
+            allowed = ["SUCCEEDED"] if event.status == 201 else ["SUCCEEDED", "FAILED", "DRY_RUN_SUCCEEDED"]
+            if len(found) != 1 or found[0] not in allowed:
+                yield f"{number}: answered {event.status}, and its attempts are {found}"
+
+
+def _is_ok(event: Event) -> bool:
+    return event.result is Result.OK
+
+
+#: The promises by what the table says of them.
+MODEL: dict[str, Callable[[Accounts, Tables], Iterator[str]]] = {
+    "one account, one number": one_number,
+    "created stays created, whoever asks": created_stays_created,
+    "staged stays staged": staged_stays_staged,
+    "what was refused is not created": refused_is_not_created,
+    "the payload that was accepted last": last_staging_counts,
+    "attempts have the id, team and key of their requests": attempts_are_of_their_requests,
+    "accounts belong to the team that was named": created_for_the_team,
+    "accepted requests have one attempt with an outcome": accepted_has_an_outcome,
+}

@@ -1,0 +1,197 @@
+"""Every order in which the steps of several sessions can happen, each tried on the real database.
+
+The idea is that of PostgreSQL's isolation tester. An act is a session with steps that follow each other; a
+step is a function of the session, or COMMIT or ROLLBACK. `explore` runs the acts in one order after the
+other, each in a scene of its own, until no other order is left:
+
+    def scenario() -> Scenario:
+        order = stage_and_begin()
+        acts = {
+            "worker": [("run", lambda session: run_attempt(..., order)), COMMIT],
+            "request": [("withdraw", lambda session: withdraw_attempt(..., order)), COMMIT],
+        }
+        return Scenario(acts, lambda run: check(order, run))
+
+    assert explore(sessions, scenario) == 6
+
+A step that waits for a lock is recognised by `pg_blocking_pids`. The other acts go on meanwhile, and it ends
+when they release the lock. An order in which somebody would have to act while waiting is not an order.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session, sessionmaker
+
+#: Seconds for one step. A step that takes longer, and does not wait for a lock of another act, is a mistake.
+_STEP_TIMEOUT = 30.0
+
+Step = tuple[str, Callable[[Session], Any]]
+
+COMMIT: Step = ("commit", lambda session: session.commit())
+ROLLBACK: Step = ("rollback", lambda session: session.rollback())
+
+
+@dataclass(slots=True)
+class Run:
+    """One order of the steps, and what came of it."""
+
+    #: The steps in the order in which they were begun, as `act.step`.
+    order: list[str] = field(default_factory=list)
+    #: What each step returned, or the exception that it raised, after which its act was rolled back.
+    results: dict[str, Any] = field(default_factory=dict)
+    #: The steps that waited for a lock of another act.
+    waited: set[str] = field(default_factory=set)
+
+    @property
+    def errors(self) -> dict[str, Exception]:
+        """The steps that raised something."""
+        return {name: it for name, it in self.results.items() if isinstance(it, Exception)}
+
+    def before(self, one: str, other: str) -> bool:
+        """Return whether the step `one` was begun before the step `other`."""
+        return self.order.index(one) < self.order.index(other)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """The acts by their names, and the check of what they leave behind."""
+
+    acts: Mapping[str, Sequence[Step]]
+    check: Callable[[Run], None]
+
+
+def explore(sessions: sessionmaker[Session], make: Callable[[], Scenario]) -> int:
+    """Try every order of the steps, each in a scenario that `make` returns. Return how many there were.
+
+    Fail with the order in which a check failed.
+    """
+    prefix: list[int] | None = []
+    orders = 0
+    while prefix is not None:
+        scenario = make()
+        run, choices = _perform(sessions, scenario, prefix)
+        orders += 1
+        try:
+            scenario.check(run)
+        except AssertionError as error:
+            waited = f" ({', '.join(sorted(run.waited))} waited)" if run.waited else ""
+            results = "\n".join(f"    {name}: {result!r}" for name, result in run.results.items())
+            raise AssertionError(f"{' '.join(run.order)}{waited}\n{results}\n{error}") from error
+        prefix = _next_prefix(choices)
+    return orders
+
+
+def _next_prefix(choices: Sequence[tuple[int, int]]) -> list[int] | None:
+    """Return the beginning of the next order: the last choice that had another possibility takes it."""
+    taken = list(choices)
+    while taken:
+        chosen, possible = taken.pop()
+        if chosen + 1 < possible:
+            return [choice for choice, _ in taken] + [chosen + 1]
+    return None
+
+
+def _perform(
+    sessions: sessionmaker[Session], scenario: Scenario, prefix: Sequence[int]
+) -> tuple[Run, list[tuple[int, int]]]:
+    """Run the acts in the order that begins with `prefix`. Return it, and (choice, possibilities) of each."""
+    run = Run()
+    choices: list[tuple[int, int]] = []
+    with sessions() as observer, ThreadPoolExecutor(len(scenario.acts)) as pool:
+        acts = [_Act(name, steps, sessions, pool, run) for name, steps in scenario.acts.items()]
+        try:
+            while any(act.is_left for act in acts):
+                ready = [act for act in acts if act.is_left and act.pending is None]
+                if not ready:  # a deadlock: after a second the database ends one of the steps
+                    wait([act.pending for act in acts if act.pending], _STEP_TIMEOUT, FIRST_COMPLETED)
+                    _settle(acts, observer)
+                    continue
+                choice = prefix[len(choices)] if len(choices) < len(prefix) else 0
+                choices.append((choice, len(ready)))
+                ready[choice].begin_step()
+                _settle(acts, observer)
+        finally:
+            for act in acts:
+                act.close()
+    return run, choices
+
+
+def _settle(acts: Sequence["_Act"], observer: Session) -> None:
+    """Return as soon as every step that was begun has ended or waits for a lock."""
+    deadline = time.monotonic() + _STEP_TIMEOUT
+    while running := [act for act in acts if not act.has_ended()]:
+        waiting = [act for act in running if act.waits(observer)]
+        # A lock that was just released lets somebody go on: only who still waits after that does wait.
+        if len(waiting) == len(running) and all(act.waits(observer) for act in running):
+            return
+        assert time.monotonic() < deadline, f"{[act.name for act in running]} neither end nor wait"
+        time.sleep(0.001)
+
+
+class _Act:
+    def __init__(
+        self,
+        name: str,
+        steps: Sequence[Step],
+        sessions: sessionmaker[Session],
+        pool: ThreadPoolExecutor,
+        run: Run,
+    ) -> None:
+        self.name = name
+        self.pending: Future[Any] | None = None
+        self._steps = list(steps)
+        # One connection from beginning to end: a session alone would return it to the pool at each commit.
+        self._connection = sessions.kw["bind"].connect()
+        self._pid = self._connection.scalar(text("SELECT pg_backend_pid()"))
+        self._connection.rollback()
+        self._session = sessions(bind=self._connection)
+        self._pool = pool
+        self._run = run
+        self._step = ""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether there is a step to begin, or one that has not ended."""
+        return bool(self._steps or self.pending)
+
+    def begin_step(self) -> None:
+        what, action = self._steps.pop(0)
+        self._step = f"{self.name}.{what}"
+        self._run.order.append(self._step)
+        self.pending = self._pool.submit(action, self._session)
+
+    def has_ended(self) -> bool:
+        """Return whether no step is under way; take the result of one that has just ended."""
+        if self.pending is None:
+            return True
+        if not self.pending.done():
+            return False
+        error = self.pending.exception()
+        if isinstance(error, Exception):
+            self._run.results[self._step] = error
+            self._steps.clear()
+            self._session.rollback()
+        else:
+            self._run.results[self._step] = self.pending.result()
+        self.pending = None
+        return True
+
+    def waits(self, observer: Session) -> bool:
+        """Return whether the step that is under way waits for a lock."""
+        blocking = observer.scalar(text("SELECT cardinality(pg_blocking_pids(:pid))"), {"pid": self._pid})
+        observer.rollback()
+        if blocking and self.pending and not self.pending.done():
+            self._run.waited.add(self._step)
+            return True
+        return False
+
+    def close(self) -> None:
+        if self.pending is not None:
+            self.pending.exception(_STEP_TIMEOUT)
+        self._session.close()
+        self._connection.close()

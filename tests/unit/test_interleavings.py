@@ -1,0 +1,86 @@
+"""The runner itself: it finds every order, sees who waits, and catches a lock that is not taken."""
+
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session, sessionmaker
+
+from interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
+from migration_service.models import Organisation
+
+
+def _make(sessions: sessionmaker[Session]) -> int:
+    with sessions.begin() as session:
+        organisation = Organisation(name=str(uuid4()))
+        session.add(organisation)
+        session.flush()
+        return organisation.id
+
+
+def _append(key: int, letter: str, *, lock: bool) -> list[Step]:
+    """Read the name, and write it back with another letter: a lost update unless the row is locked."""
+    read: list[str] = []
+
+    def look(session: Session) -> None:
+        statement = select(Organisation.name).where(Organisation.id == key)
+        read.append(session.scalars(statement.with_for_update() if lock else statement).one())
+
+    def write(session: Session) -> None:
+        values = {"id": key, "name": read[0] + letter}
+        session.execute(text("UPDATE organisation SET name = :name WHERE id = :id"), values)
+
+    return [("look", look), ("write", write), COMMIT]
+
+
+def _lost_updates(sessions: sessionmaker[Session], *, lock: bool) -> int:
+    def scenario() -> Scenario:
+        key = _make(sessions)
+
+        def check(run: Run) -> None:
+            with sessions() as session:
+                name = session.get_one(Organisation, key).name
+            assert sorted(name[-2:]) == ["a", "b"]
+
+        return Scenario({it: _append(key, it, lock=lock) for it in "ab"}, check)
+
+    return explore(sessions, scenario)
+
+
+def test_a_lost_update_is_found_and_its_order_is_told(sessions: sessionmaker[Session]) -> None:
+    with pytest.raises(AssertionError, match=r"a.look a.write b.look a.commit b.write"):
+        _lost_updates(sessions, lock=False)
+
+
+def test_orders_in_which_somebody_would_act_while_waiting_are_none(sessions: sessionmaker[Session]) -> None:
+    assert _lost_updates(sessions, lock=True) == 6, "20 without locks"
+
+
+def test_every_order_is_tried_once(sessions: sessionmaker[Session]) -> None:
+    orders: list[tuple[str, ...]] = []
+    nothing: list[Step] = [("step", lambda session: None), ROLLBACK]
+
+    def scenario() -> Scenario:
+        acts = dict.fromkeys(("a", "b", "c"), nothing)
+        return Scenario(acts, lambda run: orders.append(tuple(run.order)))
+
+    assert explore(sessions, scenario) == 90
+    assert len(set(orders)) == 90
+
+
+def test_a_deadlock_is_an_error_of_the_step_that_the_database_chose(sessions: sessionmaker[Session]) -> None:
+    deadlocks: list[Exception] = []
+
+    def lock(key: int) -> Step:
+        statement = text("SELECT 1 FROM organisation WHERE id = :id FOR UPDATE")
+        return (f"lock {key}", lambda session: session.execute(statement, {"id": key}).all())
+
+    def scenario() -> Scenario:
+        one, other = _make(sessions), _make(sessions)
+        acts = {"a": [lock(one), lock(other), ROLLBACK], "b": [lock(other), lock(one), ROLLBACK]}
+        return Scenario(acts, lambda run: deadlocks.extend(run.errors.values()))
+
+    explore(sessions, scenario)
+    assert deadlocks
+    assert all(isinstance(error, OperationalError) for error in deadlocks)

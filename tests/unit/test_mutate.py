@@ -1,0 +1,86 @@
+"""`tools/mutate.py`: which changes it makes of a module."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from mutate import find_tests, mutants
+
+PACKAGE = Path("src/migration_service")
+
+
+def changes(source: str) -> set[str]:
+    return {what for _, what, _ in mutants(dedent(source))}
+
+
+def sql(statement: str) -> set[str]:
+    """Return the statements that a change makes, each in one line."""
+    source = f'X = """\n    {statement}\n"""\n'
+    return {" ".join(changed[8:-4].split()) for _, _, changed in mutants(source)}
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("SELECT a, b.c AS d FROM t", "SELECT NULL AS a, b.c AS d FROM t"),
+        ("SELECT a, b.c AS d FROM t", "SELECT a, NULL AS d FROM t"),
+        ("SELECT 1 FROM t WHERE a AND b", "SELECT 1 FROM t WHERE TRUE AND b"),
+        ("SELECT 1 FROM t WHERE a AND b", "SELECT 1 FROM t WHERE a AND TRUE"),
+        ("UPDATE t SET a = 1, b = 2 WHERE c", "UPDATE t SET b = 2 WHERE c"),
+        ("UPDATE t SET a = 1, b = 2 WHERE c", "UPDATE t SET a = 1 WHERE c"),
+        ("INSERT INTO t (a, b) SELECT x, y FROM s", "INSERT INTO t (a, b) SELECT x, NULL AS y FROM s"),
+        ("SELECT 1 FROM t FOR UPDATE OF t SKIP LOCKED", "SELECT 1 FROM t"),
+        ("SELECT 1 FROM t FOR UPDATE OF t SKIP LOCKED", "SELECT 1 FROM t FOR UPDATE OF t"),
+        ("SELECT 1 FROM t ORDER BY a", "SELECT 1 FROM t"),
+        ("SELECT 1 FROM a LEFT JOIN b ON a.x = b.x", "SELECT 1 FROM a LEFT JOIN b ON TRUE"),
+    ],
+)
+def test_a_part_of_a_statement_is_left_out(statement: str, expected: str) -> None:
+    assert expected in sql(statement)
+
+
+def test_the_sign_of_an_assignment_is_no_comparison() -> None:
+    assert "UPDATE t SET a <> 1 WHERE b = 2" not in sql("UPDATE t SET a = 1 WHERE b = 2")
+    assert "UPDATE t SET a = 1 WHERE b <> 2" in sql("UPDATE t SET a = 1 WHERE b = 2")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("update(T).values(a=1, b=c)", "x = update(T).values(b=c)"),
+        ("update(T).values(a=1, b=c)", "x = update(T).values(a=1)"),
+        ("select(T).where(a, b)", "x = select(T).where(b)"),
+        ("f(a, b)", "x = f(b, a)"),
+        ("f(one=a, other=b)", "x = f(one=b, other=a)"),
+        ("a < b", "x = a <= b"),
+        ("a and b", "x = a or b"),
+        ("True", "x = False"),
+        ("1", "x = 2"),
+        ("select(T).order_by(a)", "x = (lambda it: it)(select(T))"),
+    ],
+)
+def test_a_part_of_an_expression_is_changed(line: str, expected: str) -> None:
+    assert expected in {changed for _, _, changed in mutants(f"x = {line}")}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""A docstring with SELECT in it."""',
+        "logger.info('x %s', 1)",
+        "def f(a: Literal[1]) -> Literal[2]: ...",
+        "@dataclass(frozen=True, slots=True)\nclass A: ...",
+        "x = min(a, b)",
+    ],
+)
+def test_what_means_nothing_is_not_changed(source: str) -> None:
+    assert changes(source) == set()
+
+
+def test_the_find_tests_a_module_are_those_of_its_subject_the_nearest_first() -> None:
+    assert find_tests(PACKAGE / "services/processing/attempts.py") == [
+        "tests/worker/processing/test_attempts.py",
+        "tests/worker/processing",
+        "tests/api/processing",
+    ]
+    assert find_tests(PACKAGE / "slots.py")[0] == "tests/unit/test_slots.py"

@@ -1,0 +1,418 @@
+"""What locks a batch, a chunk or its lines, in every order: claims, recovery, steering, staging, uploads."""
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+from sqlalchemy import func, select, text, update
+from sqlalchemy.orm import Session
+
+from batch_client import BatchClient, counts
+from interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
+from migration_service.db.base import new_id
+from migration_service.db.statements import Transaction
+from migration_service.errors import BatchStateError
+from migration_service.models import Account, Batch, BatchChunk, BatchLine
+from migration_service.schemas.json import parse_json
+from migration_service.services.batches.chunks import (
+    ChunkKey,
+    claim_chunk,
+    release_chunk,
+    work_on_chunk,
+)
+from migration_service.services.batches.feed import dispatch_chunks, recover_chunks
+from migration_service.services.batches.ndjson import Line
+from migration_service.services.batches.states import complete_batches
+from migration_service.services.batches.steering import cancel_batch, pause_batch, resume_batch, retry_failed
+from migration_service.services.batches.upload import BatchOrder, start_batch
+from migration_service.services.imports import states
+from migration_service.services.imports.skipping import skip_accounts
+from migration_service.services.imports.validation import validate_account
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.states import BatchMode, BatchState, ChunkState, ImportState, Profile
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+def _accounts(batches: BatchClient) -> list[dict[str, Any]]:
+    """Return one payload of a number of its own."""
+    (account,) = batches.supplier.accounts()
+    return [account | {"external_account_number": f"interleaved {uuid4()}"}]
+
+
+@dataclass
+class Started:
+    """A batch of one line whose chunk was dispatched."""
+
+    batches: BatchClient
+    batch_id: UUID
+    number: str
+    claims: dict[str, UUID] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, batches: BatchClient, mode: str = "import") -> "Started":
+        (account,) = _accounts(batches)
+        started = cls(batches, UUID(batches.start([account], mode)), account["external_account_number"])
+        started.change(state=ChunkState.DISPATCHED, dispatched_at=func.now())
+        return started
+
+    @property
+    def key(self) -> ChunkKey:
+        return ChunkKey(self.batch_id, 1)
+
+    def change(self, **values: Any) -> None:
+        with self.batches.resources.Session.begin() as session:
+            self.set(session, **values)
+
+    def set(self, session: Session, **values: Any) -> None:
+        session.execute(update(BatchChunk).where(BatchChunk.batch_id == self.batch_id).values(**values))
+
+    def claim(self, worker: str) -> Step:
+        """Claim the chunk, and commit. The worker is then so slow that the chunk counts as lost."""
+
+        def claim(session: Session) -> bool:
+            self.claims[worker] = new_id()
+            claimed = claim_chunk(session, self.key, [self.claims[worker]])
+            if claimed:
+                self.set(session, dispatched_at=func.now() - text("interval '1 minute'"))
+            session.commit()
+            return claimed
+
+        return ("claim and commit", claim)
+
+    def work(self, worker: str) -> Step:
+        return ("work", lambda session: work_on_chunk(session, self.key, [self.claims[worker]]))
+
+    def act(self, action: Any) -> Any:
+        """Return a step's function that does `action` to the batch. It answers whether that was possible."""
+
+        def act(session: Session) -> bool:
+            batch = session.get_one(Batch, self.batch_id, populate_existing=True)
+            try:
+                action(session, batch)
+                session.flush()
+            except BatchStateError:
+                return False
+            return True
+
+        return act
+
+    def batch(self) -> Batch:
+        with self.batches.resources.Session() as session:
+            return session.get_one(Batch, self.batch_id)
+
+    def chunk(self) -> BatchChunk:
+        with self.batches.resources.Session() as session:
+            return session.get_one(BatchChunk, (self.batch_id, 1))
+
+    def created(self) -> int:
+        with self.batches.resources.Session() as session:
+            own = select(func.count()).where(Account.external_account_number == self.number)
+            return session.scalar(own) or 0
+
+    def counts(self) -> dict[str, int]:
+        return counts(self.batches.get(str(self.batch_id)))
+
+
+def no_errors(run: Run) -> None:
+    assert not run.errors
+
+
+def test_a_chunk_that_two_workers_claim_and_the_sweep_recovers_is_done_once(batches: BatchClient) -> None:
+    def scenario() -> Scenario:
+        started = Started.start(batches)
+
+        def recover(session: Session) -> None:
+            recover_chunks(session)
+            session.commit()
+
+        def work_on(session: Session) -> int | None:
+            left = started.work("other")[1](session)
+            session.commit()
+            return cast(int | None, left)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            worked = [run.results["one.work"], run.results["other.work and commit"]]
+            assert worked.count(0) <= 1
+            assert started.created() == worked.count(0)
+            assert started.counts() == ({"IMPORTED": 1} if 0 in worked else {"PENDING": 1})
+            chunk = started.chunk()
+            if 0 in worked:
+                assert (chunk.state, chunk.attempts) == (ChunkState.DONE, None)
+            elif run.before("other.claim and commit", "sweep.recover and commit"):
+                assert chunk.state == ChunkState.PENDING, "the sweep took it from both"
+            assert not run.waited, "nobody waits for a chunk"
+
+        acts: dict[str, list[Step]] = {
+            "one": [started.claim("one"), started.work("one"), COMMIT],
+            "other": [started.claim("other"), ("work and commit", work_on)],
+            "sweep": [("recover and commit", recover)],
+        }
+        return Scenario(acts, check)
+
+    assert explore(batches.supplier.Session, scenario) == 60
+
+
+def test_a_chunk_is_released_by_who_has_no_slots_or_done_by_who_has(batches: BatchClient) -> None:
+    def scenario() -> Scenario:
+        started = Started.start(batches)
+
+        def release(session: Session) -> None:
+            release_chunk(session, started.key)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            worked = run.results["one.work"] == 0
+            assert started.created() == worked
+            assert started.chunk().state == (ChunkState.DONE if worked else ChunkState.PENDING)
+            released_first = run.before("other.release", "one.claim and commit")
+            if released_first and run.before("other.commit", "one.claim and commit"):
+                assert worked, "a claim after the release holds"
+
+        acts = {
+            "one": [started.claim("one"), started.work("one"), COMMIT],
+            "other": [("release", release), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    explore(batches.supplier.Session, scenario)
+
+
+def test_of_two_decisions_about_a_batch_the_second_sees_the_first(batches: BatchClient) -> None:
+    def scenario() -> Scenario:
+        started = Started.start(batches)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            batch = started.batch()
+            assert run.results["one.cancel"], "a batch can be cancelled whether it is paused or not"
+            assert (batch.state, batch.finished_at is None) == (BatchState.CANCELLED, False)
+            paused, resumed = run.results["other.pause"], run.results["third.resume"]
+            assert paused or not resumed
+
+        acts = {
+            "one": [("cancel", started.act(cancel_batch)), COMMIT],
+            "other": [("pause", started.act(pause_batch)), COMMIT],
+            "third": [("resume", started.act(resume_batch)), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(batches.supplier.Session, scenario) > 20
+
+
+def test_a_batch_that_is_paused_or_cancelled_while_it_ends_stays_so(batches: BatchClient) -> None:
+    def scenario() -> Scenario:
+        started = Started.start(batches, "validate")
+        started.change(state=ChunkState.DONE)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            cancelled = run.results["person.cancel"]
+            assert started.batch().state == (BatchState.CANCELLED if cancelled else BatchState.COMPLETED)
+
+        acts = {
+            "person": [("cancel", started.act(cancel_batch)), COMMIT],
+            "feeder": [("complete", complete_batches), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(batches.supplier.Session, scenario) >= 4
+
+
+def test_a_line_of_a_batch_that_is_cancelled_meanwhile_is_done_as_a_whole_or_left(
+    batches: BatchClient,
+) -> None:
+    def scenario() -> Scenario:
+        started = Started.start(batches)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            assert started.batch().state == BatchState.CANCELLED
+            worked = run.results["worker.work"] == 0
+            assert started.created() == worked
+            assert started.counts() == ({"IMPORTED": 1} if worked else {"PENDING": 1})
+            if run.before("person.commit", "worker.work"):
+                assert not worked
+
+        acts = {
+            "worker": [started.claim("worker"), started.work("worker"), COMMIT],
+            "person": [("cancel", started.act(cancel_batch)), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    explore(batches.supplier.Session, scenario)
+
+
+def test_two_retries_open_a_failed_line_once(batches: BatchClient) -> None:
+    def scenario() -> Scenario:
+        started = Started.start(batches)
+        with batches.resources.Session.begin() as session:
+            failed = {"status": "FAILED", "errors": [{"code": "account_creation_failed"}]}
+            session.execute(update(BatchLine).where(BatchLine.batch_id == started.batch_id).values(**failed))
+            session.execute(
+                update(Batch)
+                .where(Batch.id == started.batch_id)
+                .values(state=BatchState.COMPLETED, finished_at=func.now())
+            )
+        started.change(state=ChunkState.DONE, counts={"FAILED": 1})
+        retried: list[int] = []
+
+        def retry(session: Session, batch: Batch) -> None:
+            retried.append(retry_failed(session, batch).retried)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            assert sorted(retried) == [0, 1]
+            batch = started.batch()
+            assert (batch.state, batch.finished_at) == (BatchState.RUNNING, None)
+            assert started.counts() == {"PENDING": 1}
+
+        acts = {name: [("retry", started.act(retry)), COMMIT] for name in ("one", "other")}
+        return Scenario(acts, check)
+
+    assert explore(batches.supplier.Session, scenario) >= 4
+
+
+def test_an_account_that_is_staged_again_while_a_batch_takes_what_is_pending(batches: BatchClient) -> None:
+    supplier = batches.supplier
+    with supplier.Session() as session:
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+
+    def scenario() -> Scenario:
+        (payload,) = _accounts(batches)
+        number = payload["external_account_number"]
+        assert supplier.stage(payload).status_code == 201
+        answer = batches.post(None, source="pending")
+        started = Started(batches, UUID((answer.json or {})["batch_id"]), number)
+        with supplier.Session() as session:
+            line = select(BatchLine.line_number).where(
+                BatchLine.batch_id == started.batch_id, BatchLine.external_account_number == number
+            )
+            first_line = session.scalars(line).one()
+        assert first_line == 1, "what was pending before was imported by the runs before"
+        changed = parse_json(msgspec.json.encode(payload | {"billing_address1": "Damrak 2"}))
+        account = validate_account(changed, Profile.LENIENT)
+
+        def restage(session: Session) -> ImportState:
+            (staged,) = states.stage(Transaction.of(session), known, [account])
+            return staged.state
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            taken = run.results["supplier.stage"] is ImportState.PENDING
+            (line,) = batches.results(str(started.batch_id))
+            if line["status"] == "FAILED":
+                assert line["errors"][0]["code"] == "account_import_in_progress"
+                assert taken, "only who holds the lock keeps the batch out"
+                assert started.created() == 0
+                with supplier.Session.begin() as session:  # or the next run's batch would have it, too
+                    skip_accounts(session, known.id, [number])
+                return
+            assert line["status"] == "IMPORTED"
+            with supplier.Session() as session:
+                street = select(Account.billing_address1).where(Account.external_account_number == number)
+                expected = "Damrak 2" if taken else payload["billing_address1"]
+                assert session.scalars(street).one() == expected
+
+        acts = {
+            "worker": [started.claim("worker"), started.work("worker"), COMMIT],
+            "supplier": [("stage", restage), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(supplier.Session, scenario) > 5
+
+
+def test_an_account_that_is_skipped_while_it_is_staged_first_is_never_created(batches: BatchClient) -> None:
+    supplier = batches.supplier
+    with supplier.Session() as session:
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+
+    def scenario() -> Scenario:
+        (payload,) = _accounts(batches)
+        number = payload["external_account_number"]
+        account = validate_account(parse_json(msgspec.json.encode(payload)), Profile.LENIENT)
+
+        def stage(session: Session) -> ImportState:
+            (staged,) = states.stage(Transaction.of(session), known, [account])
+            return staged.state
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            answer = supplier.process(number)
+            assert (answer.json or {})["code"] == "account_marked_to_skip"
+            answer = batches.post(None, source="pending")
+            batches.work()
+            batch_id = (answer.json or {})["batch_id"]
+            assert set(counts(batches.get(batch_id))) <= {"SKIPPED"}
+            assert Started(batches, UUID(batch_id), number).created() == 0
+
+        acts: dict[str, list[Step]] = {
+            "supplier": [("stage", stage), COMMIT],
+            "operator": [("skip", lambda session: skip_accounts(session, known.id, [number])), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(supplier.Session, scenario) >= 4
+
+
+@pytest.mark.parametrize("end", [COMMIT, ROLLBACK], ids=["commit", "rollback"])
+def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step) -> None:
+    supplier = batches.supplier
+    with supplier.Session() as session:
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+
+    def scenario() -> Scenario:
+        key = str(uuid4())
+
+        def start(session: Session) -> UUID:
+            order = BatchOrder(
+                mode=BatchMode.VALIDATE,
+                lines=[Line(1, b"{}"), Line(2, b"{}")],
+                operations_team_name=None,
+                idempotency_key=key,
+            )
+            return start_batch(session, known, order)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            with supplier.Session() as session:
+                kept = session.scalars(select(Batch).where(Batch.idempotency_key == key)).all()
+                lines = select(func.count()).select_from(BatchLine)
+                one, other = run.results["one.start"], run.results["other.start"]
+                assert [batch.id for batch in kept] == [other]
+                assert session.scalar(lines.where(BatchLine.batch_id == other)) == 2
+            if end is COMMIT:
+                assert one == other
+
+        acts = {"one": [("start", start), end], "other": [("start", start), COMMIT]}
+        return Scenario(acts, check)
+
+    explore(supplier.Session, scenario)
+
+
+def test_a_chunk_is_dispatched_once_by_two_feeders(batches: BatchClient) -> None:
+    def scenario() -> Scenario:
+        started = Started.start(batches, "validate")
+        started.change(state=ChunkState.PENDING, dispatched_at=None)
+
+        def dispatch(session: Session) -> bool:
+            return (started.batch_id, 1) in dispatch_chunks(session, 8)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            assert sorted([run.results["one.dispatch"], run.results["other.dispatch"]]) == [False, True]
+            assert started.chunk().state == ChunkState.DISPATCHED
+
+        acts = {name: [("dispatch", dispatch), COMMIT] for name in ("one", "other")}
+        return Scenario(acts, check)
+
+    explore(batches.supplier.Session, scenario)

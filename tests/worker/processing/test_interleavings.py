@@ -1,0 +1,354 @@
+"""What locks an account import process, in every order: stage, begin, run, withdraw, fail, skip."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+from sqlalchemy import func, select, text, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
+from migration_service.db.base import new_id
+from migration_service.db.statements import Transaction
+from migration_service.errors import AccountCreationFailedError, InvalidError
+from migration_service.models import Account, AccountImportProcess, Attempt
+from migration_service.schemas.json import parse_json
+from migration_service.services.imports import states
+from migration_service.services.imports.skipping import skip_accounts
+from migration_service.services.imports.states import BEGIN, RunningAttempt, StagedProcess
+from migration_service.services.imports.validation import ValidatedAccount, validate_account
+from migration_service.services.processing.attempts import (
+    count_redelivery,
+    fail_attempt,
+    redispatch_attempts,
+    run_attempt,
+    withdraw_attempt,
+)
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.setup.teams import list_operations_teams
+from migration_service.states import ImportState, Outcome, Profile
+from supplier_client import SupplierClient
+
+
+@dataclass
+class Case:
+    """A supplier's staged accounts, each with an attempt that has begun or could."""
+
+    sessions: sessionmaker[Session]
+    supplier: KnownSupplier
+    payload: dict[str, Any]
+    team_id: int
+
+    def stage(self, name: str = "") -> "Staged":
+        """Stage an account of its own number, which contains `name`."""
+        staged = Staged(self, f"{name}{new_id()}")
+        with self.sessions.begin() as session:
+            staged.process_id = staged.restage(session, "Singel 1").id
+        return staged
+
+    def begin(self) -> "Staged":
+        """Stage an account whose attempt has begun, long enough ago to be dispatched again."""
+        staged = self.stage()
+        with self.sessions.begin() as session:
+            assert staged.begin(session)
+            session.execute(
+                update(AccountImportProcess)
+                .where(AccountImportProcess.id == staged.process_id)
+                .values(dispatched_at=func.now() - text("interval '1 hour'"))
+            )
+        return staged
+
+
+class Staged:
+    """A staged account."""
+
+    def __init__(self, case: Case, number: str) -> None:
+        self.case = case
+        self.number = number
+        self.process_id = 0
+        self.attempt_id = new_id()
+
+    def account(self, street: str) -> ValidatedAccount:
+        changed = {"external_account_number": self.number, "billing_address1": street}
+        account = validate_account(self.case.payload | changed, Profile.LENIENT)
+        account.raise_errors()
+        return account
+
+    def restage(self, session: Session, street: str) -> StagedProcess:
+        (staged,) = states.stage(Transaction.of(session), self.case.supplier, [self.account(street)])
+        return staged
+
+    def begin(self, session: Session, *, another: bool = False) -> bool:
+        attempt = RunningAttempt(
+            id=new_id() if another else self.attempt_id,
+            account_import_process_id=self.process_id,
+            operations_team_id=self.case.team_id,
+            api_key_id=None,
+            dry_run=False,
+            request_id=None,
+        )
+        return states.begin(Transaction.of(session), attempt)
+
+    def run(self, session: Session) -> str | None:
+        return run_attempt(Transaction.of(session), self.attempt_id)
+
+    def withdraw(self, session: Session) -> bool:
+        return withdraw_attempt(Transaction.of(session), self.attempt_id)
+
+    def fail(self, session: Session) -> bool:
+        return fail_attempt(Transaction.of(session), self.attempt_id, AccountCreationFailedError("No."))
+
+    def skip(self, session: Session) -> bool:
+        try:
+            skip_accounts(session, self.case.supplier.id, [self.number])
+        except InvalidError:
+            return False
+        return True
+
+    def left(self) -> tuple[str, str | None, list[str | None], list[str | None]]:
+        """Return the state, its number, the outcomes of the attempts, and the streets of the accounts."""
+        with self.case.sessions() as session:
+            process = session.get_one(AccountImportProcess, self.process_id)
+            attempts = select(Attempt.outcome).where(Attempt.account_import_process_id == process.id)
+            accounts = select(Account).where(Account.account_import_process_id == process.id)
+            streets = [account.billing_address1 for account in session.scalars(accounts)]
+            outcomes = sorted(session.scalars(attempts), key=str)
+            return process.state, process.service_account_number, outcomes, streets
+
+
+@pytest.fixture
+def case(supplier: SupplierClient) -> Case:
+    (payload,) = supplier.accounts()
+    with supplier.Session() as session:
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        (team_id,) = [team.id for team in list_operations_teams(session) if team.name == supplier.team]
+    return Case(supplier.Session, known, parse_json(msgspec.json.encode(payload)), team_id)
+
+
+def no_errors(run: Run) -> None:
+    assert not run.errors
+
+
+def test_an_attempt_is_run_or_withdrawn_and_a_second_request_takes_only_what_was_withdrawn(
+    case: Case,
+) -> None:
+    def scenario() -> Scenario:
+        staged = case.begin()
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            number, withdrawn = run.results["worker.run"], run.results["request.withdraw"]
+            begun = run.results["second.begin and commit"]
+            if number:
+                assert (withdrawn, begun) == (False, False)
+                assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
+            else:
+                assert withdrawn, "somebody has to end it"
+                state = ImportState.IN_PROGRESS if begun else ImportState.PENDING
+                outcomes = [None, Outcome.WITHDRAWN] if begun else [Outcome.WITHDRAWN]
+                assert staged.left() == (state, None, outcomes, [])
+
+        def begin(session: Session) -> bool:
+            begun = staged.begin(session, another=True)
+            session.commit()
+            return begun
+
+        acts: dict[str, list[Step]] = {
+            "worker": [("run", staged.run), COMMIT],
+            "request": [("withdraw", staged.withdraw), COMMIT],
+            "second": [("begin and commit", begin)],
+        }
+        return Scenario(acts, check)
+
+    assert explore(case.sessions, scenario) > 20
+
+
+@pytest.mark.parametrize("end", [COMMIT, ROLLBACK], ids=["commit", "rollback"])
+def test_two_workers_with_one_message_create_one_account(case: Case, end: Step) -> None:
+    def scenario() -> Scenario:
+        staged = case.begin()
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            one, other = run.results["one.run"], run.results["other.run"]
+            assert not run.waited, "a worker waits for nobody"
+            if other or end is COMMIT:
+                number = other or one
+                assert not (one and other and end is COMMIT)
+                assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
+            else:
+                assert staged.left() == ("IN_PROGRESS", None, [None], [])
+
+        acts = {"one": [("run", staged.run), end], "other": [("run", staged.run), COMMIT]}
+        return Scenario(acts, check)
+
+    assert explore(case.sessions, scenario) == 6
+
+
+def test_who_gives_an_attempt_up_waits_for_the_worker_that_has_it(case: Case) -> None:
+    def scenario() -> Scenario:
+        staged = case.begin()
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            number, failed = run.results["worker.run"], run.results["sweep.fail"]
+            assert bool(number) != failed
+            if number:
+                assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
+            else:
+                assert staged.left() == ("PENDING", None, [Outcome.FAILED], [])
+
+        acts = {"worker": [("run", staged.run), COMMIT], "sweep": [("fail", staged.fail), COMMIT]}
+        return Scenario(acts, check)
+
+    explore(case.sessions, scenario)
+
+
+def test_an_attempt_that_a_worker_has_is_not_dispatched_again_and_no_try_is_counted(case: Case) -> None:
+    def scenario() -> Scenario:
+        staged = case.begin()
+
+        def dispatch(session: Session) -> bool:
+            return staged.attempt_id in redispatch_attempts(session)[0]
+
+        def count(session: Session) -> bool:
+            return count_redelivery(session, staged.attempt_id)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            order = [step for step in run.order if step in ("worker.run", "worker.commit", "sweep.dispatch")]
+            if order[0] == "worker.run":
+                assert not run.results["sweep.dispatch"]
+            if run.results["worker.run"]:
+                assert staged.left()[0] == ImportState.IMPORTED
+            assert "sweep.dispatch" not in run.waited
+            assert "worker.run" not in run.waited
+
+        acts = {
+            "worker": [("run", staged.run), COMMIT],
+            "sweep": [("dispatch", dispatch), COMMIT],
+            "redelivery": [("count", count), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(case.sessions, scenario) == 90
+
+
+def test_of_two_requests_one_begins(case: Case) -> None:
+    def scenario() -> Scenario:
+        staged = case.stage()
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            assert sorted([run.results["one.begin"], run.results["other.begin"]]) == [False, True]
+            assert staged.left() == (BEGIN.target, None, [None], [])
+
+        def begin(session: Session) -> bool:
+            return staged.begin(session, another=True)
+
+        acts = {name: [("begin", begin), COMMIT] for name in ("one", "other")}
+        return Scenario(acts, check)
+
+    explore(case.sessions, scenario)
+
+
+def test_a_payload_is_stored_before_the_attempt_begins_or_not_at_all(case: Case) -> None:
+    """The account has the payload of the last staging that was accepted.
+
+    A staging that is refused holds the lock, too, so a worker may find the row locked and leave it. Then the
+    attempt stays in progress, and runs when the sweep has dispatched it again.
+    """
+
+    def scenario() -> Scenario:
+        staged = case.stage()
+
+        def begin(session: Session) -> bool:
+            begun = staged.begin(session)
+            session.commit()
+            return begun
+
+        def restage(session: Session) -> ImportState:
+            return staged.restage(session, "Damrak 2").state
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            assert run.results["request.begin and commit"]
+            taken = run.results["supplier.stage"] is ImportState.PENDING
+            street = "Damrak 2" if taken else "Singel 1"
+            number = run.results["request.run"]
+            if number is None:
+                assert staged.left() == ("IN_PROGRESS", None, [None], [])
+                assert not taken
+                with case.sessions.begin() as session:
+                    number = staged.run(session)
+            assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], [street])
+
+        acts = {
+            "supplier": [("stage", restage), COMMIT],
+            "request": [("begin and commit", begin), ("run", staged.run), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(case.sessions, scenario) > 5
+
+
+def test_a_skipped_account_is_neither_staged_nor_begun(case: Case) -> None:
+    def scenario() -> Scenario:
+        staged = case.stage()
+
+        def restage(session: Session) -> ImportState:
+            return staged.restage(session, "Damrak 2").state
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            skipped, begun = run.results["operator.skip"], run.results["request.begin"]
+            assert skipped != begun
+            assert staged.left()[0] == (ImportState.SKIPPED if skipped else ImportState.IN_PROGRESS)
+            with case.sessions() as session:
+                payload = session.get_one(AccountImportProcess, staged.process_id).payload or {}
+            taken = run.results["supplier.stage"] is ImportState.PENDING
+            assert payload["billing_address1"] == ("Damrak 2" if taken else "Singel 1")
+
+        acts = {
+            "operator": [("skip", staged.skip), COMMIT],
+            "supplier": [("stage", restage), COMMIT],
+            "request": [("begin", staged.begin), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(case.sessions, scenario) > 20
+
+
+def test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock(case: Case) -> None:
+    def scenario() -> Scenario:
+        one, other = case.stage("a"), case.stage("b")
+
+        def lock(session: Session) -> None:
+            first = AccountImportProcess.id == one.process_id
+            session.execute(select(AccountImportProcess.id).where(first).with_for_update()).all()
+
+        def stage(street: str, *staged: Staged) -> Step:
+            accounts = [it.account(street) for it in staged]
+            return (
+                "stage",
+                lambda session: states.stage(Transaction.of(session), case.supplier, accounts) and None,
+            )
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            with case.sessions() as session:
+                streets = {
+                    (session.get_one(AccountImportProcess, it.process_id).payload or {})["billing_address1"]
+                    for it in (one, other)
+                }
+            assert len(streets) == 1, "one file, and then the other"
+
+        acts = {
+            "somebody": [("lock", lock), COMMIT],
+            "one": [stage("Damrak 2", one, other), COMMIT],
+            "other": [stage("Rokin 3", other, one), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(case.sessions, scenario) > 10

@@ -1,0 +1,249 @@
+"""Every column of what processing leaves behind, for single requests and for batches.
+
+Two teams and two keys exist in each test, so a row that is linked to any of them would show. A new column
+makes these tests fail until somebody says what it has to contain.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select
+
+from batch_client import BatchClient, ndjson
+from factories import json_of
+from migration_service.db.base import Base
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    ApiKey,
+    Attempt,
+    Batch,
+    ImportSupplier,
+    OperationsTeam,
+)
+from migration_service.services.access.api_keys import find_prefix, issue_api_key
+from migration_service.services.batches.upload import validated_under
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.setup.teams import create_operations_team
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A team and a key of an organisation that has two of each."""
+
+    team: str
+    team_id: int
+    key_id: int
+    token: str
+
+    def headers(self, request_id: str) -> dict[str, str]:
+        return {"Authorization": f"Token {self.token}", "X-Request-ID": request_id}
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture(params=["the first team and key", "the second team and key"])
+def choice(supplier: SupplierClient, request: pytest.FixtureRequest) -> Choice:
+    other_team = f"{supplier.team} too"
+    with supplier.Session.begin() as session:
+        create_operations_team(session, other_team)
+        other_key = issue_api_key(session, organisation_name=supplier.organisation)
+    second = request.param == "the second team and key"
+    team, key = (other_team, other_key) if second else (supplier.team, supplier.api_key)
+    supplier.api_key = key
+    with supplier.Session() as session:
+        team_id = session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == team))
+        key_id = session.scalar(select(ApiKey.id).where(ApiKey.prefix == find_prefix(key)))
+    assert team_id
+    assert key_id
+    return Choice(team, team_id, key_id, supplier.obtain_token())
+
+
+def columns(row: Base) -> dict[str, Any]:
+    """Return every column of a row."""
+    return {column.key: getattr(row, column.key) for column in row.__mapper__.column_attrs}
+
+
+def taken(row: dict[str, Any], *names: str) -> tuple[Any, ...]:
+    """Remove these columns from `row`, and return their values."""
+    return tuple(row.pop(name) for name in names)
+
+
+def _rows(supplier: SupplierClient, number: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return the process, its only attempt, and its account."""
+    with supplier.Session() as session:
+        process = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
+        attempt = session.scalars(
+            select(Attempt).where(Attempt.account_import_process_id == process.id)
+        ).one()
+        account = session.scalars(
+            select(Account).where(Account.account_import_process_id == process.id)
+        ).one()
+        return columns(process), columns(attempt), columns(account)
+
+
+def _supplier_id(supplier: SupplierClient) -> int:
+    with supplier.Session() as session:
+        return session.scalars(select(ImportSupplier.id).where(ImportSupplier.code == supplier.code)).one()
+
+
+def _check_account(supplier: SupplierClient, payload: dict[str, Any], choice: Choice) -> dict[str, Any]:
+    """Check the account and the process, and return the row of the attempt."""
+    process, attempt, account = _rows(supplier, payload["external_account_number"])
+    account_id, created_at, number = taken(account, "id", "created_at", "service_account_number")
+    assert account_id
+    assert account == {
+        "account_import_process_id": process["id"],
+        "import_supplier_id": _supplier_id(supplier),
+        "operations_team_id": choice.team_id,
+        "external_account_number": payload["external_account_number"],
+        "unknown_occupier": str(payload["unknown_occupier"]).lower() == "true",
+        **{name: payload.get(name) for name in account if name.startswith("billing_")},
+    }
+    assert (process["state"], process["attempt_id"]) == ("IMPORTED", None)
+    assert (process["service_account_number"], process["account_created_at"]) == (number, created_at)
+    assert (attempt["account_import_process_id"], attempt["service_account_number"]) == (
+        process["id"],
+        number,
+    )
+    return attempt
+
+
+def test_a_single_request_leaves_the_team_the_key_and_the_request_that_asked(
+    supplier: SupplierClient, choice: Choice, worker_resources: WorkerResources
+) -> None:
+    (payload,) = supplier.accounts()
+    assert supplier.stage(payload).status_code == 201
+    body = {
+        "external_account_number": payload["external_account_number"],
+        "import_supplier_code": supplier.code,
+        "operations_team_name": choice.team,
+    }
+    headers = choice.headers("request-of-this-test") | {"Prefer": "respond-async"}
+    answer = supplier.post("/account-import-process/process/", body, headers=headers)
+    assert answer.status_code == 202
+    attempt_id = supplier.current_attempt(payload["external_account_number"])
+    assert perform_attempt(worker_resources.Session, attempt_id)
+
+    attempt = _check_account(supplier, payload, choice)
+    _, _, created_at, finished_at = taken(
+        attempt, "account_import_process_id", "service_account_number", "created_at", "finished_at"
+    )
+    assert created_at < finished_at
+    assert attempt == {
+        "id": attempt_id,
+        "operations_team_id": choice.team_id,
+        "api_key_id": choice.key_id,
+        "dry_run": False,
+        "request_id": "request-of-this-test",
+        "outcome": "SUCCEEDED",
+        "error_code": None,
+        "error_detail": None,
+        "errors": None,
+    }
+
+
+def test_a_failed_dry_run_leaves_them_too_and_says_why(
+    supplier: SupplierClient, choice: Choice, worker_resources: WorkerResources
+) -> None:
+    (payload,) = supplier.accounts()
+    supplier.stage(payload)
+    number = payload["external_account_number"]
+    body = {
+        "external_account_number": number,
+        "import_supplier_code": supplier.code,
+        "operations_team_name": choice.team,
+        "dry_run": True,
+    }
+    headers = choice.headers("a-dry-run") | {"Prefer": "respond-async"}
+    assert supplier.post("/account-import-process/process/", body, headers=headers).status_code == 202
+    attempt_id = supplier.current_attempt(number)
+    assert perform_attempt(worker_resources.Session, attempt_id)
+    with supplier.Session() as session:
+        attempt = columns(session.get_one(Attempt, attempt_id))
+    created_at, finished_at, _process = taken(
+        attempt, "created_at", "finished_at", "account_import_process_id"
+    )
+    assert created_at < finished_at
+    detail = "Account would successfully import. Rolled back due to Dry Run."
+    assert attempt == {
+        "id": attempt_id,
+        "operations_team_id": choice.team_id,
+        "api_key_id": choice.key_id,
+        "dry_run": True,
+        "request_id": "a-dry-run",
+        "outcome": "DRY_RUN_SUCCEEDED",
+        "service_account_number": None,
+        "error_code": "dry_run_succeeded",
+        "error_detail": detail,
+        "errors": [{"detail": detail, "code": "dry_run_succeeded", "attr": None}],
+    }
+
+
+def test_a_batch_leaves_the_team_and_the_key_that_started_it(batches: BatchClient, choice: Choice) -> None:
+    supplier = batches.supplier
+    payloads = supplier.accounts(2)
+    answer = batches.post(
+        ndjson(payloads),
+        headers=choice.headers("the-upload"),
+        operations_team_name=choice.team,
+        name="Book of the north",
+        file_name="north.ndjson",
+        profile="strict",
+    )
+    batch_id = str(json_of(answer)["batch_id"])
+    batches.work()
+    batches.get(batch_id)
+    for payload in payloads:
+        attempt = _check_account(supplier, payload, choice)
+        attempt_id, created_at, finished_at = taken(attempt, "id", "created_at", "finished_at")
+        assert isinstance(attempt_id, UUID)
+        assert isinstance(created_at, datetime)
+        assert isinstance(finished_at, datetime)
+        taken(attempt, "account_import_process_id", "service_account_number")
+        assert attempt == {
+            "operations_team_id": choice.team_id,
+            "api_key_id": choice.key_id,
+            "dry_run": False,
+            "request_id": f"batch {batch_id}",
+            "outcome": "SUCCEEDED",
+            "error_code": None,
+            "error_detail": None,
+            "errors": None,
+        }
+    _check_batch(supplier, UUID(batch_id), choice)
+
+
+def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice) -> None:
+    with supplier.Session() as session:
+        batch = columns(session.get_one(Batch, batch_id))
+        known = session.scalars(select(ImportSupplier).where(ImportSupplier.code == supplier.code)).one()
+    created_at, started_at, finished_at = taken(batch, "created_at", "started_at", "finished_at")
+    assert created_at < started_at < finished_at
+    assert batch == {
+        "id": batch_id,
+        "organisation_id": known.organisation_id,
+        "import_supplier_id": known.id,
+        "mode": "import",
+        "source": "upload",
+        "operations_team_id": choice.team_id,
+        "name": "Book of the north",
+        "file_name": "north.ndjson",
+        "profile": "strict",
+        "validated_under": validated_under("strict", known.profile),
+        "api_key_id": choice.key_id,
+        "state": "COMPLETED",
+        "reason": None,
+        "lines": 2,
+        "idempotency_key": None,
+        "request_sha256": None,
+        "lines_removed_at": None,
+    }
