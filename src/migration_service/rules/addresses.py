@@ -55,7 +55,7 @@ def duplicate_meter_points_provided(account: CheckedAccount) -> Iterator[Fault]:
         ean, supply_type = meter_point.get("ean"), meter_point.get("supply_type")
         if ean and supply_type and first.setdefault((ean, supply_type), path) is not path:
             twin = ".".join(map(str, first[ean, supply_type]))
-            yield (*path, "ean"), f"{twin} is {supply_type} with the EAN {ean} already: send it once."
+            yield (*path, "ean"), f"{twin} is already {supply_type} with the EAN {ean}: send it once."
 
 
 @rule(Severity.WARNING, remedy="Correct the EAN: 18 digits, of which the last is the GS1 check digit.")

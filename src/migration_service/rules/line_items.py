@@ -124,5 +124,5 @@ def duplicate_line_item_refs(account: CheckedAccount) -> Iterator[Fault]:
             if ref and first.setdefault(ref, i) != i:
                 yield (
                     (*path, "line_items", i, "params", "ref"),
-                    f"{shown(ref)} is the ref of line_items.{first[ref]} already: give each its own.",
+                    f"{shown(ref)} is already the ref of line_items.{first[ref]}: give each its own.",
                 )
