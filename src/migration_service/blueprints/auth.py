@@ -36,7 +36,7 @@ _BLANKS = re.compile(r"[ \t]+")
 
 
 def require_token() -> None:
-    """For `Blueprint.before_request`: let only requests with a valid access token through.
+    """Raise NotAuthenticatedError or UnauthenticatedError (401) if the request has no valid access token.
 
     Raise NotAuthenticatedError and UnauthenticatedError (401), and PermissionDeniedError (403) if the key may
     not be used for this. OPTIONS needs no token: Flask answers it with the methods of the path and calls no
@@ -78,14 +78,14 @@ def _act_as(caller: Caller) -> None:
 
 
 def caller() -> Caller:
-    """Who sends the current request. Only for views behind `require_token`."""
+    """Return the sender of the current request. Only for views with `require_token`."""
     return cast(Caller, g.caller)
 
 
 def read_token(header: str) -> str:
-    """The token in an Authorization header: bare, or after the word Token, Bearer or JWT.
+    """Return the token in an Authorization header: bare, or after the word Token, Bearer or JWT.
 
-    Raises NotAuthenticatedError where there is none, UnauthenticatedError for any other form.
+    Raise NotAuthenticatedError if the header is empty, and UnauthenticatedError if it has any other form.
     """
     words = [word for word in _BLANKS.split(header) if word]
     if words and words[0].lower() in _SCHEMES:

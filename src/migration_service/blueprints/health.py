@@ -1,4 +1,4 @@
-"""Health checks for load balancers and orchestrators: is the process alive, and is it ready?"""
+"""Health checks for load balancers and orchestrators: whether the process is alive, and ready."""
 
 from flask import Blueprint, Response, jsonify
 from redis import RedisError

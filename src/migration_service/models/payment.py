@@ -53,7 +53,7 @@ class PaymentInstruction(Traced, Base):
     payment_vendor_pk: Mapped[int] = mapped_column(ForeignKey(PaymentVendor.id))
     reference: Mapped[str]
     type: Mapped[str]
-    #: What the vendor told about it: nothing secret, no card number.
+    #: What the vendor returned about it: nothing secret, no card number.
     details: Mapped[dict[str, Any]]
     #: What the vendor calls its customer, and the account that it says the instruction is for.
     customer_reference: Mapped[str | None]

@@ -27,7 +27,7 @@ class Statement(Traced, Part):
     account_pk: Mapped[int] = parent_key(Account)
     origin: Mapped[str] = mapped_column(server_default=StatementOrigin.PAYLOAD, info={"constant": True})
     statement_id: Mapped[str]
-    #: The invoice number; transactions name it as their associated_invoice_number.
+    #: The invoice number. Transactions name it as their associated_invoice_number.
     number: Mapped[str]
     issued_date: Mapped[date]
     bill_period_from_date: Mapped[date]

@@ -2,7 +2,8 @@
 
 The batches of an organisation take turns within its share.
 
-The chunks are the queue; a message only tells a worker to look at one. Lost ones are found by `recover`.
+The chunks in the database are the queue. A message only makes a worker read one. `recover_chunks` finds those
+whose message was lost.
 """
 
 from collections.abc import Callable
@@ -39,9 +40,9 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
 
 
 def recover_chunks(session: Session) -> int:
-    """Give back chunks whose worker, or message, was lost; how many there were.
+    """Release the chunks whose worker or message was lost. Return how many there were.
 
-    A worker holds the lock of the chunk that it works on, so SKIP LOCKED passes over exactly those.
+    A worker holds the lock of the chunk that it works on, so SKIP LOCKED skips exactly those.
     """
     return len(session.execute(_RECOVER).all())
 

@@ -30,13 +30,13 @@ from migration_service.states import BatchMode, BatchState, ChunkState, Supplier
 
 @dataclass(frozen=True, slots=True)
 class BatchChange:
-    """A change that somebody asks for: from any of `sources` to `target`."""
+    """A change that a client or an operator requests, from any of `sources` to `target`."""
 
     sources: tuple[BatchState, ...]
     target: BatchState
 
 
-#: States in which a batch goes on by itself.
+#: States in which a batch continues by itself.
 OPEN = (BatchState.RUNNING, BatchState.WAITING)
 
 PAUSE = BatchChange(OPEN, BatchState.PAUSED)
@@ -73,7 +73,7 @@ def follow_keys(session: Session) -> None:
 
 
 def follow_suppliers(session: Session) -> None:
-    """Let batches wait, go on or stop as the status of their import supplier says."""
+    """Make batches wait, continue or stop according to the status of their import supplier."""
     session.execute(_FOLLOW_SUPPLIERS)
 
 
