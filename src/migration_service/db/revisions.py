@@ -52,7 +52,7 @@ def upgrade(
     revision: str = "head",
     *,
     pooler: bool = False,
-    patience: float = PATIENCE_SECONDS,
+    timeout: float = TIMEOUT_SECONDS,
     runtime_role: str | None = None,
 ) -> None:
     """Bring the tables to `revision`, in one transaction. Nothing happens if they are at it already.
@@ -60,14 +60,14 @@ def upgrade(
     `runtime_role` is the role that the service has, if it is not the one of `database_url`. It is granted
     what the service needs: rows of every table, and no change of a table.
 
-    A table that a long transaction holds is tried again and again for `patience` seconds.
+    A table that a long transaction holds is tried again and again for `timeout` seconds.
     Raises RevisionsBlockedError if it was in vain.
     """
     engine = make_engine(
         database_url, pool_size=1, max_overflow=0, application_name="revisions", pooler=pooler
     )
     try:
-        until = time.monotonic() + patience
+        until = time.monotonic() + timeout
         while not _upgrade_once(engine, revision, runtime_role):
             if time.monotonic() >= until:
                 raise RevisionsBlockedError(

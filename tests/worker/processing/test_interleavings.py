@@ -87,6 +87,7 @@ class Staged:
             api_key_id=None,
             dry_run=False,
             request_id=None,
+            address=None,
         )
         return states.begin(Transaction.of(session), attempt)
 
