@@ -310,6 +310,7 @@ class Supplier:
                 status=None if response is None else response.status_code,
                 said=said or "",
                 told=answer.get("service_account_number") or "",
+                attempt_id=answer.get("attempt_id") or "",
             )
         )
 
