@@ -97,7 +97,6 @@ def _run(copy: Path, tests: Sequence[str], seconds: float) -> bool:
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,
     )
     try:
         return process.wait(seconds) == 0
