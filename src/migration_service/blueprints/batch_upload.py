@@ -105,6 +105,4 @@ def _whole_body() -> Iterator[bytes]:
             missing -= len(block)
         yield block
     if missing:
-        raise BatchFileError(
-            "The upload is incomplete: fewer bytes arrived than Content-Length says. Send the whole file again."
-        )
+        raise BatchFileError("The upload is incomplete: fewer bytes arrived than Content-Length says.")

@@ -17,8 +17,8 @@ INFO = {
     "description": "Validate an account, stage it, create it, then add notes, transactions, statements and "
     "payment instructions to it. Whole books of accounts are sent as batches.\n\n"
     "Every response has `X-Request-ID`. Send one yourself, or note the one that you got, and quote it when "
-    "you ask the service operator for help. An error has a stable `code`, and in `errors` a path to each value "
-    "at fault. Responses are compressed for clients that accept gzip, and bodies may be sent with "
+    "you ask the service operator for help. An error has a stable `code`, and in `errors` a path to each "
+    "value at fault. Responses are compressed for clients that accept gzip, and bodies may be sent with "
     "`Content-Encoding: gzip`.",
     "contact": {"name": "The service operator, who issued your API key"},
 }

@@ -7,7 +7,7 @@ Headers = dict[str, dict[str, Any]]
 #: The components: by the name of the header.
 HEADERS: Headers = {
     "X-Request-ID": {
-        "description": "The id of the request in the logs of the service: the one that was sent, or a new one.",
+        "description": "The id of the request in the logs: the one that was sent, or a new one.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 128},
     },
     "Location": {

@@ -93,7 +93,7 @@ FIELD_CODES = {
     ),
     "unknown_field": (
         "The interface does not have this field. Within an account this is a warning under the lenient "
-        "profile, and an error under the strict one. At the top level of the other bodies it is always an error.",
+        "profile, and an error under the strict one. At the top level of the other bodies it is an error.",
         "Correct the name, or leave the field out.",
     ),
     "outer_spaces": ("An identifier begins or ends with a space.", "Remove it."),
