@@ -2,7 +2,6 @@
 
 import io
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Any, cast
 from uuid import UUID, uuid4
 
