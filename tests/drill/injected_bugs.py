@@ -73,8 +73,7 @@ BUGS: dict[str, Bug] = {
                 "WHERE name = %(operations_team_name)s\n"
                 "          AND (organisation_id = supplier.organisation_id OR organisation_id IS NULL)\n"
                 "        ORDER BY organisation_id NULLS LAST LIMIT 1",
-                "WHERE %(operations_team_name)s::text IS NOT NULL\n"
-                "        ORDER BY id LIMIT 1",
+                "WHERE %(operations_team_name)s::text IS NOT NULL\n        ORDER BY id LIMIT 1",
             ),
         ),
     ),
