@@ -83,6 +83,7 @@ def payload_columns(model: type[Base]) -> Iterator[Column[Any]]:
             "root",
             "constant",
             "later",
+            "trace",
         }
         if not ours and column.server_default is None:
             yield column
