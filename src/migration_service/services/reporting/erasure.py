@@ -45,7 +45,7 @@ def erase_account(
 
     A created account keeps its numbers, ledgers, transactions and statements, without their texts. One that
     was not created is removed, and marked to be skipped, so that a batch that still has it does not bring it
-    back. `reason` goes into the audit, and must not be personal. Raise AccountImportInProgressError while the account
+    back. `reason` goes into the audit, and must not be personal. Raise AccountImportInProgressError while it
     is being created, and AccountNotStagedError if nothing is known of it.
     """
     values = {"import_supplier_id": supplier.id, "number": external_account_number}
