@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test mutate bench bench-lock site-lock drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test mutate bench bench-lock site-lock supply-lock sbom audit drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -91,6 +91,27 @@ clients: environment
 # The running service against its own description, for minutes: make fuzz ARGS="--max-time 600"
 fuzz: environment-dev
 	PYTHONPATH=tools:tests/e2e $(BIN)/python tools/description/fuzz.py $(ARGS)
+
+# The bill of materials of each lock file, as CycloneDX, in build/sbom.
+sbom: build/supply-venv/installed
+	mkdir -p build/sbom
+	for lock in requirements requirements-otel requirements-local; do \
+	    build/supply-venv/bin/cyclonedx-py requirements $$lock.lock \
+	        --output-reproducible --output-format JSON --output-file build/sbom/$$lock.cdx.json || exit 1; \
+	done
+
+build/supply-venv/installed: tools/supply/requirements.lock
+	$(PYTHON) -m venv build/supply-venv
+	build/supply-venv/bin/pip install --quiet --require-hashes --requirement tools/supply/requirements.lock
+	touch $@
+
+supply-lock:
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	    tools/supply/requirements.in -o tools/supply/requirements.lock
+
+# The lock files against a dump of advisories: make audit ADVISORIES=/srv/osv/PyPI/all.zip
+audit: environment
+	$(BIN)/python tools/audit.py $(ADVISORIES)
 
 format: environment-dev
 	$(BIN)/ruff check --fix .

@@ -137,16 +137,16 @@ class Settings:
         "Days that the lines and results of a batch are kept after its end: at least 30.",
         30,
     )
-    audit_retention_days: int = _setting(
-        "MIGRATION_SERVICE_AUDIT_RETENTION_DAYS",
-        "Days that audit entries are kept; at least 90. The hashes of the days are kept for ever.",
-        730,
-    )
     batch_idle_days: int = _setting(
         "MIGRATION_SERVICE_BATCH_IDLE_DAYS",
         "Days after which a batch that is paused, or waits for its supplier, is cancelled, so that its lines "
         "are removed too. 0: never.",
         90,
+    )
+    audit_retention_days: int = _setting(
+        "MIGRATION_SERVICE_AUDIT_RETENTION_DAYS",
+        "Days that audit entries are kept; at least 90. The hashes of the days are kept for ever.",
+        730,
     )
     payload_retention_days: int = _setting(
         "MIGRATION_SERVICE_PAYLOAD_RETENTION_DAYS",

@@ -82,8 +82,8 @@ def payload_columns(model: type[Base]) -> Iterator[Column[Any]]:
             "parent",
             "root",
             "constant",
-            "trace",
             "later",
+            "trace",
         }
         if not ours and column.server_default is None:
             yield column

@@ -31,6 +31,8 @@ class AuditAction(StrEnum):
     SESSION_ENDED = "session.ended"
     ACCOUNT_SKIPPED = "account.skipped"
     ACCOUNT_UNSKIPPED = "account.unskipped"
+    #: The personal data of an account was erased; the details have the reason.
+    ACCOUNT_ERASED = "account.erased"
     #: Accounts or lines that stay out of the platform were acknowledged.
     REFUSALS_ACKNOWLEDGED = "import_supplier.refusals_acknowledged"
     #: An operator read the personal data of an account.

@@ -6,7 +6,6 @@ the tables (backups, the write-ahead log) is the subject of docs/operators/perso
 """
 
 import json
-import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +13,12 @@ from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
 from migration_service.errors import AccountImportInProgressError, AccountNotStagedError
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.idempotency.keys import void_keys
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.reporting import erasure_sql as sql
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,7 @@ def erase_account(
 
     A created account keeps its numbers, ledgers, transactions and statements, without their texts. One that
     was not created is removed, and marked to be skipped, so that a batch that still has it does not bring it
-    back. `reason` is logged, and must not be personal. Raise AccountImportInProgressError while the account
+    back. `reason` goes into the audit, and must not be personal. Raise AccountImportInProgressError while it
     is being created, and AccountNotStagedError if nothing is known of it.
     """
     values = {"import_supplier_id": supplier.id, "number": external_account_number}
@@ -62,7 +60,14 @@ def erase_account(
     else:
         _remove_staged(session, supplier, external_account_number, process)
     session.execute(sql.ERASE_REASONS, values)
-    logger.info("Account %r of %s was erased: %s", external_account_number, supplier.code, reason)
+    record(
+        session,
+        AuditAction.ACCOUNT_ERASED,
+        "account",
+        process.id if process else f"{supplier.code}, never staged",
+        organisation_id=supplier.organisation_id,
+        details={"reason": reason, "batch_lines": lines, "customers": customers},
+    )
     return Erasure(
         external_account_number=external_account_number,
         service_account_number=process.service_account_number if process else None,
