@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 MAX_KEY = 128
 _KEPT_HEADERS = ("Content-Type", "Location")
 #: Statuses of responses that are not about the request itself, or are temporary.
-_NOT_FINAL = {202, 401, 408, 411, 413, 415, 429}
+_NOT_FINAL = {202, 401, 403, 408, 411, 413, 415, 429}
 
 
 @dataclass

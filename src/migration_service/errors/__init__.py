@@ -18,6 +18,12 @@ ServiceError                              (base)
 │   ├── OperationsTeamNotFoundError       (setup)
 │   ├── OrganisationNotFoundError         (setup)
 │   ├── ApiKeyNotFoundError               (setup)
+│   ├── ApiKeyEndedError                  (setup)
+│   ├── TokenSessionNotFoundError         (access)
+│   ├── NetworkInvalidError               (access)
+│   ├── OperatorNotFoundError             (access)
+│   ├── AuditCursorError                  (access)
+│   ├── PasswordInvalidError              (access)
 │   ├── NameTakenError                    (setup)
 │   ├── NameInvalidError                  (setup)
 │   ├── PaymentVendorInvalidError         (setup)
@@ -39,7 +45,10 @@ ServiceError                              (base)
 │   ├── PaymentInstructionRejectedError   (added_data)
 │   └── PaymentVendorUnreachableError     (added_data)
 ├── UnauthenticatedError                  (access) 401
-│   └── NotAuthenticatedError             (access) no token
+│   ├── NotAuthenticatedError             (access) no token
+│   ├── ApiKeyRevokedError                (access)
+│   └── RefreshTokenReusedError           (access) its session ends
+├── PermissionDeniedError                 (access) 403
 ├── NotFoundError                         (base) a path names it: 404
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
@@ -53,9 +62,17 @@ ServiceError                              (base)
 """
 
 from migration_service.errors.access import (
+    ApiKeyRevokedError,
+    AuditCursorError,
     HostNotAllowedError,
+    NetworkInvalidError,
     NotAuthenticatedError,
+    OperatorNotFoundError,
+    PasswordInvalidError,
+    PermissionDeniedError,
+    RefreshTokenReusedError,
     ThrottledError,
+    TokenSessionNotFoundError,
     UnauthenticatedError,
 )
 from migration_service.errors.added_data import (
@@ -107,6 +124,7 @@ from migration_service.errors.imports import (
     NoWorkerAvailableError,
 )
 from migration_service.errors.setup import (
+    ApiKeyEndedError,
     ApiKeyNotFoundError,
     ImportSupplierCompleteError,
     ImportSupplierNotFoundError,
@@ -128,8 +146,11 @@ __all__ = [
     "AccountNotFoundError",
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
+    "ApiKeyEndedError",
     "ApiKeyNotFoundError",
+    "ApiKeyRevokedError",
     "AttemptNotFoundError",
+    "AuditCursorError",
     "BatchFileError",
     "BatchFileTooLargeError",
     "BatchNotFoundError",
@@ -152,21 +173,27 @@ __all__ = [
     "LineTooLongError",
     "NameInvalidError",
     "NameTakenError",
+    "NetworkInvalidError",
     "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",
     "OperationsTeamNotFoundError",
+    "OperatorNotFoundError",
     "OrganisationNotFoundError",
     "ParseError",
+    "PasswordInvalidError",
     "PaymentInstructionRejectedError",
     "PaymentVendorInvalidError",
     "PaymentVendorNotFoundError",
     "PaymentVendorUnavailableError",
     "PaymentVendorUnreachableError",
+    "PermissionDeniedError",
+    "RefreshTokenReusedError",
     "RequestFailedValidationError",
     "ServiceError",
     "ServiceUnavailableError",
     "ThrottledError",
+    "TokenSessionNotFoundError",
     "TransactionIdAlreadyUsedError",
     "TransactionImportError",
     "TransactionOutsideOpenPeriodError",

@@ -78,7 +78,12 @@ def parent_column(model: type[Part]) -> Column[Any]:
 def payload_columns(model: type[Base]) -> Iterator[Column[Any]]:
     """Yield the columns whose values are from the payload: no keys, and nothing that the database sets."""
     for column in table_of(model).columns:
-        ours = column.name in ("id", "position") or column.info.keys() & {"parent", "root", "constant"}
+        ours = column.name in ("id", "position") or column.info.keys() & {
+            "parent",
+            "root",
+            "constant",
+            "trace",
+        }
         if not ours and column.server_default is None:
             yield column
 

@@ -166,7 +166,7 @@ class BatchAnswerSchema(Answer):
     state = fields.String(metadata=about("Its state.", "RUNNING", enum=[state.value for state in BatchState]))
     reason = fields.String(
         allow_none=True,
-        metadata=about("The code that says why it is WAITING or STOPPED.", "import_supplier_paused"),
+        metadata=about("The code that says why it is WAITING, PAUSED or STOPPED.", "import_supplier_paused"),
     )
     created_at = AnsweredMoment(metadata=about("When the request started it, in UTC.", _MOMENT))
     started_at = AnsweredMoment(

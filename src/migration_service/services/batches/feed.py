@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.services.batches.states import complete_batches, follow_suppliers
+from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
 from migration_service.states import BatchState, ChunkState
 
 
@@ -27,10 +27,11 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
     """Mark the next chunks of every running batch DISPATCHED, up to `in_flight` of each.
 
     Return their batch and first line, for the caller to publish after the commit: one of each batch,
-    then the next of each. Also change the states of batches that are complete, or whose supplier's status
-    has changed.
+    then the next of each. Also change the states of batches that are complete, whose API key was revoked, or
+    whose supplier's status has changed.
     """
     complete_batches(session)
+    follow_keys(session)
     follow_suppliers(session)
     rows = session.execute(_DISPATCH, {"in_flight": in_flight}).all()
     return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: row.place)]

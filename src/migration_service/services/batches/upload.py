@@ -22,16 +22,17 @@ from migration_service.errors import (
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
     LineTooLongError,
-    OperationsTeamNotFoundError,
     RequestFailedValidationError,
 )
-from migration_service.models import Batch, OperationsTeam
+from migration_service.models import Batch
+from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, BatchSource, ImportState, LineStatus, Profile
 
 #: A chunk is what a worker takes at once: this many lines, or fewer if they are long (in bytes).
@@ -148,10 +149,7 @@ def _require_same(earlier: Batch, lines: _Hashed) -> UUID:
 def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID | None:
     team_id = None
     if order.mode.creates:
-        team = OperationsTeam.name == order.operations_team_name
-        team_id = session.scalar(select(OperationsTeam.id).where(team))
-        if team_id is None:
-            raise OperationsTeamNotFoundError(found=order.operations_team_name)
+        team_id = get_operations_team_id(session, supplier.organisation_id, order.operations_team_name)
     statement = (
         insert(Batch)
         .values(
@@ -162,6 +160,8 @@ def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) 
             source=BatchSource.PENDING if order.lines is None else BatchSource.UPLOAD,
             operations_team_id=team_id,
             api_key_id=order.api_key_id,
+            request_id=current_origin().request_id,
+            address=current_origin().address,
             idempotency_key=order.idempotency_key,
             name=order.name,
             file_name=order.file_name,
