@@ -36,7 +36,7 @@ _BLANKS = re.compile(r"[ \t]+")
 
 
 def require_token() -> None:
-    """Raise NotAuthenticatedError or UnauthenticatedError (401) if the request has no valid access token.
+    """Let only requests with a valid access token through. For `Blueprint.before_request`.
 
     Raise NotAuthenticatedError and UnauthenticatedError (401), and PermissionDeniedError (403) if the key may
     not be used for this. OPTIONS needs no token: Flask answers it with the methods of the path and calls no

@@ -35,7 +35,7 @@ class TokenAttempt:
 def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any) -> Tokens:
     """Resolve the mutation.
 
-    Raise InvalidError, UnauthenticatedError, PermissionDeniedError and ThrottledError.
+    Raise InvalidError, UnauthenticatedError, PermissionDeniedError or ThrottledError.
     """
     attempt = info.context
     api_key, refresh_token = (arguments["input"].get(name) for name in ("APIKey", "refreshToken"))

@@ -68,7 +68,7 @@ def complete_batches(session: Session) -> None:
 
 
 def follow_keys(session: Session) -> None:
-    """Pause batches whose API key was revoked. Whoever resumes such a batch takes it over."""
+    """Pause batches whose API key was revoked. The key that resumes such a batch takes it over."""
     session.execute(_FOLLOW_KEYS)
 
 

@@ -46,7 +46,7 @@ def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[s
     transaction = Transaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     marked = transaction.execute(_MARK, values)
-    # After the marks: what is staged until then is seen here, and what is staged later meets its mark.
+    # After the marks: what was staged before them is changed here, and what is staged later finds its mark.
     changed = states.change(transaction, import_supplier_id, numbers, SKIP)
     _check(transaction, import_supplier_id, numbers, SKIP)
     _record(session, AuditAction.ACCOUNT_SKIPPED, import_supplier_id, changed, len(marked))

@@ -46,8 +46,8 @@ class AttemptReport:
 def get_attempt(session: Session, organisation_id: int, attempt_id: str) -> AttemptReport:
     """Return an attempt of the organisation.
 
-    Raise AttemptNotFoundError if there is none, and PermissionDeniedError if the caller's key is limited to
-    other import suppliers.
+    Raise AttemptNotFoundError if it does not exist, and PermissionDeniedError if the caller's key is limited
+    to other import suppliers.
     """
     try:
         wanted = UUID(attempt_id)

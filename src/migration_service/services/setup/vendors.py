@@ -91,7 +91,7 @@ def check_vendor(url: str, secret_env: str | None) -> None:
 
 
 def list_payment_vendors(session: Session) -> Sequence[tuple[PaymentVendor, str | None]]:
-    """Return every payment vendor with the name of its organisation (None: shared), by name."""
+    """Return every payment vendor with the name of its organisation (None: shared), ordered by name."""
     owned = select(PaymentVendor, Organisation.name).outerjoin(Organisation)
     rows = session.execute(owned.order_by(PaymentVendor.name, PaymentVendor.id)).all()
     return [(vendor, owner) for vendor, owner in rows]
