@@ -17,6 +17,7 @@ def environment() -> Iterator[dict[str, str]]:
     with EmbeddedServers() as servers:
         yield {
             "DATABASE_URL": servers.database_url,
+            "MIGRATION_SERVICE_OWNER_DATABASE_URL": servers.owner_url,
             "REDIS_URL": servers.redis_url,
             "MIGRATION_SERVICE_SECRET_KEY": servers.home.secret("secret_key"),
         }
