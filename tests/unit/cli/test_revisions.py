@@ -37,7 +37,7 @@ def test_upgrade_brings_empty_tables_to_the_newest_revision_once(environment: di
 
 
 def test_upgrade_says_so_where_there_is_no_database(environment: dict[str, str]) -> None:
-    nobody_there = environment | {"DATABASE_URL": "postgresql://a:b@127.0.0.1:1/c"}
+    nobody_there = dict.fromkeys(environment, "postgresql://a:b@127.0.0.1:1/c")
     result = CliRunner(env=nobody_there).invoke(main, ["revisions", "upgrade"])
     assert result.exit_code == 2
     assert "cannot be reached" in result.stderr
