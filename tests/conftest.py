@@ -4,12 +4,13 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from celery import current_app
 from flask import Flask
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy.orm import Session, sessionmaker
 
 from described import DescribedClient
-from factories import close_celery, disconnect
+from factories import close_celery, close_resources, disconnect
 from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
@@ -41,6 +42,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _turn(item: pytest.Item) -> int:
     names = getattr(item, "fixturenames", ())
     return next((turn for turn, name in enumerate(_MADE_ONCE[:2]) if name in names), len(_MADE_ONCE))
+
+
+@pytest.fixture(autouse=True)
+def _current_celery() -> Iterator[None]:
+    """Make the Celery application current again that was so before the test.
+
+    A command makes one of its own. Tasks of later tests would run in it, and leave its connections open.
+    """
+    before = current_app._get_current_object()  # type: ignore[attr-defined]
+    yield
+    after = current_app._get_current_object()  # type: ignore[attr-defined]
+    if after is not before:
+        close_resources(after)
+        before.set_current()
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from celery import Celery
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
@@ -37,11 +38,16 @@ def close_celery(celery: MigrationCelery) -> None:
 
     A task of a test runs in the current application, which may be the one of a web application.
     """
+    close_resources(celery)
+    celery.close()
+
+
+def close_resources(celery: Celery) -> None:
+    """Close the connections of tasks that ran in a Celery application. It makes new ones if it needs them."""
     made = vars(celery).get("resources")
     if made is not None:
         made.Session.kw["bind"].dispose()
         made.redis.connection_pool.disconnect()
-    celery.close()
 
 
 @dataclass(frozen=True)

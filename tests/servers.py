@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 import psutil
+import psycopg
 
 from migration_service_local.servers.home import Home
 from migration_service_local.servers.postgres import Postgres
@@ -60,6 +61,10 @@ class EmbeddedServers:
     @property
     def redis_url(self) -> str:
         return self.valkey.url
+
+    def connect_as_superuser(self) -> psycopg.Connection:
+        """A connection that may make databases and roles."""
+        return self.postgres._connect_as_superuser()
 
     def __enter__(self) -> "EmbeddedServers":
         self.start("postgres")

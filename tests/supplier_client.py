@@ -14,6 +14,7 @@ from werkzeug.test import TestResponse
 
 from factories import make_customer
 from migration_service.models import AccountImportProcess, ImportSupplier
+from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.setup.suppliers import set_status
 from migration_service.states import SupplierStatus
 from migration_service_local.samples import generate_accounts
@@ -58,6 +59,12 @@ class SupplierClient:
         body = {"query": query, "variables": {"key": self.api_key}}
         answer = self.app.test_client().post("/v1/graphql/", json=body)
         return str(answer.json["data"]["obtainServiceToken"]["token"])  # type: ignore[index]
+
+    def renew_key(self) -> None:
+        """Another key of the same organisation, and a token of it."""
+        with self.Session.begin() as session:
+            self.api_key = issue_api_key(session, organisation_name=self.organisation)
+        self.token = self.obtain_token()
 
     def accounts(self, number: int = 1) -> list[dict[str, Any]]:
         """Generated payloads of this supplier, the same ones at each call."""

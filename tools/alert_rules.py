@@ -29,6 +29,7 @@ _SLOW = f'{_REQUESTS}_bucket{{{_PROCESS},status="201",le="25"}}'
 _ALL = f'{_REQUESTS}_bucket{{{_PROCESS},status="201",le="+Inf"}}'
 _TASKS = "migration_task_duration_seconds_count"
 _VENDOR = "migration_vendor_call_duration_seconds_count"
+_SECURITY = "migration_security_events_total"
 
 # Values in promtool's notation: `0+30x480` is 0, 30, 60 ... and `200 100x479` begins with 200.
 #: A batch at full speed: slots and attempts change together, but are not read at the same moment.
@@ -56,6 +57,10 @@ HEALTHY = {
     'migration_attempts_total{outcome="FAILED",code="account_failed_validation"}': "0+700x480",
     f'{_VENDOR}{{vendor="v",outcome="ok"}}': "0+20x480",
     f'{_VENDOR}{{vendor="v",outcome="error"}}': "0+1x480",
+    f'{_SECURITY}{{event="failed_login"}}': " ".join(["0x40", "1x439"]),
+    f'{_SECURITY}{{event="refused_token"}}': "0x480",
+    f'{_SECURITY}{{event="revoked_key_used"}}': "0x480",
+    f'{_SECURITY}{{event="refresh_token_reused"}}': "0x480",
     "migration_counted_timestamp_seconds": "0+15x480",
 }
 #: What is different in the fault of each alert.
@@ -76,6 +81,8 @@ FAULTS = {
         'migration_attempts_total{outcome="FAILED",code="account_failed_validation"}': "0+2800x480"
     },
     "MigrationVendorFails": {f'{_VENDOR}{{vendor="v",outcome="error"}}': "0+10x480"},
+    "MigrationLoginsRefused": {f'{_SECURITY}{{event="failed_login"}}': "0+5x480"},
+    "MigrationCredentialMisused": {f'{_SECURITY}{{event="revoked_key_used"}}': "0+1x480"},
     "MigrationCountsOld": {"migration_counted_timestamp_seconds": "0x480"},
 }
 # No fault either: a batch uses up a limit of 1, and no request is refused.

@@ -104,6 +104,11 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         "reqps",
         [(f"sum by (vendor, outcome) (rate({_VENDORS}_count[$__rate_interval]))", "{{vendor}} {{outcome}}")],
     ),
+    (
+        "Security events in ten minutes",
+        "short",
+        [("sum by (event) (increase(migration_security_events_total[10m]))", "{{event}}")],
+    ),
     ("Parts that answer", "short", [("min by (part) (migration_part_up)", "{{part}}")]),
 ]
 

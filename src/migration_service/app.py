@@ -32,6 +32,8 @@ from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.log import request_id
+from migration_service.origin import SERVICE, ActorKind, Origin, set_origin
+from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
 from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
 from migration_service.slots import Slots
@@ -61,6 +63,7 @@ def create_app(settings: Settings) -> Flask:
     observe_requests(app)
     app.before_request(_take_request_id)
     app.after_request(_give_request_id)
+    app.teardown_request(_forget_origin)
     # The last one registered sees the answer first: nothing is added to it after it was compressed.
     compress_responses(app)
     guard_responses(app)
@@ -102,13 +105,19 @@ def _connect(settings: Settings) -> Resources:
     celery = create_celery(settings)
     publish = partial(publish_attempt, celery)
     dispatch = Dispatch(sessions, slots, waiting, publish, settings.process_wait_seconds)
-    return Resources(settings, sessions, redis, dispatch, celery, Throttle(redis))
+    return Resources(settings, sessions, redis, dispatch, celery, Throttle(redis), RefusalLog(sessions))
 
 
 def _take_request_id() -> None:
     given = request.headers.get("X-Request-ID", "")
     g.request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
     request_id.set(g.request_id)
+    # Until a token says who it is.
+    set_origin(Origin(kind=ActorKind.UNKNOWN, address=request.remote_addr, request_id=g.request_id))
+
+
+def _forget_origin(_error: BaseException | None) -> None:
+    set_origin(SERVICE)
 
 
 def _give_request_id(response: Response) -> Response:

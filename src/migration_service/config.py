@@ -8,6 +8,7 @@ servers of two services.
 
 import json
 import os
+import pwd
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -50,6 +51,12 @@ class Settings:
     secret_key: str = _setting(
         "MIGRATION_SERVICE_SECRET_KEY",
         "The key that signs the tokens: at least 32 characters, the same for all web processes.",
+    )
+    accepted_secret_keys: str = _setting(
+        "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS",
+        "Further keys whose tokens are accepted, with commas between: the next MIGRATION_SERVICE_SECRET_KEY "
+        "before it is used, and the last one until its refresh tokens have expired.",
+        "",
     )
     process_wait_seconds: float = _setting(
         "MIGRATION_SERVICE_PROCESS_WAIT_SECONDS",
@@ -123,6 +130,11 @@ class Settings:
         "MIGRATION_SERVICE_BATCH_RETENTION_DAYS",
         "Days that the lines and results of a batch are kept after its end: at least 30.",
         30,
+    )
+    audit_retention_days: int = _setting(
+        "MIGRATION_SERVICE_AUDIT_RETENTION_DAYS",
+        "Days that audit entries are kept; at least 90. The hashes of the days are kept for ever.",
+        730,
     )
     payload_retention_days: int = _setting(
         "MIGRATION_SERVICE_PAYLOAD_RETENTION_DAYS",
@@ -211,6 +223,12 @@ class Settings:
         "",
     )
 
+    @property
+    def token_keys(self) -> tuple[str, ...]:
+        """The keys whose tokens are accepted; the first one signs."""
+        others = (key.strip() for key in self.accepted_secret_keys.split(","))
+        return (self.secret_key, *(key for key in others if key))
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Settings":
         """Read every setting. Raise SettingsError naming the variable that is missing or invalid."""
@@ -241,6 +259,14 @@ class Settings:
                 f"MIGRATION_SERVICE_SECRET_KEY has {len(self.secret_key)} characters. "
                 "It must have at least 32."
             )
+        if any(len(key) < 32 for key in self.token_keys):
+            raise SettingsError(
+                "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS has a key with fewer than 32 characters."
+            )
+        if self.audit_retention_days < 90:
+            raise SettingsError(
+                f"MIGRATION_SERVICE_AUDIT_RETENTION_DAYS must be 90 or more, not {self.audit_retention_days}."
+            )
         if self.batch_retention_days < 30:
             raise SettingsError(
                 f"MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more, not {self.batch_retention_days}."
@@ -266,6 +292,16 @@ def _missing(variable: str, home: Path, given: Sequence[str], saved: Mapping[str
         f"{variable} is not set, and no running service was found in {home}. "
         "Start one with `migration-service up`, or set the variable."
     )
+
+
+def system_user(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the account on this machine that runs a command, and on whose behalf, if sudo says so."""
+    try:
+        name = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container may run under a number that has no name
+        name = str(os.geteuid())
+    behalf = environ.get("SUDO_USER")
+    return f"{name} (sudo: {behalf})" if behalf else name
 
 
 def read_secret(variable: str, environ: Mapping[str, str] = os.environ) -> str:

@@ -190,3 +190,10 @@ class Profile(StrEnum):
     LENIENT = "lenient"
     #: Warnings are errors.
     STRICT = "strict"
+
+
+class AuditOutcome(StrEnum):
+    """How an act ended that the audit tells of."""
+
+    DONE = "DONE"
+    REFUSED = "REFUSED"

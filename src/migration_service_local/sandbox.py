@@ -70,7 +70,7 @@ class _SandboxHandler(BaseHTTPRequestHandler):
             return
         BEHAVIOURS.get(behaviour, _SandboxHandler._refuse)(self, reference, _TYPES[kind])
 
-    def _ok(self, reference: str, instruction_type: str, status: str = "ACTIVE") -> None:
+    def _ok(self, reference: str, instruction_type: str, status: str = "ACTIVE", **further: str) -> None:
         self._answer(
             200,
             {
@@ -78,6 +78,7 @@ class _SandboxHandler(BaseHTTPRequestHandler):
                 "type": instruction_type,
                 "status": status,
                 "details": _DETAILS[instruction_type],
+                **further,
             },
         )
 
@@ -86,6 +87,14 @@ class _SandboxHandler(BaseHTTPRequestHandler):
 
     def _expired(self, reference: str, instruction_type: str) -> None:
         self._ok(reference, instruction_type, "EXPIRED")
+
+    def _account(self, reference: str, instruction_type: str) -> None:
+        # card-account-<number>: it is for this account.
+        self._ok(reference, instruction_type, account_reference=reference.split("-", 2)[2])
+
+    def _customer(self, reference: str, instruction_type: str) -> None:
+        # card-customer-<name>-<anything>: it belongs to this customer of the vendor.
+        self._ok(reference, instruction_type, customer_reference=reference.split("-", 3)[2])
 
     def _flaky(self, reference: str, instruction_type: str) -> None:
         if self.server.count(reference) % 2:
@@ -151,6 +160,8 @@ BEHAVIOURS: dict[str, Callable[[_SandboxHandler, str, str], None]] = {
     "ok": _SandboxHandler._ok,
     "refuse": _SandboxHandler._refuse,
     "expired": _SandboxHandler._expired,
+    "account": _SandboxHandler._account,
+    "customer": _SandboxHandler._customer,
     "flaky": _SandboxHandler._flaky,
     "error": _SandboxHandler._error,
     "busy": _SandboxHandler._busy,

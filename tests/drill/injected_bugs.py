@@ -70,9 +70,10 @@ BUGS: dict[str, Bug] = {
         (
             (
                 f"{_PROCESSING}/acceptance.py",
-                "LEFT JOIN operations_team team ON team.name = %(operations_team_name)s",
-                "LEFT JOIN (SELECT id FROM operations_team ORDER BY id LIMIT 1) AS team\n"
-                "         ON %(operations_team_name)s::text IS NOT NULL",
+                "WHERE name = %(operations_team_name)s\n"
+                "          AND (organisation_id = supplier.organisation_id OR organisation_id IS NULL)\n"
+                "        ORDER BY organisation_id NULLS LAST LIMIT 1",
+                "WHERE %(operations_team_name)s::text IS NOT NULL\n        ORDER BY id LIMIT 1",
             ),
         ),
     ),

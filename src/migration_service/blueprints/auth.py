@@ -1,4 +1,4 @@
-"""Who sends a request: the token in its Authorization header (section 5)."""
+"""Who sends a request, by the token in its Authorization header (section 5), and what its key may do."""
 
 import re
 from typing import cast
@@ -8,7 +8,28 @@ from flask import g, request
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import autocommit
 from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
+from migration_service.log import request_id
+from migration_service.origin import ActorKind, Origin, set_origin
+from migration_service.services.access.scopes import Scope, require_scope
 from migration_service.services.access.tokens import Caller, authenticate_token
+
+#: The scopes of each view, one of which a key must have; by blueprint if all of its views have the same.
+SCOPES: dict[str, tuple[Scope, ...]] = {
+    "account_imports.validate_account": (Scope.VALIDATE,),
+    "account_imports.stage_account": (Scope.STAGE,),
+    "account_imports.process_account": (Scope.PROCESS,),
+    "added_data": (Scope.ADDED_DATA,),
+    "attempts": (Scope.READ, Scope.PROCESS),
+    "import_suppliers": (Scope.READ,),
+    "status": (Scope.READ,),
+    "reconciliation": (Scope.READ,),
+    "reconciliation.acknowledge_open": (Scope.PROCESS, Scope.BATCHES),
+    "batches.list_batches": (Scope.READ, Scope.BATCHES),
+    "batches.get_batch": (Scope.READ, Scope.BATCHES),
+    "batches.get_batch_results": (Scope.READ, Scope.BATCHES),
+    "batches.get_failed_lines": (Scope.READ, Scope.BATCHES),
+    "batches": (Scope.BATCHES,),
+}
 
 _SCHEMES = ("token", "bearer", "jwt")
 _BLANKS = re.compile(r"[ \t]+")
@@ -17,15 +38,43 @@ _BLANKS = re.compile(r"[ \t]+")
 def require_token() -> None:
     """For `Blueprint.before_request`: let only requests with a valid access token through.
 
-    Raises NotAuthenticatedError and UnauthenticatedError (401). OPTIONS needs no token: Flask answers it
-    with the methods of the path and calls no view.
+    Raise NotAuthenticatedError and UnauthenticatedError (401), and PermissionDeniedError (403) if the key may
+    not be used for this. OPTIONS needs no token: Flask answers it with the methods of the path and calls no
+    view.
     """
     if request.method == "OPTIONS":
         return
     shared = resources()
-    token = read_token(request.headers.get("Authorization", ""))
-    with autocommit(shared.Session) as statements:
-        g.caller = authenticate_token(statements, shared.settings, token)
+    try:
+        token = read_token(request.headers.get("Authorization", ""))
+        with autocommit(shared.Session) as statements:
+            g.caller = authenticate_token(statements, shared.settings, token)
+        _act_as(g.caller)
+        require_scope(g.caller.scopes, scopes_of(request.endpoint or ""))
+    except NotAuthenticatedError:
+        raise  # nobody claimed to be anybody
+    except UnauthenticatedError as error:
+        shared.refusals.note_refused_request(error)
+        raise
+
+
+def scopes_of(endpoint: str) -> tuple[Scope, ...]:
+    """Return the scopes one of which a view asks for; none: only a key with every scope may use it."""
+    return SCOPES.get(endpoint) or SCOPES.get(endpoint.rpartition(".")[0], ())
+
+
+def _act_as(caller: Caller) -> None:
+    set_origin(
+        Origin(
+            kind=ActorKind.API_KEY,
+            actor=caller.prefix,
+            api_key_id=caller.api_key_id,
+            organisation_id=caller.organisation_id,
+            import_supplier_ids=caller.import_supplier_ids,
+            address=request.remote_addr,
+            request_id=request_id.get(),
+        )
+    )
 
 
 def caller() -> Caller:

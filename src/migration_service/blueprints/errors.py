@@ -11,6 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
 from migration_service import errors
+from migration_service.blueprints.resources import resources
 from migration_service.schemas.json import encode_json
 
 logger = logging.getLogger(__name__)
@@ -20,6 +21,7 @@ STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
     errors.InvalidError: HTTPStatus.BAD_REQUEST,
     errors.BatchFileTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
+    errors.PermissionDeniedError: HTTPStatus.FORBIDDEN,
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.ConcurrencyLimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
@@ -65,6 +67,7 @@ def error_body(error: errors.ServiceError) -> dict[str, Any]:
 def register_error_handlers(app: Flask) -> None:
     """Answer every error of `app` with the body of section 7.2."""
     app.register_error_handler(errors.ServiceError, _service_error)
+    app.register_error_handler(errors.PermissionDeniedError, _permission_denied)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(OperationalError, _database_away)
     app.register_error_handler(PoolTimeoutError, _database_away)
@@ -81,6 +84,11 @@ def _service_error(error: errors.ServiceError) -> Response:
         # Random, so that clients that were refused together do not retry together.
         response.headers["Retry-After"] = str(random.randint(*error.retry_seconds))  # noqa: S311
     return response
+
+
+def _permission_denied(error: errors.PermissionDeniedError) -> Response:
+    resources().refusals.note_refused_request(error)
+    return _service_error(error)
 
 
 def _http_error(error: HTTPException) -> Response:

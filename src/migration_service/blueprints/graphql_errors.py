@@ -15,6 +15,7 @@ from werkzeug.exceptions import HTTPException
 from migration_service.blueprints.errors import HTTP_CODES, status_of
 from migration_service.blueprints.graphql_schema import SCHEMA
 from migration_service.errors import (
+    PermissionDeniedError,
     ServiceError,
     ServiceUnavailableError,
     ThrottledError,
@@ -118,6 +119,8 @@ def describe_service_error(error: ServiceError, place: dict[str, Any] | None = N
             return Problem(ErrorType.THROTTLING, error.code, error.detail, status, error.retry_after, place)
         case ServiceUnavailableError():
             return Problem(ErrorType.APPLICATION, error.code, error.detail, status, 1, place)
+        case PermissionDeniedError():
+            return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, status, place=place)
         case UnauthenticatedError():
             # GraphQL has answered the document, so HTTP reports no error.
             return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, HTTPStatus.OK, place=place)

@@ -18,7 +18,8 @@ from graphql import (
 )
 
 from migration_service.blueprints.resources import Resources
-from migration_service.errors import InvalidError, UnauthenticatedError
+from migration_service.errors import InvalidError, PermissionDeniedError, UnauthenticatedError
+from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.throttle import client_of
 from migration_service.services.access.tokens import Tokens, obtain_tokens, refresh_tokens
 
@@ -32,7 +33,10 @@ class TokenAttempt:
 
 
 def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any) -> Tokens:
-    """Resolve the mutation. Raises InvalidError, UnauthenticatedError and ThrottledError."""
+    """Resolve the mutation.
+
+    Raise InvalidError, UnauthenticatedError, PermissionDeniedError and ThrottledError.
+    """
     attempt = info.context
     api_key, refresh_token = (arguments["input"].get(name) for name in ("APIKey", "refreshToken"))
     if (api_key is None) == (refresh_token is None):
@@ -45,8 +49,10 @@ def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any)
             if api_key is not None:
                 return obtain_tokens(session, settings, api_key)
             return refresh_tokens(session, settings, refresh_token)
-    except UnauthenticatedError:
-        throttle.count_failure(client)
+    except (UnauthenticatedError, PermissionDeniedError) as error:
+        attempt.shared.refusals.note_refused_login(error, find_prefix(api_key or ""))
+        if isinstance(error, UnauthenticatedError):
+            throttle.count_failure(client)
         raise
 
 

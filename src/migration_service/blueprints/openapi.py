@@ -18,6 +18,7 @@ from migration_service.errors import (
     InvalidError,
     NotAuthenticatedError,
     ParseError,
+    PermissionDeniedError,
     RequestFailedValidationError,
     ServiceError,
     ServiceUnavailableError,
@@ -32,6 +33,7 @@ View = Callable[..., Any]
 _EVERYWHERE: tuple[type[ServiceError], ...] = (
     NotAuthenticatedError,
     UnauthenticatedError,
+    PermissionDeniedError,
     ServiceUnavailableError,
 )
 

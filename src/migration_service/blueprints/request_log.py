@@ -11,6 +11,7 @@ from flask import Flask, Response, g, request
 
 from migration_service.log import request_id
 from migration_service.metrics.process import REQUEST_SECONDS
+from migration_service.origin import current_origin
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ def _end_with_last_byte(response: Response) -> Response:
     method = request.method if request.method in _METHODS else "OTHER"
     route = request.url_rule.rule if request.url_rule else "none"
     id_ = request_id.get()
+    origin = current_origin()
     # Not the response: it would keep itself alive through what it calls at its end.
     status = response.status_code
 
@@ -55,6 +57,9 @@ def _end_with_last_byte(response: Response) -> Response:
                 "status": status,
                 "duration_ms": round(seconds * 1000, 1),
                 "request_id": id_,
+                "api_key": origin.actor,
+                "organisation_id": origin.organisation_id,
+                "address": origin.address,
             },
         )
 

@@ -8,6 +8,7 @@ from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
+from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
 from migration_service.services.processing.dispatch import Dispatch
 from migration_service.tasks.app import MigrationCelery
@@ -30,6 +31,8 @@ class Resources:
     celery: MigrationCelery
     #: Failed attempts to obtain a token.
     throttle: Throttle
+    #: Where refused logins, tokens and requests are noted.
+    refusals: RefusalLog
 
 
 def attach_resources(app: Flask, shared: Resources) -> None:

@@ -20,6 +20,7 @@ COMMANDS = {
         "Manage organisations, which own API keys and import suppliers.",
     ),
     "api-keys": (f"{_HERE}.api_keys:api_keys", "Manage API keys, with which organisations obtain tokens."),
+    "operators": (f"{_HERE}.operators:operators", "Manage operators: people, each with a role."),
     "suppliers": (
         f"{_HERE}.suppliers:suppliers",
         "Manage import suppliers, from which accounts are migrated.",
@@ -41,6 +42,7 @@ COMMANDS = {
         "Acknowledge, with a reason, what was refused and stays out of the platform.",
     ),
     "limit": (f"{_HERE}.limit:limit", "Show or set how many accounts may be processed at once."),
+    "audit": (f"{_HERE}.audit:audit", "Show, export and verify the audit: who did what, and from where."),
     "revisions": (
         f"{_HERE}.revisions:revisions",
         "Bring the database tables up to date.",

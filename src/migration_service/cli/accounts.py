@@ -11,6 +11,7 @@ from migration_service.cli.session import open_session, read_settings
 from migration_service.db.statements import Transaction
 from migration_service.errors import AccountNotStagedError
 from migration_service.models import AccountImportProcess, Attempt
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.batches.results import find_lines
 from migration_service.services.imports import states
@@ -46,11 +47,11 @@ def show(supplier: str, external_account_number: str, as_json: bool) -> None:
     errors, and all that was created.
     """
     with open_session(read_settings()) as session:
-        record = _record(session, supplier, external_account_number)
+        found = _read(session, supplier, external_account_number)
     if as_json:
-        show_record(record, as_json)
+        show_record(found, as_json)
     else:
-        show_tree(f"{supplier} {external_account_number}", record)
+        show_tree(f"{supplier} {external_account_number}", found)
 
 
 _numbers = [
@@ -110,16 +111,16 @@ def _change(
         found = states.find(Transaction.of(session), supplier_id, numbers)
     for number in numbers:
         state = found[number].state if number in found else None
-        record = {"import_supplier": supplier, "external_account_number": number, "state": state}
+        result = {"import_supplier": supplier, "external_account_number": number, "state": state}
         sentence = f"is {state}" if state else "may be staged"
-        show_done(record, as_json, f"Account {number!r} of {supplier!r} {sentence}.")
+        show_done(result, as_json, f"Account {number!r} of {supplier!r} {sentence}.")
 
 
 def _id_of(session: Session, supplier: str) -> int:
     return get_import_supplier(session, supplier, organisation_id=None).id
 
 
-def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
+def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     supplier = get_import_supplier(session, supplier_code, organisation_id=None)
     process = find_process(session, supplier.id, number)
     lines = find_lines(session, supplier.id, number)
@@ -130,6 +131,9 @@ def _record(session: Session, supplier_code: str, number: str) -> dict[str, Any]
             f"what was sent: reconcile {supplier_code}."
         )
     account = find_account(session, supplier.id, number) if process else None
+    if process is not None:
+        owner = supplier.organisation_id
+        record(session, AuditAction.ACCOUNT_READ, "account", process.id, organisation_id=owner)
     return {
         "import": {
             "organisation": supplier.organisation_name,

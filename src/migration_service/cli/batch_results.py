@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli.output import escape_lines
 from migration_service.cli.session import open_sessions, read_settings
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.results import (
     ResultFilter,
     ResultFormat,
@@ -69,6 +70,8 @@ def _write(batch_id: str, stream: Callable[[sessionmaker[Session], UUID], Iterat
     with open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
             batch = get_batch_with_lines(session, batch_id, organisation_id=None)
+            owner = batch.organisation_id
+            record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch.id, organisation_id=owner)
         for piece in stream(sessions, batch.id):
             if sys.stdout.isatty():
                 click.echo(escape_lines(piece.decode(errors="replace")), nl=False)

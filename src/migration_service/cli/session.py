@@ -1,7 +1,9 @@
 """How commands connect, and their exit statuses: 0 done, 1 refused, 2 could not run."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from uuid import uuid4
 
 import click
 from redis import Redis
@@ -9,10 +11,11 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.config import Settings, SettingsError
+from migration_service.config import Settings, SettingsError, system_user
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.errors import RequestFailedValidationError, ServiceError
+from migration_service.origin import ActorKind, Origin, acting_as
 
 
 class RefusedError(click.ClickException):
@@ -61,7 +64,8 @@ def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
             "DATABASE_URL is not an address. Expected: postgresql://user:password@host:port/name"
         ) from error
     try:
-        yield make_sessionmaker(engine)
+        with acting_as(_origin()):
+            yield make_sessionmaker(engine)
     except ServiceError as error:
         raise RefusedError(_reasons(error)) from error
     except OperationalError as error:
@@ -97,6 +101,16 @@ def _reasons(error: ServiceError) -> str:
     if isinstance(error, RequestFailedValidationError):
         return "\n".join(f"{item.detail} ({item.code} at {item.attr})" for item in error.errors)
     return error.detail
+
+
+def _origin() -> Origin:
+    """Return who runs this command: the account on this machine, and on whose behalf, if sudo says so."""
+    return Origin(
+        kind=ActorKind.SYSTEM_USER,
+        actor=system_user(),
+        address=socket.gethostname(),
+        request_id=f"command {uuid4().hex}",
+    )
 
 
 def _place(settings: Settings) -> str:

@@ -15,11 +15,15 @@ def teams() -> None:
 
 @teams.command()
 @click.argument("name")
+@click.option(
+    "--organisation", metavar="NAME", help="Whose team it is; without it, all organisations share it."
+)
 @json_option
-def create(name: str, as_json: bool) -> None:
+def create(name: str, organisation: str | None, as_json: bool) -> None:
     """Create an operations team."""
     with open_session(read_settings()) as session:
-        record = _record(create_operations_team(session, name))
+        team = create_operations_team(session, name, organisation_name=organisation)
+        record = _record(team, organisation)
     show_done(record, as_json, f"Operations team {name!r} was created.")
 
 
@@ -28,7 +32,7 @@ def create(name: str, as_json: bool) -> None:
 def list_all(as_json: bool) -> None:
     """List all operations teams."""
     with open_session(read_settings()) as session:
-        records = [_record(team) for team in list_operations_teams(session)]
+        records = [_record(team, owner) for team, owner in list_operations_teams(session)]
     show_list(
         records,
         as_json,
@@ -36,5 +40,5 @@ def list_all(as_json: bool) -> None:
     )
 
 
-def _record(team: OperationsTeam) -> Record:
-    return {"name": team.name, "created_at": team.created_at}
+def _record(team: OperationsTeam, organisation: str | None) -> Record:
+    return {"name": team.name, "organisation": organisation, "created_at": team.created_at}

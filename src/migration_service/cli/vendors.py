@@ -28,12 +28,24 @@ def vendors() -> None:
     metavar="VAR",
     help="Environment variable of the web processes with the vendor's secret, which is not stored.",
 )
+@click.option(
+    "--organisation", metavar="NAME", help="Whose vendor it is; without it, all organisations share it."
+)
 @json_option
-def create(name: str, kind: str, url: str, secret_env: str | None, as_json: bool) -> None:
+def create(
+    *, name: str, kind: str, url: str, secret_env: str | None, organisation: str | None, as_json: bool
+) -> None:
     """Create the payment vendor NAME."""
     with open_session(read_settings()) as session:
-        vendor = create_payment_vendor(session, name, kind=VendorKind(kind), url=url, secret_env=secret_env)
-        record = _record(vendor)
+        vendor = create_payment_vendor(
+            session,
+            name,
+            kind=VendorKind(kind),
+            url=url,
+            secret_env=secret_env,
+            organisation_name=organisation,
+        )
+        record = _record(vendor, organisation)
     show_done(record, as_json, f"Payment vendor {name!r} was created.")
 
 
@@ -42,7 +54,7 @@ def create(name: str, kind: str, url: str, secret_env: str | None, as_json: bool
 def list_all(as_json: bool) -> None:
     """List all payment vendors."""
     with open_session(read_settings()) as session:
-        records = [_record(vendor) for vendor in list_payment_vendors(session)]
+        records = [_record(vendor, owner) for vendor, owner in list_payment_vendors(session)]
     show_list(
         records,
         as_json,
@@ -50,5 +62,11 @@ def list_all(as_json: bool) -> None:
     )
 
 
-def _record(vendor: PaymentVendor) -> Record:
-    return {"name": vendor.name, "kind": vendor.kind, "url": vendor.url, "secret_env": vendor.secret_env}
+def _record(vendor: PaymentVendor, organisation: str | None) -> Record:
+    return {
+        "name": vendor.name,
+        "organisation": organisation,
+        "kind": vendor.kind,
+        "url": vendor.url,
+        "secret_env": vendor.secret_env,
+    }

@@ -18,6 +18,12 @@ ServiceError                              (base)
 │   ├── OperationsTeamNotFoundError       (setup)
 │   ├── OrganisationNotFoundError         (setup)
 │   ├── ApiKeyNotFoundError               (setup)
+│   ├── ApiKeyEndedError                  (setup)
+│   ├── TokenSessionNotFoundError         (access)
+│   ├── NetworkInvalidError               (access)
+│   ├── OperatorNotFoundError             (access)
+│   ├── AuditCursorError                  (access)
+│   ├── PasswordInvalidError              (access)
 │   ├── NameTakenError                    (setup)
 │   ├── NameInvalidError                  (setup)
 │   ├── PaymentVendorInvalidError         (setup)
@@ -43,7 +49,10 @@ ServiceError                              (base)
 │   ├── PaymentInstructionRejectedError   (added_data)
 │   └── PaymentVendorUnreachableError     (added_data)
 ├── UnauthenticatedError                  (access) 401
-│   └── NotAuthenticatedError             (access) no token
+│   ├── NotAuthenticatedError             (access) no token
+│   ├── ApiKeyRevokedError                (access)
+│   └── RefreshTokenReusedError           (access) its session ends
+├── PermissionDeniedError                 (access) 403
 ├── NotFoundError                         (base) a path names it: 404
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
@@ -62,9 +71,17 @@ ServiceError                              (base)
 """
 
 from migration_service.errors.access import (
+    ApiKeyRevokedError,
+    AuditCursorError,
     HostNotAllowedError,
+    NetworkInvalidError,
     NotAuthenticatedError,
+    OperatorNotFoundError,
+    PasswordInvalidError,
+    PermissionDeniedError,
+    RefreshTokenReusedError,
     ThrottledError,
+    TokenSessionNotFoundError,
     UnauthenticatedError,
 )
 from migration_service.errors.added_data import (
@@ -125,6 +142,7 @@ from migration_service.errors.imports import (
     NoWorkerAvailableError,
 )
 from migration_service.errors.setup import (
+    ApiKeyEndedError,
     ApiKeyNotFoundError,
     ImportSupplierCompleteError,
     ImportSupplierNotFoundError,
@@ -146,8 +164,11 @@ __all__ = [
     "AccountNotFoundError",
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
+    "ApiKeyEndedError",
     "ApiKeyNotFoundError",
+    "ApiKeyRevokedError",
     "AttemptNotFoundError",
+    "AuditCursorError",
     "BatchCompressionError",
     "BatchFileError",
     "BatchFileTooLargeError",
@@ -176,21 +197,27 @@ __all__ = [
     "LineTooLongError",
     "NameInvalidError",
     "NameTakenError",
+    "NetworkInvalidError",
     "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",
     "OperationsTeamNotFoundError",
+    "OperatorNotFoundError",
     "OrganisationNotFoundError",
     "ParseError",
+    "PasswordInvalidError",
     "PaymentInstructionRejectedError",
     "PaymentVendorInvalidError",
     "PaymentVendorNotFoundError",
     "PaymentVendorUnavailableError",
     "PaymentVendorUnreachableError",
+    "PermissionDeniedError",
+    "RefreshTokenReusedError",
     "RequestFailedValidationError",
     "ServiceError",
     "ServiceUnavailableError",
     "ThrottledError",
+    "TokenSessionNotFoundError",
     "TooManyOpenBatchesError",
     "TooManyUploadsError",
     "TransactionIdAlreadyUsedError",

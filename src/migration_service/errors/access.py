@@ -1,4 +1,6 @@
-"""Errors about API keys and tokens (section 5)."""
+"""Errors about API keys, tokens, permissions and operators (section 5)."""
+
+from uuid import UUID
 
 from migration_service.errors.base import InvalidError, ServiceError
 
@@ -25,6 +27,78 @@ class NotAuthenticatedError(UnauthenticatedError):
     code = "not_authenticated"
     default_detail = "The request has no token. Send `Authorization: Token <token>`."
     remedy = "Send `Authorization: Token <token>`."
+
+
+class ApiKeyRevokedError(UnauthenticatedError):
+    """The API key was revoked, or the token was obtained with such a key."""
+
+
+class RefreshTokenReusedError(UnauthenticatedError):
+    """The refresh token was exchanged before, so that its session ends.
+
+    `session_id` is that session.
+    """
+
+    def __init__(self, session_id: UUID | None = None) -> None:
+        self.session_id = session_id
+        super().__init__(
+            "The refresh token was used before, and its session was ended. Obtain a token with the API key."
+        )
+
+
+class PermissionDeniedError(ServiceError):
+    """The API key is valid, but may not be used for this.
+
+    The detail names the scope, the import supplier or the address that the key is not issued for.
+    """
+
+    code = "permission_denied"
+    default_detail = "The API key may not be used for this."
+    remedy = "Use a key that has what the detail names, or ask the operator for one."
+
+
+class TokenSessionNotFoundError(InvalidError):
+    """A command names a session that does not exist."""
+
+    code = "session_not_found"
+    default_detail = "The session does not exist."
+    detail_with_found = "Session {found} does not exist."
+    remedy = "Check the id with `migration-service api-keys sessions PREFIX`."
+
+
+class NetworkInvalidError(InvalidError):
+    """What a command gives as a network is none."""
+
+    code = "network_invalid"
+    default_detail = "This is not a network."
+    detail_with_found = "{found} is not a network. Write it as 192.0.2.0/24, 192.0.2.7 or 2001:db8::/48."
+    remedy = "Write the network as `192.0.2.0/24`, with no bits set behind the prefix."
+
+
+class OperatorNotFoundError(InvalidError):
+    """A command names an operator that does not exist."""
+
+    code = "operator_not_found"
+    default_detail = "The operator does not exist."
+    detail_with_found = "Operator {found} does not exist."
+    remedy = "Check the name with `migration-service operators list`."
+
+
+class AuditCursorError(InvalidError):
+    """A command goes on after a page of the audit that does not exist."""
+
+    code = "audit_cursor_invalid"
+    default_detail = "This is not a cursor that `audit list` printed."
+    detail_with_found = "{found} is not a cursor that `audit list` printed."
+    remedy = "Copy the whole cursor, with its quotes."
+
+
+class PasswordInvalidError(InvalidError):
+    """The password is too short or too long."""
+
+    code = "password_invalid"
+    default_detail = "The password must have 12 to 256 characters."
+    remedy = "Choose a password of 12 to 256 characters."
 
 
 class ThrottledError(ServiceError):

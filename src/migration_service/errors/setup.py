@@ -82,6 +82,15 @@ class ApiKeyNotFoundError(InvalidError):
     remedy = "Check the prefix with `migration-service api-keys list`."
 
 
+class ApiKeyEndedError(InvalidError):
+    """The API key was revoked, or has expired."""
+
+    code = "api_key_ended"
+    default_detail = "The API key was revoked, or has expired."
+    detail_with_found = "The API key {found} was revoked, or has expired."
+    remedy = "Issue a new key with `migration-service api-keys issue`."
+
+
 class NameTakenError(InvalidError):
     """Something of this kind has the name already."""
 

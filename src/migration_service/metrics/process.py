@@ -11,6 +11,7 @@ from prometheus_client import (
     CONTENT_TYPE_LATEST,
     REGISTRY,
     CollectorRegistry,
+    Counter,
     Histogram,
     disable_created_metrics,
     generate_latest,
@@ -39,6 +40,13 @@ VENDOR_CALL_SECONDS = Histogram(
     "Questions to payment vendors, retries included, by how they ended.",
     ("vendor", "outcome"),
     buckets=SECONDS_BUCKETS,
+)
+
+
+SECURITY_EVENTS = Counter(
+    "migration_security_events_total",
+    "Logins, tokens and requests that were refused, by kind.",
+    ("event",),
 )
 
 

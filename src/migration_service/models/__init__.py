@@ -3,8 +3,10 @@
 Every model is imported here, so that `Base.metadata` is complete for whoever imports the package.
 """
 
+from migration_service.models.access import Operator, OperatorOrganisation, RefreshToken, TokenSession
 from migration_service.models.account import Account, Customer, UserDetail
 from migration_service.models.acknowledgement import Acknowledgement
+from migration_service.models.audit import AuditDay, AuditEntry
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
 from migration_service.models.customer_email import CustomerEmail
 from migration_service.models.idempotency import IdempotencyKey
@@ -41,6 +43,8 @@ __all__ = [
     "Agreement",
     "ApiKey",
     "Attempt",
+    "AuditDay",
+    "AuditEntry",
     "Batch",
     "BatchChunk",
     "BatchLine",
@@ -60,15 +64,19 @@ __all__ = [
     "MonthlyAdvanceChargeTemplate",
     "Note",
     "OperationsTeam",
+    "Operator",
+    "OperatorOrganisation",
     "Organisation",
     "PaymentInstruction",
     "PaymentVendor",
+    "RefreshToken",
     "Register",
     "ServiceLimit",
     "SkipMark",
     "Statement",
     "SupplyAddress",
     "TaxItem",
+    "TokenSession",
     "Transaction",
     "UserDetail",
 ]

@@ -56,10 +56,13 @@ class Batch(Base):
     #: The rules and the profile when it was started or last retried: if they are others now, a line that
     #: failed for its content may pass.
     validated_under: Mapped[str | None]
-    #: None where an operator started it on the command line.
+    #: The key that it runs under; None if an operator started it on the command line.
     api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
+    #: The request that started it, and the address that it came from.
+    request_id: Mapped[str | None]
+    address: Mapped[str | None]
     state: Mapped[str] = mapped_column(server_default=BatchState.RUNNING)
-    #: Why it is WAITING or STOPPED: a code of `errors`.
+    #: Why it is WAITING, PAUSED or STOPPED: a code of `errors`.
     reason: Mapped[str | None]
     #: How many lines it has, blank ones not counted.
     lines: Mapped[int] = mapped_column(server_default="0")

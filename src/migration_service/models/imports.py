@@ -47,6 +47,11 @@ class AccountImportProcess(Base):
     #: What staging found that is not an error: objects of detail, code, attr.
     warnings: Mapped[list[Any] | None]
     staged_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: Who staged the payload, with which request and from where. No foreign key: keys are never removed, and
+    #: a check for each staged account would cost more than the column.
+    staged_by_api_key_id: Mapped[int | None]
+    staged_request_id: Mapped[str | None]
+    staged_address: Mapped[str | None]
     #: The attempt that may create the account; a message for any other attempt is void.
     attempt_id: Mapped[UUID | None]
     #: When a message was last published for the attempt, and how often.
@@ -82,6 +87,8 @@ class Attempt(Base):
     api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
     dry_run: Mapped[bool]
     request_id: Mapped[str | None]
+    #: The address that the request came from.
+    address: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     finished_at: Mapped[datetime | None]
     outcome: Mapped[str | None]

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from migration_service.db.base import literals
 from migration_service.models.account import Account
 from migration_service.models.part import Part, Source, parent_key, value_at
+from migration_service.models.trace import Traced
 from migration_service.states import TransactionPeriod
 
 
@@ -30,7 +31,7 @@ class Ledger(Part):
     ledger_balance: Mapped[Decimal]
 
 
-class Transaction(Part):
+class Transaction(Traced, Part):
     """A financial transaction (section 2.5)."""
 
     __tablename__ = "transaction"

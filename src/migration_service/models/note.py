@@ -3,14 +3,15 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Identity, LargeBinary, UniqueConstraint
+from sqlalchemy import ForeignKey, Identity, LargeBinary, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base
 from migration_service.models.account import Account
+from migration_service.models.trace import Traced
 
 
-class Note(Base):
+class Note(Traced, Base):
     """A note on the account's support page (section 2.6)."""
 
     __tablename__ = "note"
@@ -24,6 +25,8 @@ class Note(Base):
     documents: Mapped[list[Any]]
     #: When the note was written: as sent, or when it came here. Whole seconds where it was not sent.
     created_at: Mapped[datetime]
+    #: When it was added; None for notes that were added before this was kept.
+    added_at: Mapped[datetime | None] = mapped_column(server_default=func.now())
     #: At the top of the page, until `unpin_at` where there is one.
     is_pinned: Mapped[bool]
     unpin_at: Mapped[datetime | None]

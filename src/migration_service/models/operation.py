@@ -2,7 +2,19 @@
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, LargeBinary, false, func
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Identity,
+    Index,
+    LargeBinary,
+    UniqueConstraint,
+    false,
+    func,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base, literals
@@ -29,7 +41,17 @@ class ApiKey(Base):
     prefix: Mapped[str] = mapped_column(unique=True)
     #: SHA-256 of the key. The key has 256 random bits, so a slow hash would add nothing.
     key_sha256: Mapped[bytes] = mapped_column(LargeBinary)
+    #: What people call it; None for keys that were issued before keys had names.
+    name: Mapped[str | None]
+    #: The scopes that it has; None: every scope, those to come included.
+    scopes: Mapped[list[str] | None]
+    #: The import suppliers that it may be used for; None: every one of the organisation.
+    import_supplier_ids: Mapped[list[int] | None] = mapped_column(ARRAY(BigInteger))
+    #: The networks that it may be used from, as `192.0.2.0/24`; None: any.
+    allowed_networks: Mapped[list[str] | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: When it ends by itself; None: never.
+    expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
 
@@ -59,9 +81,17 @@ class OperationsTeam(Base):
     """A team that created accounts are linked to; it exists before an account names it."""
 
     __tablename__ = "operations_team"
+    __table_args__ = (
+        UniqueConstraint("organisation_id", "name"),
+        Index(
+            "uq_operations_team_shared", "name", unique=True, postgresql_where=text("organisation_id IS NULL")
+        ),
+    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    name: Mapped[str] = mapped_column(unique=True)
+    #: The organisation that may name it; None: every organisation may.
+    organisation_id: Mapped[int | None] = mapped_column(ForeignKey(Organisation.id))
+    name: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 

@@ -78,7 +78,12 @@ def parent_column(model: type[Part]) -> Column[Any]:
 def payload_columns(model: type[Base]) -> Iterator[Column[Any]]:
     """The columns that the payload fills: not our own keys, nor what the database fills in."""
     for column in table_of(model).columns:
-        ours = column.name in ("id", "position") or column.info.keys() & {"parent", "root", "constant"}
+        ours = column.name in ("id", "position") or column.info.keys() & {
+            "parent",
+            "root",
+            "constant",
+            "trace",
+        }
         if not ours and column.server_default is None:
             yield column
 

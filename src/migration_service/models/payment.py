@@ -3,21 +3,31 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, UniqueConstraint, func
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, UniqueConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base
 from migration_service.models.account import Account
+from migration_service.models.operation import Organisation
+from migration_service.models.trace import Traced
 
 
 class PaymentVendor(Base):
     """An upstream payment vendor as an operator has set it up (section 4.11)."""
 
     __tablename__ = "payment_vendor"
-    __table_args__ = (CheckConstraint("kind IN ('http', 'stripe')", name="kind"),)
+    __table_args__ = (
+        CheckConstraint("kind IN ('http', 'stripe')", name="kind"),
+        UniqueConstraint("organisation_id", "name"),
+        Index(
+            "uq_payment_vendor_shared", "name", unique=True, postgresql_where=text("organisation_id IS NULL")
+        ),
+    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    name: Mapped[str] = mapped_column(unique=True)
+    #: The organisation whose vendor it is; None: every organisation may name it.
+    organisation_id: Mapped[int | None] = mapped_column(ForeignKey(Organisation.id))
+    name: Mapped[str]
     #: The interface that it speaks.
     kind: Mapped[str]
     url: Mapped[str]
@@ -26,7 +36,7 @@ class PaymentVendor(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
-class PaymentInstruction(Base):
+class PaymentInstruction(Traced, Base):
     """How an account pays: the vendor's reference to a card or a mandate (section 2.8)."""
 
     __tablename__ = "payment_instruction"
@@ -34,6 +44,8 @@ class PaymentInstruction(Base):
         UniqueConstraint(
             "account_pk", "payment_vendor_pk", "reference", "type", name="uq_payment_instruction_same"
         ),
+        # Whether another organisation's account has an instruction of the vendor's customer.
+        Index("ix_payment_instruction_customer", "payment_vendor_pk", "customer_reference"),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -43,4 +55,7 @@ class PaymentInstruction(Base):
     type: Mapped[str]
     #: What the vendor told about it: nothing secret, no card number.
     details: Mapped[dict[str, Any]]
+    #: What the vendor calls its customer, and the account that it says the instruction is for.
+    customer_reference: Mapped[str | None]
+    account_reference: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -10,10 +10,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 from migration_service.db.base import literals
 from migration_service.models.account import Account
 from migration_service.models.part import Part, Source, document_location, parent_key
+from migration_service.models.trace import Traced
 from migration_service.states import StatementOrigin
 
 
-class Statement(Part):
+class Statement(Traced, Part):
     """A bill that the customer got from the supplier, and where its PDF lies."""
 
     __tablename__ = "statement"

@@ -32,6 +32,9 @@ from migration_service.payment_vendors.deadlines import TimedAdapter
 
 logger = logging.getLogger(__name__)
 
+#: What is said of a reference that the vendor does not know.
+UNKNOWN_INSTRUCTION = "The payment vendor does not know this payment instruction."
+
 _UNKNOWN_INSTRUCTION = {404, 410}
 _REFUSED_INSTRUCTION = {400, 402, 422}
 _REFUSED_CREDENTIALS = {401, 403, 407}
@@ -87,6 +90,13 @@ class _BearerAuth(AuthBase):
         return request
 
 
+class _NoAuth(AuthBase):
+    """Sends no credentials. Without any `auth`, requests would send those that ~/.netrc has for the host."""
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        return request
+
+
 class VendorConnection:
     """The way to one vendor; threads may share it. It keeps connections open between calls."""
 
@@ -116,7 +126,7 @@ class VendorConnection:
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
         self._session.headers.update({"User-Agent": "migration-service", **(headers or {})})
-        self._session.auth = _BearerAuth(secret) if secret is not None else None
+        self._session.auth = _BearerAuth(secret) if secret is not None else _NoAuth()
 
     def __repr__(self) -> str:
         return f"<VendorConnection {self._name!r}>"
@@ -181,9 +191,7 @@ class VendorConnection:
         if status == 200:
             return
         if status in _UNKNOWN_INSTRUCTION:
-            raise PaymentInstructionRejectedError(
-                "The payment vendor does not know this payment instruction."
-            )
+            raise PaymentInstructionRejectedError(UNKNOWN_INSTRUCTION)
         if status in _REFUSED_INSTRUCTION:
             raise PaymentInstructionRejectedError("The payment vendor refuses this payment instruction.")
         if status == 429:

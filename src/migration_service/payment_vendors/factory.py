@@ -29,8 +29,8 @@ def make_vendor(
     return HttpPaymentVendor(VendorConnection(name=name or kind, url=url, secret=secret, limits=limits))
 
 
-@functools.lru_cache(maxsize=256)
-def get_vendor(name: str, kind: str, url: str, secret_env: str | None) -> VendorClient:
+@functools.lru_cache(maxsize=1_024)
+def get_vendor(name: str, kind: str, url: str, secret_env: str | None, organisation_id: int) -> VendorClient:
     """The vendor as an operator has set it up, the same object for each call in this process.
 
     The secret is read from the environment variable `secret_env`: nothing but its name is stored or logged.

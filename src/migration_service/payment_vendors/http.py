@@ -7,7 +7,7 @@ from typing import Any
 from migration_service.errors import PaymentInstructionRejectedError
 from migration_service.payment_vendors.addresses import check_reference
 from migration_service.payment_vendors.connection import VendorConnection
-from migration_service.payment_vendors.protocol import PaymentInstructionDetails
+from migration_service.payment_vendors.protocol import PaymentInstructionDetails, reference_in
 
 #: The details that are taken over; everything else that a vendor sends is left behind.
 KEPT_DETAILS = frozenset(
@@ -56,7 +56,12 @@ class HttpPaymentVendor:
                 f"The payment instruction is {status} at the payment vendor."
             )
         return PaymentInstructionDetails(
-            reference=reference, type=type, status=status, details=_kept_details(answer.get("details"))
+            reference=reference,
+            type=type,
+            status=status,
+            details=_kept_details(answer.get("details")),
+            customer_reference=reference_in(answer, "customer_reference"),
+            account_reference=reference_in(answer, "account_reference"),
         )
 
 

@@ -1,8 +1,11 @@
 """What every payment vendor's adapter promises."""
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
+
+_LONGEST_REFERENCE = 255
 
 
 class VendorKind(enum.StrEnum):
@@ -25,6 +28,18 @@ class PaymentInstructionDetails:
     type: str
     status: str
     details: dict[str, str | int | bool] = field(default_factory=dict)
+    #: What the vendor calls its customer, if it says so.
+    customer_reference: str | None = None
+    #: The account that the vendor has it for, by one of the account's two numbers, if it says so.
+    account_reference: str | None = None
+
+
+def reference_in(answer: Mapping[str, Any], name: str) -> str | None:
+    """Return a reference that a vendor's answer has under `name`; None if it has none that can be kept."""
+    value = answer.get(name)
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_REFERENCE or not value.isprintable():
+        return None
+    return value
 
 
 class VendorClient(Protocol):

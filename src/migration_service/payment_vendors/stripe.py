@@ -6,7 +6,7 @@ from typing import Any
 from migration_service.errors import PaymentInstructionRejectedError
 from migration_service.payment_vendors.addresses import check_reference
 from migration_service.payment_vendors.connection import VendorConnection
-from migration_service.payment_vendors.protocol import PaymentInstructionDetails
+from migration_service.payment_vendors.protocol import PaymentInstructionDetails, reference_in
 
 #: Stripe's shapes as this adapter knows them, whatever version the account has as its default.
 API_VERSION = "2023-10-16"
@@ -55,8 +55,24 @@ class StripePaymentVendor:
                 f"The payment method is of Stripe's type {stripe_type}, which does not fit {type}."
             )
         return PaymentInstructionDetails(
-            reference=reference, type=type, status="ACTIVE", details=_details(answer, stripe_type)
+            reference=reference,
+            type=type,
+            status="ACTIVE",
+            details=_details(answer, stripe_type),
+            customer_reference=reference_in(_expanded(answer), "id"),
+            account_reference=reference_in(_metadata(answer), "account_reference"),
         )
+
+
+def _expanded(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the customer as an object; Stripe gives its id alone unless the object was asked for."""
+    customer = answer.get("customer")
+    return customer if isinstance(customer, dict) else {"id": customer}
+
+
+def _metadata(answer: dict[str, Any]) -> dict[str, Any]:
+    metadata = answer.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _details(answer: dict[str, Any], stripe_type: str) -> dict[str, str | int | bool]:

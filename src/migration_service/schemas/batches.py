@@ -169,7 +169,7 @@ class BatchAnswerSchema(Answer):
     )
     reason = fields.String(
         allow_none=True,
-        metadata=about("The code that says why it is WAITING or STOPPED.", "import_supplier_paused"),
+        metadata=about("The code that says why it is WAITING, PAUSED or STOPPED.", "import_supplier_paused"),
     )
     created_at = AnsweredMoment(metadata=about("When it was started by its request, in UTC.", _MOMENT))
     started_at = AnsweredMoment(

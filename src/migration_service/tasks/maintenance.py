@@ -5,6 +5,8 @@ import time
 
 from celery import shared_task
 
+from migration_service.services.access.audit_chain import remove_days, seal_days
+from migration_service.services.access.sessions import remove_old_sessions
 from migration_service.services.batches.feed import recover_chunks
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.processing.attempts import redispatch_attempts
@@ -40,9 +42,16 @@ def sweep_batches() -> None:
 
 @shared_task(name=REMOVE_OLD_DATA, send_events=False)
 def remove_old_data() -> None:
-    """Remove lines of batches, kept answers and staged payloads that were kept long enough."""
+    """Seal the days of the audit, and remove what has been kept long enough."""
     app = celery_app()
     until = time.monotonic() + REMOVAL_SECONDS
+    with app.resources.Session.begin() as session:
+        sealed = seal_days(session)
+        remove_days(session, after_days=app.settings.audit_retention_days)
+    if sealed:
+        logger.info("The audit is sealed up to %s", max(sealed))
+    with app.resources.Session.begin() as session:
+        remove_old_sessions(session, limit=PIECE)
     removed = PIECE
     while removed == PIECE and time.monotonic() < until:
         with app.resources.Session.begin() as session:

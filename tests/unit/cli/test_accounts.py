@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 from batch_client import BatchClient
 from migration_service.cli import main
 from migration_service.config import Settings
+from migration_service.services.access.audit_trail import TrailFilter, stream_trail
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -66,6 +67,10 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_say_why(
     assert supplier.stage(account).status_code == 400
     assert _run(environment, "unskip", supplier.code, number).exit_code == 0
     assert supplier.stage(account).status_code == 200
+    with supplier.Session() as session:
+        told = stream_trail(session, TrailFilter(account=(supplier.code, number)))
+        acts = [entry["action"] for entry in told if entry["action"] != "account.staged"]
+    assert acts == ["account.unskipped", "account.skipped"]
     assert "'NOBODY' does not exist" in _run(environment, "show", "NOBODY", number).stderr
 
 
@@ -99,6 +104,11 @@ def test_numbers_from_a_file_are_skipped_before_they_are_staged(
     listed = [json.loads(line) for line in done.stdout.splitlines()]
     assert sorted(it["external_account_number"] for it in listed) == sorted(numbers)
     assert {it["state"] for it in listed} == {"SKIPPED"}
+    with supplier.Session() as session:
+        told = stream_trail(
+            session, TrailFilter(organisation=supplier.organisation, action="account.skipped")
+        )
+        assert [(it["subject"], it["details"]) for it in told] == [(supplier.code, {"not_staged": 3})]
     assert [supplier.stage(account).status_code for account in accounts] == [400] * 3
     shown = json.loads(_run(environment, "show", supplier.code, numbers[0], "--json").stdout)
     assert shown["import"]["state"] == "SKIPPED"

@@ -223,6 +223,7 @@ def test_a_payment_vendor_is_made_and_listed_and_its_secret_is_only_named(run: R
     made = _json(run("vendors", "create", name, *options, "--json", ACME_SECRET="hidden-value"))
     assert made == {
         "name": name,
+        "organisation": None,
         "kind": "http",
         "url": "https://gateway.acme.example/v2",
         "secret_env": "ACME_SECRET",

@@ -1,6 +1,7 @@
 """What can go wrong on the way to a vendor, shown with servers that really do it."""
 
 import json
+import re
 import socket
 import ssl
 import struct
@@ -20,7 +21,8 @@ from migration_service.errors import (
 )
 from migration_service.payment_vendors.connection import CallLimits, VendorConnection
 
-SOUND = b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"a": "b"}\n'
+# `say` closes the connection. Unless the answer tells it, the client may use the connection once more.
+SOUND = b'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 11\r\n\r\n{"a": "b"}\n'
 
 
 def say(answer: bytes) -> Callable[[socket.socket, bytes], None]:
@@ -103,6 +105,25 @@ def test_headers_that_drip_in_hit_the_time_limit(
         VendorConnection(name="slow", url=server.url, limits=impatient_limits).get("x")
 
 
+@pytest.fixture
+def netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials for this machine, which requests would send by itself."""
+    file = tmp_path / "netrc"
+    file.write_text("machine 127.0.0.1 login root password root\n")
+    file.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(file))
+
+
+@pytest.mark.parametrize(("secret", "sent"), [(None, b""), ("its-secret", b"Bearer its-secret")])
+def test_no_vendor_is_sent_the_credentials_of_netrc(
+    start_server: Callable[..., Any], limits: CallLimits, netrc: None, secret: str | None, sent: bytes
+) -> None:
+    server = start_server(say(SOUND))
+    VendorConnection(name="a", url=server.url, secret=secret, limits=limits).get("x")
+    found = re.findall(rb"(?i)^authorization: (.*)\r$", server.heads[0], re.MULTILINE)
+    assert found == ([sent] if sent else [])
+
+
 def test_a_redirect_is_not_followed(start_server: Callable[..., Any], limits: CallLimits) -> None:
     target = start_server(say(SOUND))
     redirect = f"HTTP/1.1 307 Elsewhere\r\nLocation: {target.url}/x\r\nContent-Length: 0\r\n\r\n"
@@ -167,7 +188,7 @@ def test_a_vendor_that_stays_down_is_left_alone_and_then_tried_again(
     start_server: Callable[..., Any],
 ) -> None:
     now = [1000.0]
-    answers = [b"HTTP/1.1 500 Down\r\nContent-Length: 0\r\n\r\n"]
+    answers = [b"HTTP/1.1 500 Down\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"]
 
     def answer(connection: socket.socket, head: bytes) -> None:
         say(answers[0])(connection, head)

@@ -20,17 +20,22 @@ def test_the_secret_comes_from_the_named_variable(
     sandbox_url: str, sandbox_secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_VENDORS_SECRET", sandbox_secret)
-    vendor = get_vendor("sandbox", "http", sandbox_url, "A_VENDORS_SECRET")
+    vendor = get_vendor("sandbox", "http", sandbox_url, "A_VENDORS_SECRET", 1)
     assert vendor.retrieve_instruction(reference="card-ok-1", type="CARD").status == "ACTIVE"
 
 
 def test_calls_in_one_process_share_a_vendor_and_so_its_circuit_breaker() -> None:
-    assert get_vendor("a", "http", "https://a.example", None) is get_vendor(
-        "a", "http", "https://a.example", None
+    assert get_vendor("a", "http", "https://a.example", None, 1) is get_vendor(
+        "a", "http", "https://a.example", None, 1
     )
-    assert get_vendor("a", "http", "https://a.example", None) is not get_vendor(
-        "b", "http", "https://a.example", None
+    assert get_vendor("a", "http", "https://a.example", None, 1) is not get_vendor(
+        "b", "http", "https://a.example", None, 1
     )
+
+
+def test_each_organisation_has_a_circuit_breaker_of_its_own() -> None:
+    mine = get_vendor("a", "http", "https://a.example", None, 1)
+    assert get_vendor("a", "http", "https://a.example", None, 2) is not mine
 
 
 @pytest.mark.parametrize(
@@ -45,7 +50,7 @@ def test_a_vendor_that_is_not_set_up_rightly_is_unreachable(
     kind: str, url: str, secret_env: str | None
 ) -> None:
     with pytest.raises(PaymentVendorUnreachableError, match="operator"):
-        get_vendor("wrong", kind, url, secret_env)
+        get_vendor("wrong", kind, url, secret_env, 1)
 
 
 @pytest.mark.parametrize("value", ["", "two words", "line\n", "é"])

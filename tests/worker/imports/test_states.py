@@ -72,7 +72,7 @@ def scene(supplier: SupplierClient) -> Scene:
     with supplier.Session.begin() as session:
         known = get_import_supplier(session, supplier.code, organisation_id=None)
         (staged,) = states.stage(Transaction.of(session), known, [account])
-        (team_id,) = [team.id for team in list_operations_teams(session) if team.name == supplier.team]
+        (team_id,) = [team.id for team, _ in list_operations_teams(session) if team.name == supplier.team]
     attempt = RunningAttempt(
         id=new_id(),
         account_import_process_id=staged.id,
@@ -80,6 +80,7 @@ def scene(supplier: SupplierClient) -> Scene:
         api_key_id=None,
         dry_run=False,
         request_id=None,
+        address=None,
     )
     return Scene(supplier.Session, known, account, attempt)
 

@@ -87,6 +87,7 @@ class Staged:
             api_key_id=None,
             dry_run=False,
             request_id=None,
+            address=None,
         )
         return states.begin(Transaction.of(session), attempt)
 
@@ -122,7 +123,7 @@ def case(supplier: SupplierClient) -> Case:
     (payload,) = supplier.accounts()
     with supplier.Session() as session:
         known = get_import_supplier(session, supplier.code, organisation_id=None)
-        (team_id,) = [team.id for team in list_operations_teams(session) if team.name == supplier.team]
+        (team_id,) = [team.id for team, _ in list_operations_teams(session) if team.name == supplier.team]
     return Case(supplier.Session, known, parse_json(msgspec.json.encode(payload)), team_id)
 
 

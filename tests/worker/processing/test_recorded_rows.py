@@ -24,6 +24,7 @@ from migration_service.models import (
     ImportSupplier,
     OperationsTeam,
 )
+from migration_service.schemas.json import encode_json
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
 from migration_service.services.batches.upload import validated_under
 from migration_service.services.processing.execution import perform_attempt
@@ -144,6 +145,7 @@ def test_a_single_request_leaves_the_team_the_key_and_the_request_that_asked(
         "api_key_id": choice.key_id,
         "dry_run": False,
         "request_id": "request-of-this-test",
+        "address": "127.0.0.1",
         "outcome": "SUCCEEDED",
         "error_code": None,
         "error_detail": None,
@@ -180,6 +182,7 @@ def test_a_failed_dry_run_leaves_them_too_and_says_why(
         "api_key_id": choice.key_id,
         "dry_run": True,
         "request_id": "a-dry-run",
+        "address": "127.0.0.1",
         "outcome": "DRY_RUN_SUCCEEDED",
         "service_account_number": None,
         "error_code": "dry_run_succeeded",
@@ -214,15 +217,18 @@ def test_a_batch_leaves_the_team_and_the_key_that_started_it(batches: BatchClien
             "api_key_id": choice.key_id,
             "dry_run": False,
             "request_id": f"batch {batch_id}",
+            "address": "127.0.0.1",
             "outcome": "SUCCEEDED",
             "error_code": None,
             "error_detail": None,
             "errors": None,
         }
-    _check_batch(supplier, UUID(batch_id), choice)
+    _check_batch(
+        supplier, UUID(batch_id), choice, sum(len(encode_json(payload)) + 200 for payload in payloads)
+    )
 
 
-def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice) -> None:
+def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, stored_bytes: int) -> None:
     with supplier.Session() as session:
         batch = columns(session.get_one(Batch, batch_id))
         known = session.scalars(select(ImportSupplier).where(ImportSupplier.code == supplier.code)).one()
@@ -237,9 +243,12 @@ def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice) -> No
         "operations_team_id": choice.team_id,
         "name": "Book of the north",
         "file_name": "north.ndjson",
+        "stored_bytes": stored_bytes,
         "profile": "strict",
         "validated_under": validated_under("strict", known.profile),
         "api_key_id": choice.key_id,
+        "request_id": "the-upload",
+        "address": "127.0.0.1",
         "state": "COMPLETED",
         "reason": None,
         "lines": 2,

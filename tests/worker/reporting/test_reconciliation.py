@@ -21,6 +21,7 @@ from migration_service.models import (
     Statement,
 )
 from migration_service.schemas.json import parse_json
+from migration_service.services.access.audit_trail import TrailFilter, stream_trail
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.reporting import sent as sent_module
 from migration_service.services.reporting.retention import remove_batch_lines, remove_payloads
@@ -199,6 +200,12 @@ def test_what_is_acknowledged_with_a_reason_is_no_longer_open(batches: BatchClie
     assert found[-1]["reason"] == "Closed before the migration."
     assert found[-1]["acknowledged_by"].startswith("API key ")
     assert {it["line_number"] for it in found[:-1]} == {2, 3, 4}
+    with batches.supplier.Session() as session:
+        action = "import_supplier.refusals_acknowledged"
+        told = stream_trail(session, TrailFilter(organisation=batches.supplier.organisation, action=action))
+        assert [(it["subject"], it["details"]["acknowledged"]) for it in told] == [
+            (batches.supplier.code, count) for count in (3, 1, 1)
+        ]
     # Refused again, and so open again.
     batches.run([wrong])
     assert _open(_reconcile(batches)) == [(number, "REFUSED", 1)]

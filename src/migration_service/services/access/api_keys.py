@@ -8,19 +8,32 @@ import hmac
 import re
 import secrets
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service.errors import ApiKeyNotFoundError, UnauthenticatedError
+from migration_service.errors import (
+    ApiKeyEndedError,
+    ApiKeyNotFoundError,
+    ApiKeyRevokedError,
+    UnauthenticatedError,
+)
 from migration_service.models import ApiKey, Organisation
+from migration_service.origin import current_origin
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.access.scopes import Scope, parse_network, require_address
+from migration_service.services.setup.names import check_name
 from migration_service.services.setup.organisations import get_organisation
+from migration_service.services.setup.suppliers import get_import_supplier
 
 #: `last_used_at` is that exact: one write in this time, however often a key is used.
 _USE_NOTED_EVERY = timedelta(minutes=1)
+
+_NOT_VALID = "The API key is not valid, or it was revoked."
 
 _PREFIX = re.compile(r"ami_[a-z0-9]{10}", re.ASCII)
 _KEY = re.compile(rf"({_PREFIX.pattern})_[A-Za-z0-9]{{43}}", re.ASCII)
@@ -28,17 +41,78 @@ _PREFIX_CHARACTERS = string.ascii_lowercase + string.digits
 _SECRET_CHARACTERS = string.ascii_letters + string.digits  # 43 of them are 256 bits
 
 
-def issue_api_key(session: Session, *, organisation_name: str) -> str:
-    """Make an API key and answer it: the only time that anybody sees it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLimits:
+    """What a key may be used for; None: no limit."""
 
-    Raises OrganisationNotFoundError.
+    scopes: Collection[Scope] | None = None
+    #: Codes of import suppliers of the key's organisation.
+    import_suppliers: Collection[str] | None = None
+    #: Networks, as `192.0.2.0/24`.
+    networks: Collection[str] | None = None
+    expires_at: datetime | None = None
+
+
+def issue_api_key(
+    session: Session, *, organisation_name: str, name: str | None = None, limits: KeyLimits | None = None
+) -> str:
+    """Make an API key and return it: the only time that anybody sees it.
+
+    Raise OrganisationNotFoundError, NameInvalidError, NetworkInvalidError, and ImportSupplierNotFoundError
+    for a supplier that is not the organisation's.
     """
     organisation = get_organisation(session, organisation_name)
-    prefix = f"ami_{_random(_PREFIX_CHARACTERS, 10)}"
-    api_key = f"{prefix}_{_random(_SECRET_CHARACTERS, 43)}"
-    session.add(ApiKey(organisation_id=organisation.id, prefix=prefix, key_sha256=_hash(api_key)))
+    limits = limits or KeyLimits()
+    if name is not None:
+        check_name(name, "name of an API key")
+    api_key, row = _make(organisation.id)
+    row.name = name
+    row.scopes = None if limits.scopes is None else [scope.value for scope in limits.scopes]
+    row.import_supplier_ids = _supplier_ids(session, organisation.id, limits.import_suppliers)
+    row.allowed_networks = None if limits.networks is None else [parse_network(it) for it in limits.networks]
+    row.expires_at = limits.expires_at
+    session.add(row)
     session.flush()
+    record(
+        session,
+        AuditAction.API_KEY_ISSUED,
+        "api_key",
+        row.prefix,
+        organisation_id=organisation.id,
+        details={
+            "scopes": row.scopes,
+            "import_suppliers": row.import_supplier_ids,
+            "networks": row.allowed_networks,
+        },
+    )
     return api_key
+
+
+def roll_api_key(session: Session, prefix: str, overlap: timedelta) -> tuple[str, ApiKey]:
+    """Make a key with the same name and limits, and let the old one expire after `overlap`.
+
+    Return the new key and the old one's row. The successor expires when the old one would have expired. Raise
+    ApiKeyNotFoundError, and ApiKeyEndedError if the key was revoked or has expired.
+    """
+    old = get_api_key(session, prefix)
+    now = datetime.now(UTC)
+    if old.revoked_at or (old.expires_at and old.expires_at <= now):
+        raise ApiKeyEndedError(found=old.prefix)
+    api_key, new = _make(old.organisation_id)
+    new.name, new.scopes, new.expires_at = old.name, old.scopes, old.expires_at
+    new.import_supplier_ids, new.allowed_networks = old.import_supplier_ids, old.allowed_networks
+    session.add(new)
+    old.expires_at = min(now + overlap, old.expires_at or now + overlap)
+    record(
+        session,
+        AuditAction.API_KEY_ROLLED,
+        "api_key",
+        old.prefix,
+        organisation_id=old.organisation_id,
+        details={"successor": new.prefix, "expires_at": old.expires_at.isoformat()},
+    )
+    session.flush()
+    return api_key, old
 
 
 def find_prefix(api_key: str) -> str | None:
@@ -48,15 +122,21 @@ def find_prefix(api_key: str) -> str | None:
 
 
 def authenticate_api_key(session: Session, api_key: str) -> ApiKey:
-    """Return the API key with this text, and record its use.
+    """Return the API key that this text is, and note that it was used.
 
-    Raise UnauthenticatedError with the same message whether it is unknown, wrong or revoked.
+    Raise UnauthenticatedError, in the same words whether it is unknown, wrong, revoked or expired, and
+    PermissionDeniedError if it may not be used from this address.
     """
     found = None
     if prefix := find_prefix(api_key):
         found = session.scalar(select(ApiKey).where(ApiKey.prefix == prefix))
-    if found is None or not hmac.compare_digest(found.key_sha256, _hash(api_key)) or found.revoked_at:
-        raise UnauthenticatedError("The API key is not valid, or it was revoked.")
+    if found is None or not hmac.compare_digest(found.key_sha256, _hash(api_key)):
+        raise UnauthenticatedError(_NOT_VALID)
+    if found.revoked_at:
+        raise ApiKeyRevokedError(_NOT_VALID)
+    if found.expires_at and found.expires_at <= datetime.now(UTC):
+        raise UnauthenticatedError(_NOT_VALID)
+    require_address(found.allowed_networks, current_origin().address)
     note_use(found)
     return found
 
@@ -71,9 +151,23 @@ def note_use(api_key: ApiKey) -> None:
 def revoke_api_key(session: Session, prefix: str) -> ApiKey:
     """Revoke the key with this prefix, and with it every token that was obtained with it.
 
-    The whole key may be given instead of its prefix. Revoking twice changes nothing.
-    Raise ApiKeyNotFoundError if there is none.
+    Revoking twice changes nothing. Raise ApiKeyNotFoundError if there is none.
     """
+    api_key = get_api_key(session, prefix)
+    if api_key.revoked_at is None:
+        api_key.revoked_at = datetime.now(UTC)
+        record(
+            session,
+            AuditAction.API_KEY_REVOKED,
+            "api_key",
+            api_key.prefix,
+            organisation_id=api_key.organisation_id,
+        )
+    return api_key
+
+
+def get_api_key(session: Session, prefix: str) -> ApiKey:
+    """Return the key with this prefix; the whole key is taken for its prefix. Raise ApiKeyNotFoundError."""
     prefix = find_prefix(prefix) or prefix
     api_key = None
     if _PREFIX.fullmatch(prefix):
@@ -81,8 +175,6 @@ def revoke_api_key(session: Session, prefix: str) -> ApiKey:
     if api_key is None:
         # What has not the form of a prefix may be a mistyped key, which is not repeated.
         raise ApiKeyNotFoundError(found=prefix if _PREFIX.fullmatch(prefix) else None)
-    if api_key.revoked_at is None:
-        api_key.revoked_at = datetime.now(UTC)
     return api_key
 
 
@@ -90,6 +182,18 @@ def list_api_keys(session: Session) -> Sequence[tuple[ApiKey, str]]:
     """Return every API key with its organisation's name, oldest first."""
     rows = session.execute(select(ApiKey, Organisation.name).join(Organisation).order_by(ApiKey.id)).all()
     return [(api_key, organisation_name) for api_key, organisation_name in rows]
+
+
+def _make(organisation_id: int) -> tuple[str, ApiKey]:
+    prefix = f"ami_{_random(_PREFIX_CHARACTERS, 10)}"
+    api_key = f"{prefix}_{_random(_SECRET_CHARACTERS, 43)}"
+    return api_key, ApiKey(organisation_id=organisation_id, prefix=prefix, key_sha256=_hash(api_key))
+
+
+def _supplier_ids(session: Session, organisation_id: int, codes: Collection[str] | None) -> list[int] | None:
+    if codes is None:
+        return None
+    return [get_import_supplier(session, code, organisation_id=organisation_id).id for code in codes]
 
 
 def _random(characters: str, length: int) -> str:

@@ -1,15 +1,16 @@
 """Tokens (section 5): signed texts that say which API key they were obtained with, and until when they hold.
 
-Nothing is stored for a token. Each request looks at the API key's row, so that revoking a key ends its
-tokens at once. A token names its key by prefix, not by a number that another database would use again.
+Each request looks at the row of the API key and at the session of the token, so that revoking the one or
+ending the other ends the token at once. A token names its key by prefix, not by a number that another
+database would use again.
 """
 
-import secrets
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any
+from uuid import UUID, uuid4
 
 import jwt
 from sqlalchemy import select
@@ -17,14 +18,23 @@ from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
 from migration_service.db.statements import Statements
-from migration_service.errors import UnauthenticatedError
+from migration_service.errors import ApiKeyRevokedError, UnauthenticatedError
 from migration_service.models import ApiKey
+from migration_service.origin import current_origin
 from migration_service.services.access.api_keys import authenticate_api_key, note_use
+from migration_service.services.access.scopes import require_address
+from migration_service.services.access.sessions import RefreshGrant, begin_session, exchange
+from migration_service.services.access.signing import read_claims, sign
 
-_ALGORITHM = "HS256"
-_CLAIMS = ("iat", "exp", "sub", "kind")
-
-_FIND_CALLER = "SELECT id, organisation_id FROM api_key WHERE prefix = %(prefix)s AND revoked_at IS NULL"
+_FIND_CALLER = """
+    SELECT key.id, key.organisation_id, key.scopes, key.import_supplier_ids, key.allowed_networks,
+           key.revoked_at IS NOT NULL AS revoked, coalesce(key.expires_at <= now(), false) AS expired,
+           session.id IS NOT NULL AND session.ended_at IS NULL AS session_holds
+    FROM api_key AS key
+    LEFT JOIN token_session AS session
+         ON session.id = %(session_id)s::uuid AND session.api_key_id = key.id
+    WHERE key.prefix = %(prefix)s
+"""
 
 
 class TokenKind(StrEnum):
@@ -42,6 +52,12 @@ class Caller:
 
     organisation_id: int
     api_key_id: int
+    #: The prefix of the key, which may be shown.
+    prefix: str = ""
+    #: The scopes of the key; None: every scope.
+    scopes: frozenset[str] | None = None
+    #: The import suppliers that the key is limited to; None: every one of the organisation.
+    import_supplier_ids: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,85 +73,99 @@ class Tokens:
 
 
 def obtain_tokens(session: Session, settings: Settings, api_key: str) -> Tokens:
-    """Exchange an API key for an access token and a refresh token. Raises UnauthenticatedError."""
+    """Exchange an API key for an access token and a refresh token, which begin a session.
+
+    Raise UnauthenticatedError, and PermissionDeniedError if the key may not be used from this address.
+    """
     key = authenticate_api_key(session, api_key)
-    lifetime = settings.refresh_token_lifetime_seconds
-    refresh_token, claims = _sign(settings, key.prefix, TokenKind.REFRESH, int(time.time()) + lifetime)
-    return _tokens(settings, key.prefix, refresh_token, claims["exp"])
+    expires_at = int(time.time()) + settings.refresh_token_lifetime_seconds
+    return _tokens(settings, key, begin_session(session, key, datetime.fromtimestamp(expires_at, UTC)))
 
 
 def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> Tokens:
-    """Exchange a refresh token for another access token. Raises UnauthenticatedError.
+    """Exchange a refresh token for another access token, and for the refresh token that follows it.
 
-    The refresh token stays the same and ends when it would have ended: a stolen one cannot live for ever.
+    The successor expires when the first one would have expired: a stolen one cannot live for ever. Raise
+    UnauthenticatedError, and PermissionDeniedError if the key may not be used from this address.
     """
     claims = _verify(settings, refresh_token, TokenKind.REFRESH)
-    valid = ApiKey.revoked_at.is_(None)
-    key = session.scalar(select(ApiKey).where(ApiKey.prefix == claims["sub"], valid))
-    if key is None:
-        raise UnauthenticatedError(_REVOKED)
+    key = session.scalar(select(ApiKey).where(ApiKey.prefix == claims["sub"]))
+    if key is None or key.revoked_at:
+        raise ApiKeyRevokedError(_REVOKED)
+    if key.expires_at and key.expires_at <= datetime.now(UTC):
+        raise UnauthenticatedError(_KEY_EXPIRED)
+    require_address(key.allowed_networks, current_origin().address)
     note_use(key)
-    return _tokens(settings, key.prefix, refresh_token, claims["exp"])
+    return _tokens(settings, key, exchange(session, key, claims))
 
 
 def authenticate_token(statements: Statements, settings: Settings, token: str) -> Caller:
-    """Who sends a request with this access token. Raises UnauthenticatedError, which says why."""
+    """Return who sends a request with this access token.
+
+    Raise UnauthenticatedError, which says why the token does not hold, and PermissionDeniedError if its key
+    may not be used from this address.
+    """
     claims = _verify(settings, token, TokenKind.ACCESS)
-    rows = statements.execute(_FIND_CALLER, {"prefix": claims["sub"]})
-    if not rows:
-        raise UnauthenticatedError(_REVOKED)
-    return Caller(organisation_id=rows[0].organisation_id, api_key_id=rows[0].id)
+    session_id = claims.get("sid")
+    rows = statements.execute(_FIND_CALLER, {"prefix": claims["sub"], "session_id": session_id})
+    if not rows or rows[0].revoked:
+        raise ApiKeyRevokedError(_REVOKED)
+    (row,) = rows
+    if row.expired:
+        raise UnauthenticatedError(_KEY_EXPIRED)
+    # Tokens that were issued before there were sessions name none; the last of them expires in an hour.
+    if session_id is not None and not row.session_holds:
+        raise UnauthenticatedError("The session of the token was ended. Obtain a token with the API key.")
+    require_address(row.allowed_networks, current_origin().address)
+    return Caller(
+        row.organisation_id,
+        row.id,
+        claims["sub"],
+        None if row.scopes is None else frozenset(row.scopes),
+        None if row.import_supplier_ids is None else frozenset(row.import_supplier_ids),
+    )
 
 
 _WRONG_KIND = {
-    TokenKind.ACCESS: "This is a refresh token: obtain an access token with it, and send that.",
-    TokenKind.REFRESH: "This is an access token: another one is obtained with the refresh token.",
+    TokenKind.ACCESS: "This is a refresh token. Obtain an access token with it, and send that.",
+    TokenKind.REFRESH: "This is an access token. Another one is obtained with the refresh token.",
 }
 _REVOKED = "The API key that the token was obtained with was revoked."
+_KEY_EXPIRED = "The API key that the token was obtained with has expired."
 
 
-def _tokens(settings: Settings, prefix: str, refresh_token: str, refresh_expires_at: int) -> Tokens:
-    # Never beyond its refresh token, whatever the lifetimes are set to.
-    expires_at = min(int(time.time()) + settings.token_lifetime_seconds, refresh_expires_at)
-    token, payload = _sign(settings, prefix, TokenKind.ACCESS, expires_at)
-    return Tokens(token, refresh_token, refresh_expires_at, payload)
-
-
-def _sign(settings: Settings, prefix: str, kind: TokenKind, expires_at: int) -> tuple[str, dict[str, Any]]:
+def _tokens(settings: Settings, key: ApiKey, refresh: RefreshGrant) -> Tokens:
+    refresh_expires_at = int(refresh.expires_at.timestamp())
     claims = {
-        "iat": int(time.time()),
-        "exp": expires_at,
-        "sub": prefix,
-        "kind": kind.value,
-        "jti": secrets.token_urlsafe(12),
+        "iat": int(refresh.issued_at.timestamp()),
+        "exp": refresh_expires_at,
+        "sub": key.prefix,
+        "kind": TokenKind.REFRESH.value,
+        "jti": str(refresh.id),
+        "sid": str(refresh.session_id),
     }
-    return jwt.encode(claims, settings.secret_key, algorithm=_ALGORITHM), claims
+    now = int(time.time())
+    payload = {
+        "iat": now,
+        # Never beyond its refresh token, whatever the lifetimes are set to.
+        "exp": min(now + settings.token_lifetime_seconds, refresh_expires_at),
+        "sub": key.prefix,
+        "kind": TokenKind.ACCESS.value,
+        "jti": str(uuid4()),
+        "sid": str(refresh.session_id),
+    }
+    return Tokens(sign(settings, payload), sign(settings, claims), refresh_expires_at, payload)
 
 
 def _verify(settings: Settings, token: str, kind: TokenKind) -> dict[str, Any]:
     try:
-        claims = _read_claims(token, settings.secret_key)
-    # Deeply nested JSON in a forged header ends the parser, not the library's patience.
-    except (jwt.InvalidTokenError, RecursionError) as error:
+        claims = read_claims(settings, token)
+        if "sid" in claims:
+            UUID(claims["sid"])
+    except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError) as error:
         raise UnauthenticatedError from error
     if claims["exp"] <= time.time():
-        raise UnauthenticatedError("The token has expired: obtain another one.")
+        raise UnauthenticatedError("The token has expired. Obtain another one.")
     if claims["kind"] != kind:
         raise UnauthenticatedError(_WRONG_KIND[kind])
-    return claims
-
-
-@lru_cache(maxsize=1_000)
-def _read_claims(token: str, secret_key: str) -> dict[str, Any]:
-    """What a token says that we signed; raises jwt.InvalidTokenError for any other.
-
-    Its signature stays right for ever and is checked once; whether it still holds is for the caller.
-    """
-    claims: dict[str, Any] = jwt.decode(
-        token,
-        secret_key,
-        algorithms=[_ALGORITHM],
-        # The clock of the web server that signed it may be a little ahead of ours.
-        options={"require": list(_CLAIMS), "verify_iat": False, "verify_exp": False},
-    )
     return claims

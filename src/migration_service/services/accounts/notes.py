@@ -21,6 +21,7 @@ from migration_service.errors import (
     ImportSupplierNotFoundInBodyError,
 )
 from migration_service.models import Note
+from migration_service.origin import current_origin
 from migration_service.rules.notes import NOT_TAKEN, check_note
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moment
@@ -193,6 +194,7 @@ def _row(account: OpenAccount, note: dict[str, Any], created_at: datetime) -> di
         "is_pinned": note.get("is_pinned", False),
         "unpin_at": note.get("unpin_at"),
         "sameness_sha256": _sameness(note),
+        **current_origin().trace(),
     }
 
 

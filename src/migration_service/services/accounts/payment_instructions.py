@@ -6,12 +6,14 @@ The vendor is asked between two short transactions: `prepare_instruction`, `ask_
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from migration_service.errors import PaymentVendorNotFoundError
-from migration_service.models import PaymentInstruction, PaymentVendor
+from migration_service.errors import PaymentInstructionRejectedError
+from migration_service.models import Account, ImportSupplier, PaymentInstruction, PaymentVendor
+from migration_service.origin import current_origin
+from migration_service.payment_vendors.connection import UNKNOWN_INSTRUCTION
 from migration_service.payment_vendors.factory import get_vendor
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails
 from migration_service.services.access.tokens import Caller
@@ -21,6 +23,7 @@ from migration_service.services.accounts.added_data import (
     open_account,
     raise_findings,
 )
+from migration_service.services.setup.vendors import get_payment_vendor
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class InstructionOrder:
     """A payment instruction that may be added once its vendor has confirmed it."""
 
     account: OpenAccount
+    external_account_number: str
     vendor: PaymentVendor
     reference: str
     type: str
@@ -45,7 +49,7 @@ def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> I
     account = open_account(session, caller, body, lock=False)
     raise_findings((), account)
     reference, instruction_type = body.data["reference"], body.data["type"]
-    vendor = _get_vendor(session, body.data["vendor"])
+    vendor = get_payment_vendor(session, caller.organisation_id, body.data["vendor"])
     same = select(PaymentInstruction.id).where(
         PaymentInstruction.account_pk == account.id,
         PaymentInstruction.payment_vendor_pk == vendor.id,
@@ -53,30 +57,26 @@ def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> I
         PaymentInstruction.type == instruction_type,
     )
     exists = session.scalar(same) is not None
-    return InstructionOrder(account, vendor, reference, instruction_type, exists)
-
-
-def _get_vendor(session: Session, name: str) -> PaymentVendor:
-    # Suppliers write STRIPE for stripe. If two vendors differ only in case, the exact name wins.
-    vendor = session.scalar(
-        select(PaymentVendor)
-        .where(func.lower(PaymentVendor.name) == func.lower(name))
-        .order_by((PaymentVendor.name == name).desc(), PaymentVendor.id)
-        .limit(1)
-    )
-    if vendor is None:
-        raise PaymentVendorNotFoundError(found=name)
-    return vendor
+    number = body.data["external_account_number"]
+    return InstructionOrder(account, number, vendor, reference, instruction_type, exists)
 
 
 def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
     """What the vendor says about the instruction; takes seconds, so no transaction may be open.
 
-    Raises PaymentInstructionRejectedError, PaymentVendorUnreachableError or PaymentVendorUnavailableError.
+    Raise PaymentVendorUnreachableError, PaymentVendorUnavailableError, and PaymentInstructionRejectedError,
+    also if the vendor says that the instruction is for another account.
     """
     vendor = order.vendor
-    adapter = get_vendor(vendor.name, vendor.kind, vendor.url, vendor.secret_env)
-    return adapter.retrieve_instruction(reference=order.reference, type=order.type)
+    organisation_id = order.account.supplier.organisation_id
+    adapter = get_vendor(vendor.name, vendor.kind, vendor.url, vendor.secret_env, organisation_id)
+    details = adapter.retrieve_instruction(reference=order.reference, type=order.type)
+    ours = (order.external_account_number, order.account.service_account_number)
+    if details.account_reference is not None and details.account_reference not in ours:
+        raise PaymentInstructionRejectedError(
+            "The payment vendor has this payment instruction for another account."
+        )
+    return details
 
 
 def add_instruction(
@@ -84,9 +84,14 @@ def add_instruction(
 ) -> dict[str, str]:
     """Keep a confirmed instruction, and return the body of the answer (section 4.11).
 
-    Nothing changes if another request was faster, or if `details` is None because it was added before.
+    Nothing changes if another request was faster, or if `details` is None because it was added before. Raise
+    PaymentInstructionRejectedError if another organisation's account has an instruction of the same customer
+    of the vendor.
     """
     if details is not None:
+        if _is_of_another_organisation(session, order, details):
+            # In the words for a reference that does not exist: nobody learns what another organisation has.
+            raise PaymentInstructionRejectedError(UNKNOWN_INSTRUCTION)
         session.execute(
             insert(PaymentInstruction)
             .values(
@@ -95,11 +100,32 @@ def add_instruction(
                 reference=order.reference,
                 type=order.type,
                 details=details.details,
+                customer_reference=details.customer_reference,
+                account_reference=details.account_reference,
+                **current_origin().trace(),
             )
             .on_conflict_do_nothing(constraint="uq_payment_instruction_same")
         )
     number = order.account.service_account_number
     return {"service_account_number": number, "reference": order.reference}
+
+
+def _is_of_another_organisation(
+    session: Session, order: InstructionOrder, details: PaymentInstructionDetails
+) -> bool:
+    if details.customer_reference is None:
+        return False
+    others = (
+        select(PaymentInstruction.id)
+        .join(Account, Account.id == PaymentInstruction.account_pk)
+        .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
+        .where(
+            PaymentInstruction.payment_vendor_pk == order.vendor.id,
+            ImportSupplier.organisation_id != order.account.supplier.organisation_id,
+            PaymentInstruction.customer_reference == details.customer_reference,
+        )
+    )
+    return session.scalar(others.limit(1)) is not None
 
 
 def read_payment_instructions(session: Session, account_pk: int) -> list[dict[str, Any]]:

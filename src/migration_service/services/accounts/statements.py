@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import one_of
 from migration_service.errors import ErrorItem, HistoricalStatementAlreadyExistsError
 from migration_service.models import Statement
+from migration_service.origin import current_origin
 from migration_service.schemas.statement import HistoricalStatementSchema
 from migration_service.services.access.tokens import Caller
 from migration_service.services.accounts.added_data import (
@@ -80,6 +81,7 @@ def _write(session: Session, account: OpenAccount, statements: list[dict[str, An
             "position": position + i,
             "origin": StatementOrigin.ADDED,
             **part_values(Statement, statement, account.supplier),
+            **current_origin().trace(),
         }
         for i, statement in enumerate(statements)
     ]

@@ -21,6 +21,7 @@ from migration_service.errors import (
 )
 from migration_service.models import LineItem, TaxItem, Transaction
 from migration_service.models.part import Part, parent_column
+from migration_service.origin import current_origin
 from migration_service.services.access.tokens import Caller
 from migration_service.services.accounts.added_data import (
     OpenAccount,
@@ -215,6 +216,7 @@ class _Addition:
                 "period": TransactionPeriod.ADDED,
                 "position": self._ledgers.add(ledger_pk, transaction),
                 **part_values(Transaction, transaction, self._account.supplier),
+                **current_origin().trace(),
             }
         )
 

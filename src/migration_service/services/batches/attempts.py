@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.statements import Transaction
 from migration_service.errors import DryRunSucceededError, ServiceError
+from migration_service.origin import current_origin
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt, StagedProcess
 from migration_service.services.processing.attempts import complete_attempts, with_account
 from migration_service.services.processing.creation import CreatedAccount
@@ -61,6 +62,7 @@ def _end(job: ChunkJob, performed: PerformedLine) -> EndedAttempt:
         api_key_id=job.api_key_id,
         dry_run=dry_run,
         request_id=f"batch {job.batch_id}",
+        address=current_origin().address,
     )
     if isinstance(performed.result, ServiceError):
         return EndedAttempt.with_error(attempt, performed.result)

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import AccountCreationFailedError, ErrorItem
 from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
+from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.attempts import ChunkJob
 from migration_service.services.batches.counts import recount
@@ -112,7 +113,8 @@ def work_on_chunk(
     )
     lines = _lines_to_do(session, chunk, len(attempts))
     out = chunk.tries > MAX_TRIES
-    results = [_give_up(lines[0])] if out else work_on_lines(session, job, lines, attempts)
+    with acting_as(_origin_of(batch)):
+        results = [_give_up(lines[0])] if out else work_on_lines(session, job, lines, attempts)
     _write_outcomes(session, key.batch_id, results)
     if batch.started_at is None:
         session.execute(
@@ -123,6 +125,17 @@ def work_on_chunk(
     refused = sum(map(_was_refused, results)) if job.mode.creates else 0
     recount(session, key.batch_id, [key.first_line], worked=len(results), refused=refused)
     return int(chunk.counts.get(LineStatus.PENDING, 0)) - len(results)
+
+
+def _origin_of(batch: Batch) -> Origin:
+    """Return who acts when the lines of a batch are worked on: whoever started it."""
+    return Origin(
+        kind=ActorKind.SERVICE,
+        api_key_id=batch.api_key_id,
+        organisation_id=batch.organisation_id,
+        address=batch.address,
+        request_id=f"batch {batch.id}",
+    )
 
 
 def _was_refused(result: LineResult) -> bool:

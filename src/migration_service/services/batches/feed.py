@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.services.batches.states import complete_batches, follow_suppliers
+from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
 from migration_service.states import BatchState, ChunkState
 
 
@@ -29,9 +29,10 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
 
     Return their batch and first line, for the caller to publish after the commit. The organisations take
     turns, beginning with those that have the fewest chunks in the queue. So do the batches of each. Batches
-    also begin to wait for their suppliers, go on, stop, and complete here.
+    also follow their API keys and suppliers, and complete here.
     """
     complete_batches(session)
+    follow_keys(session)
     follow_suppliers(session)
     rows = session.execute(_DISPATCH, {"in_flight": in_flight}).all()
     return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: (row.place, row.batch_id))]

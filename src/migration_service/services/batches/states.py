@@ -6,6 +6,7 @@
     any of these four  -- CANCEL -->  CANCELLED
     COMPLETED          -- REOPEN -->  RUNNING       failed lines are pending again
     RUNNING, WAITING   -- complete_batches -->  COMPLETED      every line has an outcome
+    RUNNING, WAITING   -- follow_keys -->  PAUSED              the key that it runs under was revoked
     RUNNING, WAITING   -- follow_suppliers -->  RUNNING, WAITING, STOPPED
                           the supplier is       Ongoing, Paused,  Complete
 
@@ -43,6 +44,9 @@ RESUME = BatchChange((BatchState.PAUSED, BatchState.STOPPED), BatchState.RUNNING
 CANCEL = BatchChange((*OPEN, BatchState.PAUSED, BatchState.STOPPED), BatchState.CANCELLED)
 REOPEN = BatchChange((BatchState.COMPLETED,), BatchState.RUNNING)
 
+#: The reason of a batch that follow_keys paused.
+API_KEY_REVOKED = "api_key_revoked"
+
 _FINAL = (BatchState.STOPPED, BatchState.CANCELLED, BatchState.COMPLETED)
 
 
@@ -63,6 +67,11 @@ def complete_batches(session: Session) -> None:
     session.execute(_COMPLETE)
 
 
+def follow_keys(session: Session) -> None:
+    """Pause batches whose API key was revoked. Whoever resumes such a batch takes it over."""
+    session.execute(_FOLLOW_KEYS)
+
+
 def follow_suppliers(session: Session) -> None:
     """Let batches wait, go on or stop as the status of their import supplier says."""
     session.execute(_FOLLOW_SUPPLIERS)
@@ -72,6 +81,14 @@ _COMPLETE = text(f"""
     UPDATE batch SET state = '{BatchState.COMPLETED}', reason = NULL, finished_at = now()
     WHERE state IN ({literals(OPEN)}) AND NOT EXISTS (
         SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> '{ChunkState.DONE}')
+""")
+
+# What a revoked key started must not go on by itself.
+_FOLLOW_KEYS = text(f"""
+    UPDATE batch SET state = '{PAUSE.target}', reason = '{API_KEY_REVOKED}'
+    FROM api_key
+    WHERE api_key.id = batch.api_key_id AND api_key.revoked_at IS NOT NULL
+      AND batch.state IN ({literals(PAUSE.sources)})
 """)
 
 # A batch that only validates needs no supplier that accepts accounts.

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, bindparam, select, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import one_of
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
@@ -15,7 +16,10 @@ from migration_service.errors import (
     BatchStateError,
     DuplicateLineError,
 )
-from migration_service.models import Batch, ImportSupplier, OperationsTeam
+from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTeam
+from migration_service.origin import current_origin
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.counts import BatchProgress, count_lines, get_progress, recount
 from migration_service.services.batches.states import CANCEL, PAUSE, REOPEN, RESUME, change_batch
 from migration_service.services.batches.upload import validated_under
@@ -72,6 +76,9 @@ def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -
     batch = session.get(Batch, wanted, populate_existing=True)
     if batch is None or organisation_id not in (None, batch.organisation_id):
         raise BatchNotFoundError(found=batch_id)
+    if organisation_id is not None:
+        supplier = session.get_one(ImportSupplier, batch.import_supplier_id)
+        require_supplier_allowed(supplier.id, supplier.code)
     return batch
 
 
@@ -135,6 +142,9 @@ def list_batches(
     )
     if organisation_id is not None:
         statement = statement.where(Batch.organisation_id == organisation_id)
+    allowed = current_origin().import_supplier_ids
+    if allowed is not None:
+        statement = statement.where(one_of(Batch.import_supplier_id.expression, allowed))
     if import_supplier is not None:
         statement = statement.where(ImportSupplier.code == import_supplier)
     if before is not None:
@@ -147,16 +157,20 @@ def list_batches(
 def pause_batch(session: Session, batch: Batch) -> None:
     """Begin no line until the batch is resumed. Raise BatchStateError if it is not under way."""
     change_batch(session, batch, PAUSE)
+    _record(session, AuditAction.BATCH_PAUSED, batch)
 
 
 def resume_batch(session: Session, batch: Batch) -> None:
     """Go on with a batch that is PAUSED or STOPPED. Raise BatchStateError if it is neither."""
     change_batch(session, batch, RESUME)
+    _take_over(session, batch)
+    _record(session, AuditAction.BATCH_RESUMED, batch)
 
 
 def cancel_batch(session: Session, batch: Batch) -> None:
     """Begin no more lines, ever. What was done stays. Raise BatchStateError if the batch is over."""
     change_batch(session, batch, CANCEL)
+    _record(session, AuditAction.BATCH_CANCELLED, batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +203,8 @@ def retry_failed(session: Session, batch: Batch, *, everything: bool = False) ->
         session.flush()
         change_batch(session, batch, REOPEN)
         batch.started_at = None
+    _take_over(session, batch)
+    _record(session, AuditAction.BATCH_RETRIED, batch, {"lines": len(lines)})
     failed = count_lines(session, [batch.id])[batch.id].get(LineStatus.FAILED, 0)
     return Retried(len(lines), failed)
 
@@ -200,6 +216,18 @@ def _condition(batch: Batch, progress: BatchProgress) -> BatchCondition | None:
         return BatchCondition.THROTTLED
     idle = progress.idle_seconds
     return BatchCondition.STALLED if idle is not None and idle > STALLED_AFTER else None
+
+
+def _take_over(session: Session, batch: Batch) -> None:
+    """If the key that the batch runs under was revoked, let it run under that of whoever controls it now."""
+    if batch.api_key_id is not None and session.get_one(ApiKey, batch.api_key_id).revoked_at:
+        batch.api_key_id = current_origin().api_key_id
+
+
+def _record(
+    session: Session, action: AuditAction, batch: Batch, details: dict[str, int] | None = None
+) -> None:
+    record(session, action, "batch", batch.id, organisation_id=batch.organisation_id, details=details)
 
 
 def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int]) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from migration_service.errors import (
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
     LineTooLongError,
-    OperationsTeamNotFoundError,
 )
-from migration_service.models import Batch, OperationsTeam
+from migration_service.models import Batch
+from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.counts import recount
@@ -30,6 +30,7 @@ from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.spool import LINE_OVERHEAD, SpooledLines
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, ImportState, LineStatus
 
 #: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
@@ -107,11 +108,7 @@ def _require_startable(session: Session, supplier: KnownSupplier, order: BatchOr
         require_ongoing(supplier.status)
     if not order.mode.creates:
         return None
-    team = OperationsTeam.name == order.operations_team_name
-    team_id = session.scalar(select(OperationsTeam.id).where(team))
-    if team_id is None:
-        raise OperationsTeamNotFoundError(found=order.operations_team_name)
-    return team_id
+    return get_operations_team_id(session, supplier.organisation_id, order.operations_team_name)
 
 
 def _insert_batch(
@@ -127,6 +124,8 @@ def _insert_batch(
             source=order.source,
             operations_team_id=team_id,
             api_key_id=order.api_key_id,
+            request_id=current_origin().request_id,
+            address=current_origin().address,
             idempotency_key=order.idempotency_key,
             name=order.name,
             file_name=order.file_name,

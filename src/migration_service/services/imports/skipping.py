@@ -10,6 +10,8 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.statements import Transaction
 from migration_service.errors import AccountNotStagedError, NameInvalidError, quoted
+from migration_service.models import ImportSupplier
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.imports import states
 from migration_service.services.imports.staging import refusal
 from migration_service.services.imports.states import SKIP, UNSKIP, Change
@@ -43,10 +45,11 @@ def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[s
             raise NameInvalidError(f"{quoted(number)} cannot be an external account number.")
     transaction = Transaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
-    transaction.execute(_MARK, values)
+    marked = transaction.execute(_MARK, values)
     # After the marks: what is staged until then is seen here, and what is staged later meets its mark.
-    states.change(transaction, import_supplier_id, numbers, SKIP)
+    changed = states.change(transaction, import_supplier_id, numbers, SKIP)
     _check(transaction, import_supplier_id, numbers, SKIP)
+    _record(session, AuditAction.ACCOUNT_SKIPPED, import_supplier_id, changed, len(marked))
 
 
 def unskip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[str]) -> None:
@@ -58,8 +61,22 @@ def unskip_accounts(session: Session, import_supplier_id: int, numbers: Sequence
     transaction = Transaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     unmarked = {row.external_account_number for row in transaction.execute(_UNMARK, values)}
-    states.change(transaction, import_supplier_id, numbers, UNSKIP)
+    changed = states.change(transaction, import_supplier_id, numbers, UNSKIP)
     _check(transaction, import_supplier_id, [it for it in numbers if it not in unmarked], UNSKIP)
+    _record(session, AuditAction.ACCOUNT_UNSKIPPED, import_supplier_id, changed, len(unmarked))
+
+
+def _record(
+    session: Session, action: AuditAction, import_supplier_id: int, changed: Sequence[int], marks: int
+) -> None:
+    supplier = session.get_one(ImportSupplier, import_supplier_id)
+    owner = supplier.organisation_id
+    for process_id in changed:
+        record(session, action, "account", process_id, organisation_id=owner)
+    if marks:
+        # An account that is not staged has no id, and its number may not be in the audit.
+        details = {"not_staged": marks}
+        record(session, action, "import_supplier", supplier.code, organisation_id=owner, details=details)
 
 
 def _check(transaction: Transaction, import_supplier_id: int, numbers: Sequence[str], made: Change) -> None:

@@ -15,7 +15,9 @@ from psycopg.types.json import Jsonb
 from migration_service.db.base import literals
 from migration_service.db.statements import Statements, Transaction
 from migration_service.errors import DryRunSucceededError, ServiceError
+from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.schemas.json import encode_json
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState, Outcome
@@ -71,6 +73,8 @@ class RunningAttempt:
     api_key_id: int | None
     dry_run: bool
     request_id: str | None
+    #: The address that the request came from.
+    address: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,9 @@ class EndedAttempt:
 _STAGE = f"""
     INSERT INTO account_import_process AS process
         (import_supplier_id, external_account_number, state, payload, payload_sha256, rules_version, profile,
-         warnings)
+         warnings, staged_by_api_key_id, staged_request_id, staged_address)
     SELECT %(import_supplier_id)s::bigint, number, '{STAGE.target}', payload, sha256, %(rules_version)s,
-           %(profile)s, nullif(warnings, '[]')
+           %(profile)s, nullif(warnings, '[]'), %(api_key_id)s::bigint, %(request_id)s, %(address)s
     FROM unnest(%(numbers)s::text[], %(payloads)b::jsonb[], %(hashes)b::bytea[], %(warnings)b::jsonb[])
          AS sent (number, payload, sha256, warnings)
     WHERE NOT EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = %(import_supplier_id)s
@@ -111,7 +115,9 @@ _STAGE = f"""
     ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
     SET payload = excluded.payload, payload_sha256 = excluded.payload_sha256,
         rules_version = excluded.rules_version, profile = excluded.profile,
-        warnings = excluded.warnings, staged_at = now()
+        warnings = excluded.warnings, staged_at = now(),
+        staged_by_api_key_id = excluded.staged_by_api_key_id,
+        staged_request_id = excluded.staged_request_id, staged_address = excluded.staged_address
     WHERE process.state IN ({literals(STAGE.sources)})
       AND (process.payload_sha256 <> excluded.payload_sha256
            OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile)
@@ -158,6 +164,7 @@ def stage(
             "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
             "hashes": [account.sha256 for account in accounts],
             "warnings": [Jsonb([item.to_dict() for item in account.warnings]) for account in accounts],
+            **current_origin().trace(),
         },
     )
     found = {row.external_account_number: StagedProcess(row.id, STAGE.target, row.first) for row in rows}
@@ -185,8 +192,9 @@ _BEGIN = f"""
         RETURNING id
     )
     INSERT INTO attempt
-        (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id)
-    SELECT %(id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s FROM begun
+        (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id, address)
+    SELECT %(id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s, %(address)s
+    FROM begun
     RETURNING id
 """
 
@@ -200,13 +208,11 @@ def begin(statements: Statements, attempt: RunningAttempt) -> bool:
 # are small it would then read all of account_import_process, and keep that plan while they grow.
 _COMPLETE = f"""
     WITH ended AS MATERIALIZED (
-        SELECT * FROM unnest(
-            %(id)s::uuid[], %(account_import_process_id)s::bigint[], %(operations_team_id)s::bigint[],
-            %(api_key_id)s::bigint[], %(dry_run)s::boolean[], %(request_id)s::text[], %(outcome)s::text[],
-            %(service_account_number)s::text[], %(account_created_at)s::timestamptz[],
-            %(error_code)s::text[], %(error_detail)s::text[], %(errors)b::jsonb[])
-        AS ended (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id, outcome,
-            service_account_number, account_created_at, error_code, error_detail, errors)
+        SELECT * FROM jsonb_to_recordset(%(ended)s::jsonb) AS ended (
+            id uuid, account_import_process_id bigint, operations_team_id bigint, api_key_id bigint,
+            dry_run boolean, request_id text, address text, outcome text,
+            service_account_number text, account_created_at timestamptz,
+            error_code text, error_detail text, errors jsonb)
         LIMIT %(count)s
     ), settled AS (
         UPDATE account_import_process AS process
@@ -221,10 +227,11 @@ _COMPLETE = f"""
         RETURNING process.id
     ), recorded AS (
         INSERT INTO attempt (id, account_import_process_id, operations_team_id, api_key_id, dry_run,
-            request_id, finished_at, outcome, service_account_number, error_code, error_detail, errors)
+            request_id, address, finished_at, outcome, service_account_number,
+            error_code, error_detail, errors)
         SELECT id, account_import_process_id, operations_team_id, api_key_id, dry_run,
-            request_id, now(), outcome, service_account_number, error_code, error_detail,
-            nullif(errors, 'null')
+            request_id, address, now(), outcome, service_account_number, error_code, error_detail,
+            errors
         FROM ended
         ON CONFLICT (id) DO UPDATE
         SET finished_at = excluded.finished_at, outcome = excluded.outcome,
@@ -247,9 +254,8 @@ def complete(transaction: Transaction, ended: Sequence[EndedAttempt], *, begun: 
     """
     if not ended:
         return
-    rows = [_columns(one.attempt) | _outcome(one) for one in ended]
-    values = {name: [row[name] for row in rows] for name in rows[0]}
-    (done,) = transaction.execute(_COMPLETE, {**values, "count": len(rows)})
+    rows = encode_json([_columns(one.attempt) | _outcome(one) for one in ended]).decode()
+    (done,) = transaction.execute(_COMPLETE, {"ended": rows, "count": len(ended)})
     to_settle = sum(begun or one.outcome is Outcome.SUCCEEDED for one in ended)
     if (done.settled, done.recorded) != (to_settle, len(ended)):
         raise StateChangeError(
@@ -266,10 +272,13 @@ _CHANGE = """
 """
 
 
-def change(statements: Statements, import_supplier_id: int, numbers: Sequence[str], made: Change) -> int:
-    """Make the change SKIP or UNSKIP of all accounts that are in its source, and return how many it made."""
+def change(
+    statements: Statements, import_supplier_id: int, numbers: Sequence[str], made: Change
+) -> list[int]:
+    """Make the change SKIP or UNSKIP of all accounts that are in its source, and return their processes."""
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
-    return len(statements.execute(_CHANGE, {**values, "target": made.target, "sources": list(made.sources)}))
+    rows = statements.execute(_CHANGE, {**values, "target": made.target, "sources": list(made.sources)})
+    return [row.id for row in rows]
 
 
 def _columns(attempt: RunningAttempt) -> dict[str, object]:
@@ -284,5 +293,5 @@ def _outcome(ended: EndedAttempt) -> dict[str, object]:
         "account_created_at": ended.account_created_at,
         "error_code": error and error.code,
         "error_detail": error and error.detail,
-        "errors": Jsonb(error and [item.to_dict() for item in error.errors]),
+        "errors": error and [item.to_dict() for item in error.errors],
     }

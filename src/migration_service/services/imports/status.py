@@ -11,6 +11,7 @@ from migration_service.db.base import literals
 from migration_service.db.statements import Statements
 from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
 from migration_service.schemas.moments import sql_moment
+from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.setup.names import is_name
 from migration_service.services.setup.suppliers import MAX_CODE, KnownSupplier
 from migration_service.states import ImportState, Outcome
@@ -56,7 +57,7 @@ class ImportsPage:
 
 
 _FIND_STATUS = """
-    SELECT process.state, process.service_account_number
+    SELECT supplier.id AS supplier_id, process.state, process.service_account_number
     FROM import_supplier supplier
     LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
          AND process.external_account_number = %(external_account_number)s
@@ -133,6 +134,7 @@ def get_status(
     if not rows:
         raise ImportSupplierNotFoundError(found=import_supplier_code)
     (found,) = rows
+    require_supplier_allowed(found.supplier_id, import_supplier_code)
     if found.state is None:
         raise AccountNotFoundError
     return _REPORTED[ImportState(found.state)], found.service_account_number or ""

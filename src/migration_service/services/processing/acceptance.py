@@ -12,6 +12,7 @@ from migration_service.errors import (
     ImportSupplierNotFoundInBodyError,
     OperationsTeamNotFoundError,
 )
+from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.access.tokens import Caller
 from migration_service.services.imports.staging import refusal, require_ongoing
 from migration_service.services.setup.names import is_name
@@ -41,14 +42,19 @@ class AttemptRequest:
 
 
 _CHECK = """
-    SELECT supplier.status, process.id, process.state, process.service_account_number, team.id AS team_id,
+    SELECT supplier.id AS supplier_id, supplier.status, process.id, process.state,
+           process.service_account_number, team.id AS team_id,
            (SELECT concurrency_limit FROM service_limit) AS concurrency_limit,
            EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = supplier.id
                    AND skip_mark.external_account_number = %(external_account_number)s) AS is_marked
     FROM import_supplier supplier
     LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
          AND process.external_account_number = %(external_account_number)s
-    LEFT JOIN operations_team team ON team.name = %(operations_team_name)s
+    LEFT JOIN LATERAL (
+        SELECT id FROM operations_team
+        WHERE name = %(operations_team_name)s
+          AND (organisation_id = supplier.organisation_id OR organisation_id IS NULL)
+        ORDER BY organisation_id NULLS LAST LIMIT 1) AS team ON true
     WHERE supplier.organisation_id = %(organisation_id)s AND supplier.code = %(import_supplier_code)s
 """
 
@@ -72,6 +78,7 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
     if not rows:
         raise _unknown_supplier(order.import_supplier_code)
     (found,) = rows
+    require_supplier_allowed(found.supplier_id, order.import_supplier_code)
     number = order.external_account_number
     # The account comes before its supplier: one that was imported is answered with its numbers (4.3).
     state = ImportState.SKIPPED if found.is_marked else ImportState.PENDING

@@ -50,7 +50,7 @@ class Answer:
 # With what `creation.KEEP_THE_PLAN` does, to save its round trip.
 _LOCK = """
     SELECT attempt.id, attempt.account_import_process_id, attempt.operations_team_id, attempt.api_key_id,
-           attempt.dry_run, attempt.request_id, process.rules_version, process.profile,
+           attempt.dry_run, attempt.request_id, attempt.address, process.rules_version, process.profile,
            supplier.profile AS supplier_profile, supplier.sends_customer_emails,
            set_config('plan_cache_mode', 'force_generic_plan', true)
     FROM attempt

@@ -23,6 +23,7 @@ from migration_service.errors import (
     NoWorkerAvailableError,
 )
 from migration_service.log import request_id
+from migration_service.origin import current_origin
 from migration_service.services.access.tokens import Caller
 from migration_service.services.imports import states
 from migration_service.services.imports.states import RunningAttempt
@@ -77,6 +78,7 @@ def _begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id:
         api_key_id=caller.api_key_id,
         dry_run=order.dry_run,
         request_id=request_id.get(),
+        address=current_origin().address,
     )
     if not acquire_slots(d.Session, d.slots, [attempt.id], limit=request.limit):
         raise ConcurrencyLimitReachedError

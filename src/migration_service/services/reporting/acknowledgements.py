@@ -8,7 +8,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
-from migration_service.models import Acknowledgement
+from migration_service.models import Acknowledgement, ImportSupplier
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.reporting.sent_sql import ACKNOWLEDGE
 
 
@@ -54,6 +55,17 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
     ]
     if errors:
         raise RequestFailedValidationError(errors[0].detail, errors=errors)
+    if rows:
+        supplier = session.get_one(ImportSupplier, import_supplier_id)
+        details = {"acknowledged": len(rows), "batch_id": order.batch_id and str(order.batch_id)}
+        record(
+            session,
+            AuditAction.REFUSALS_ACKNOWLEDGED,
+            "import_supplier",
+            supplier.code,
+            organisation_id=supplier.organisation_id,
+            details=details,
+        )
     return len(rows)
 
 

@@ -16,6 +16,7 @@ from migration_service.errors import (
     ServiceError,
 )
 from migration_service.models import AccountImportProcess, Attempt, ImportSupplier
+from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.imports.staging import find_process
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import AttemptState, Outcome
@@ -43,7 +44,11 @@ class AttemptReport:
 
 
 def get_attempt(session: Session, organisation_id: int, attempt_id: str) -> AttemptReport:
-    """Return an attempt of the organisation. Raise AttemptNotFoundError if there is none."""
+    """Return an attempt of the organisation.
+
+    Raise AttemptNotFoundError if there is none, and PermissionDeniedError if the caller's key is limited to
+    other import suppliers.
+    """
     try:
         wanted = UUID(attempt_id)
     except ValueError:
@@ -53,6 +58,7 @@ def get_attempt(session: Session, organisation_id: int, attempt_id: str) -> Atte
     ).one_or_none()
     if row is None:
         raise AttemptNotFoundError(found=attempt_id)
+    require_supplier_allowed(row.import_supplier_id, row.code)
     return _report(row)
 
 
@@ -92,16 +98,21 @@ def failure_of(attempt: Attempt) -> ServiceError | None:
     return AccountCreationFailedError(attempt.error_detail, code=attempt.error_code, errors=errors)
 
 
-def _select() -> Select[Attempt, str, str]:
+def _select() -> Select[Attempt, str, str, int]:
     return (
-        select(Attempt, ImportSupplier.code, AccountImportProcess.external_account_number)
+        select(
+            Attempt,
+            ImportSupplier.code,
+            AccountImportProcess.external_account_number,
+            AccountImportProcess.import_supplier_id,
+        )
         .join(AccountImportProcess, AccountImportProcess.id == Attempt.account_import_process_id)
         .join(ImportSupplier, ImportSupplier.id == AccountImportProcess.import_supplier_id)
     )
 
 
-def _report(row: Row[Attempt, str, str]) -> AttemptReport:
-    attempt, import_supplier, external_account_number = row
+def _report(row: Row[Attempt, str, str, int]) -> AttemptReport:
+    attempt, import_supplier, external_account_number, _ = row
     return AttemptReport(
         attempt_id=attempt.id,
         import_supplier=import_supplier,

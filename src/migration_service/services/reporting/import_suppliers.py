@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import one_of
 from migration_service.models import AccountImportProcess, ImportSupplier
+from migration_service.origin import current_origin
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import ImportState
 
@@ -23,13 +25,12 @@ class ImportSupplierReport:
 
 
 def report_import_suppliers(session: Session, organisation_id: int) -> list[ImportSupplierReport]:
-    """Return all import suppliers of the organisation, by code."""
-    suppliers = session.scalars(
-        select(ImportSupplier)
-        .where(ImportSupplier.organisation_id == organisation_id)
-        .order_by(ImportSupplier.code)
-    ).all()
-    return _report(session, suppliers)
+    """Return the import suppliers of the organisation that the caller's key may be used for, by code."""
+    statement = select(ImportSupplier).where(ImportSupplier.organisation_id == organisation_id)
+    allowed = current_origin().import_supplier_ids
+    if allowed is not None:
+        statement = statement.where(one_of(ImportSupplier.id.expression, allowed))
+    return _report(session, session.scalars(statement.order_by(ImportSupplier.code)).all())
 
 
 def report_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplierReport:

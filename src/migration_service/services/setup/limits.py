@@ -5,6 +5,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from migration_service.models import ServiceLimit
+from migration_service.services.access.audit import AuditAction, record
 
 _ONLY_ROW = 1
 
@@ -21,3 +22,4 @@ def set_concurrency_limit(session: Session, limit: int | None) -> None:
     """
     statement = insert(ServiceLimit).values(id=_ONLY_ROW, concurrency_limit=limit)
     session.execute(statement.on_conflict_do_update(index_elements=["id"], set_={"concurrency_limit": limit}))
+    record(session, AuditAction.LIMIT_SET, "concurrency_limit", "off" if limit is None else limit)

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import OrganisationNotFoundError
 from migration_service.models import Organisation
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 
 
@@ -16,6 +17,7 @@ def create_organisation(session: Session, name: str) -> Organisation:
     organisation = Organisation(name=name)
     with unique_name(session, "uq_organisation_name", f"Organisation {name!r} already exists."):
         session.add(organisation)
+    record(session, AuditAction.ORGANISATION_CREATED, "organisation", name, organisation_id=organisation.id)
     return organisation
 
 

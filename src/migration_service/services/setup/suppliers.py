@@ -18,6 +18,8 @@ from migration_service.errors import (
     quoted,
 )
 from migration_service.models import ImportSupplier, Organisation
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import SupplierStatus
@@ -85,6 +87,14 @@ def create_import_supplier(
     )
     with unique_name(session, "uq_import_supplier_code", f"Import supplier {code!r} already exists."):
         session.add(supplier)
+    record(
+        session,
+        AuditAction.SUPPLIER_CREATED,
+        "import_supplier",
+        code,
+        organisation_id=supplier.organisation_id,
+        details={"profile": profile},
+    )
     return supplier
 
 
@@ -94,7 +104,8 @@ def find_import_supplier(
     """Return the import supplier of this code, or None if there is none; `code` may be any text.
 
     `organisation_id` is the caller's organisation. Another organisation's supplier is not found. None finds
-    any organisation's supplier, for operators.
+    any organisation's supplier, for operators. Raise PermissionDeniedError if the caller's key is limited to
+    other suppliers.
     """
     if not is_name(code, MAX_CODE):
         return None
@@ -102,6 +113,8 @@ def find_import_supplier(
     supplier = KnownSupplier(*rows[0]) if rows else None
     if supplier and organisation_id not in (None, supplier.organisation_id):
         return None
+    if supplier:
+        require_supplier_allowed(supplier.id, code)
     return supplier
 
 
@@ -144,7 +157,7 @@ def set_status(session: Session, code: str, status: SupplierStatus) -> None:
 
     Raise ImportSupplierNotFoundError if there is none of this code.
     """
-    _update(session, code, status=status)
+    _update(session, code, AuditAction.SUPPLIER_STATUS_SET, status=status)
 
 
 def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
@@ -152,17 +165,18 @@ def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
 
     Raise ImportSupplierNotFoundError if there is none of this code.
     """
-    _update(session, code, sends_customer_emails=on)
+    _update(session, code, AuditAction.SUPPLIER_EMAILS_SET, sends_customer_emails=on)
 
 
 def _statements(database: Session | Statements) -> Statements:
     return Transaction.of(database) if isinstance(database, Session) else database
 
 
-def _update(session: Session, code: str, **values: object) -> None:
-    found = None
+def _update(session: Session, code: str, action: AuditAction, **values: object) -> None:
+    owner = None
     if is_name(code, MAX_CODE):
         statement = update(ImportSupplier).where(ImportSupplier.code == code).values(**values)
-        found = session.scalar(statement.returning(ImportSupplier.id))
-    if found is None:
+        owner = session.scalar(statement.returning(ImportSupplier.organisation_id))
+    if owner is None:
         raise ImportSupplierNotFoundError(f"Import supplier {quoted(code)} does not exist.")
+    record(session, action, "import_supplier", code, organisation_id=owner, details=values)

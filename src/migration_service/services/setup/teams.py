@@ -1,23 +1,59 @@
-"""Operations teams: an account is linked to one when it is created (section 1)."""
+"""Operations teams: an account is linked to one when it is created (section 1).
+
+A team belongs to an organisation, or is shared: then every organisation may name it. Another organisation's
+team is the same as none.
+"""
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from migration_service.models import OperationsTeam
+from migration_service.errors import OperationsTeamNotFoundError
+from migration_service.models import OperationsTeam, Organisation
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.setup.names import check_name, unique_name
+from migration_service.services.setup.organisations import get_organisation
 
 
-def create_operations_team(session: Session, name: str) -> OperationsTeam:
-    """Make an operations team. Raises NameInvalidError and NameTakenError."""
+def create_operations_team(
+    session: Session, name: str, *, organisation_name: str | None = None
+) -> OperationsTeam:
+    """Make an operations team of an organisation, or with None one that all organisations share.
+
+    Raise NameInvalidError, NameTakenError and OrganisationNotFoundError.
+    """
     check_name(name, "name of an operations team")
-    team = OperationsTeam(name=name)
-    with unique_name(session, "uq_operations_team_name", f"Operations team {name!r} already exists."):
+    owner = None if organisation_name is None else get_organisation(session, organisation_name).id
+    team = OperationsTeam(name=name, organisation_id=owner)
+    constraint = "uq_operations_team_shared" if owner is None else "uq_operations_team_organisation_id_name"
+    with unique_name(session, constraint, f"Operations team {name!r} already exists."):
         session.add(team)
+    record(session, AuditAction.TEAM_CREATED, "operations_team", name, organisation_id=owner)
     return team
 
 
-def list_operations_teams(session: Session) -> Sequence[OperationsTeam]:
-    """Every operations team, by name."""
-    return session.scalars(select(OperationsTeam).order_by(OperationsTeam.name)).all()
+def get_operations_team_id(session: Session, organisation_id: int, name: str | None) -> int:
+    """Return the id of the team that an organisation means by this name: its own, or else a shared one.
+
+    Raise OperationsTeamNotFoundError.
+    """
+    team_id = session.scalar(
+        select(OperationsTeam.id)
+        .where(
+            OperationsTeam.name == name,
+            or_(OperationsTeam.organisation_id == organisation_id, OperationsTeam.organisation_id.is_(None)),
+        )
+        .order_by(OperationsTeam.organisation_id.nulls_last())
+        .limit(1)
+    )
+    if team_id is None:
+        raise OperationsTeamNotFoundError(found=name)
+    return team_id
+
+
+def list_operations_teams(session: Session) -> Sequence[tuple[OperationsTeam, str | None]]:
+    """Return every operations team with the name of its organisation (None: shared), by name."""
+    owned = select(OperationsTeam, Organisation.name).outerjoin(Organisation)
+    rows = session.execute(owned.order_by(OperationsTeam.name, OperationsTeam.id)).all()
+    return [(team, owner) for team, owner in rows]

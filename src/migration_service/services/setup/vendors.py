@@ -1,33 +1,80 @@
-"""Payment vendors as operators set them up (section 4.11)."""
+"""Payment vendors as operators set them up (section 4.11).
+
+A vendor belongs to an organisation, or is shared: then every organisation may name it. Another organisation's
+vendor is the same as none.
+"""
 
 import re
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from migration_service.errors import PaymentVendorInvalidError
-from migration_service.models import PaymentVendor
+from migration_service.errors import PaymentVendorInvalidError, PaymentVendorNotFoundError
+from migration_service.models import Organisation, PaymentVendor
 from migration_service.payment_vendors.addresses import check_vendor_url
 from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.setup.names import check_name, unique_name
+from migration_service.services.setup.organisations import get_organisation
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def create_payment_vendor(
-    session: Session, name: str, *, kind: VendorKind, url: str, secret_env: str | None = None
+    session: Session,
+    name: str,
+    *,
+    kind: VendorKind,
+    url: str,
+    secret_env: str | None = None,
+    organisation_name: str | None = None,
 ) -> PaymentVendor:
-    """Create a payment vendor that payment instructions can name.
+    """Create a payment vendor of an organisation, or with None one that all organisations share.
 
-    `secret_env` names the environment variable of the web processes that holds its secret. Raises
-    NameInvalidError, NameTakenError, and PaymentVendorInvalidError for the address or the variable.
+    `secret_env` names the environment variable of the web processes that holds its secret. Raise
+    NameInvalidError, NameTakenError, OrganisationNotFoundError, and PaymentVendorInvalidError for the address
+    or the variable.
     """
     check_name(name, "name of a payment vendor")
     check_vendor(url, secret_env)
-    vendor = PaymentVendor(name=name, kind=kind, url=url, secret_env=secret_env)
-    with unique_name(session, "uq_payment_vendor_name", f"A payment vendor {name!r} already exists."):
+    owner = None if organisation_name is None else get_organisation(session, organisation_name).id
+    vendor = PaymentVendor(name=name, kind=kind, url=url, secret_env=secret_env, organisation_id=owner)
+    constraint = "uq_payment_vendor_shared" if owner is None else "uq_payment_vendor_organisation_id_name"
+    with unique_name(session, constraint, f"Payment vendor {name!r} already exists."):
         session.add(vendor)
+    record(
+        session,
+        AuditAction.VENDOR_CREATED,
+        "payment_vendor",
+        name,
+        organisation_id=owner,
+        details={"kind": kind.value, "url": url, "secret_env": secret_env},
+    )
+    return vendor
+
+
+def get_payment_vendor(session: Session, organisation_id: int, name: str) -> PaymentVendor:
+    """Return the vendor that an organisation means by this name: its own, or else a shared one.
+
+    Suppliers write STRIPE for stripe: if no vendor has the exact name, upper and lower case count as the
+    same. Raise PaymentVendorNotFoundError.
+    """
+    vendor = session.scalar(
+        select(PaymentVendor)
+        .where(
+            func.lower(PaymentVendor.name) == func.lower(name),
+            or_(PaymentVendor.organisation_id == organisation_id, PaymentVendor.organisation_id.is_(None)),
+        )
+        .order_by(
+            (PaymentVendor.name == name).desc(),
+            PaymentVendor.organisation_id.nulls_last(),
+            PaymentVendor.id,
+        )
+        .limit(1)
+    )
+    if vendor is None:
+        raise PaymentVendorNotFoundError(found=name)
     return vendor
 
 
@@ -43,6 +90,8 @@ def check_vendor(url: str, secret_env: str | None) -> None:
         )
 
 
-def list_payment_vendors(session: Session) -> Sequence[PaymentVendor]:
-    """Return every payment vendor, sorted by name."""
-    return session.scalars(select(PaymentVendor).order_by(PaymentVendor.name)).all()
+def list_payment_vendors(session: Session) -> Sequence[tuple[PaymentVendor, str | None]]:
+    """Return every payment vendor with the name of its organisation (None: shared), by name."""
+    owned = select(PaymentVendor, Organisation.name).outerjoin(Organisation)
+    rows = session.execute(owned.order_by(PaymentVendor.name, PaymentVendor.id)).all()
+    return [(vendor, owner) for vendor, owner in rows]

@@ -74,7 +74,7 @@ def test_refreshing_gives_a_new_token_and_does_not_lengthen_the_refresh_tokens_l
     assert _authenticate(sessions, migrated, again.token).organisation_id == customer.organisation_id
     assert again.token != first.token
     assert again.refresh_expires_at == first.refresh_expires_at
-    assert again.refresh_token == first.refresh_token
+    assert again.refresh_token != first.refresh_token
 
 
 def test_no_token_outlives_its_refresh_token(

@@ -127,7 +127,7 @@ def test_a_team_is_made_once(sessions: sessionmaker[Session], customer: Customer
     with sessions.begin() as session:
         with pytest.raises(NameTakenError, match=customer.operations_team):
             create_operations_team(session, customer.operations_team)
-        names = [team.name for team in list_operations_teams(session)]
+        names = [team.name for team, _owner in list_operations_teams(session)]
     assert names.count(customer.operations_team) == 1
 
 

@@ -1,0 +1,139 @@
+"""`migration-service audit`."""
+
+import csv
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from migration_service.cli.output import json_option, show_list, show_record
+from migration_service.cli.session import open_session, read_settings
+from migration_service.schemas.json import encode_json
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.access.audit_chain import verify_chain
+from migration_service.services.access.audit_trail import FIELDS, TrailFilter, read_trail, stream_trail
+from migration_service.states import AuditOutcome
+
+_moment = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"])
+_FILTERS = [
+    click.option("--since", type=_moment, help="From this moment on (UTC)."),
+    click.option("--until", type=_moment, help="Before this moment (UTC)."),
+    click.option("--organisation", metavar="NAME", help="Only what concerns this organisation."),
+    click.option("--actor", metavar="TEXT", help="Only of this prefix of a key, operator or system user."),
+    click.option("--action", metavar="TEXT", help="Only of this kind, as api_key.issued."),
+    click.option("--request-id", metavar="TEXT", help="Only of this request or command."),
+    click.option("--refused", is_flag=True, help="Only what was refused, or failed."),
+    click.option(
+        "--account", nargs=2, metavar="SUPPLIER NUMBER", help="Only of the account with this external number."
+    ),
+]
+
+
+def _filtered(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+@click.group()
+def audit() -> None:
+    """Show, export and verify the audit: who did what, and from where."""
+
+
+@audit.command("list")
+@_filtered
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+)
+@click.option("--cursor", metavar="TEXT", help="Go on after an earlier page, which printed this.")
+@json_option
+def list_some(*, limit: int, cursor: str | None, as_json: bool, **filters: Any) -> None:
+    """What was done, newest first."""
+    with open_session(read_settings()) as session:
+        records, following = read_trail(session, _wanted(filters), limit=limit, cursor=cursor)
+    show_list(records, as_json, nothing="The audit has nothing of this.")
+    if following:
+        click.echo(f"There is more: --cursor '{following}'", err=True)
+
+
+@audit.command()
+@_filtered
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["ndjson", "csv"]),
+    default="ndjson",
+    show_default=True,
+    help="One JSON object a line, or CSV with every value quoted.",
+)
+def export(kind: str, **filters: Any) -> None:
+    """Write everything that was done to standard output, newest first."""
+    wanted = _wanted(filters)
+    with open_session(read_settings()) as session:
+        named = {name: str(value) for name, value in filters.items() if value}
+        record(session, AuditAction.AUDIT_EXPORTED, "audit", kind, details=_without_account(named))
+        session.flush()
+        writer = csv.writer(sys.stdout, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        if kind == "csv":
+            writer.writerow(FIELDS)
+        for entry in stream_trail(session, wanted):
+            if kind == "csv":
+                writer.writerow(_cell(value) for value in entry.values())
+            else:
+                click.echo(encode_json(entry))
+
+
+@audit.command()
+@click.option("--head", metavar="SHA256", help="The head that an earlier verification printed.")
+@json_option
+def verify(head: str | None, as_json: bool) -> None:
+    """Compute the hashes of all days again: exit status 1 if an entry was changed, added or removed.
+
+    Keep the head that is printed outside of the database, and give it to the next verification: then a chain
+    that was made anew shows, too.
+    """
+    with open_session(read_settings()) as session:
+        found = verify_chain(session, head)
+    result = {
+        "days": found.days,
+        "entries": found.entries,
+        "removed_days": found.removed_days,
+        "head": found.head,
+        "problems": found.problems if as_json else "\n".join(found.problems) or "none",
+    }
+    show_record(result, as_json)
+    if found.problems:
+        sys.exit(1)
+
+
+def _wanted(filters: dict[str, Any]) -> TrailFilter:
+    return TrailFilter(
+        since=_in_utc(filters["since"]),
+        until=_in_utc(filters["until"]),
+        organisation=filters["organisation"],
+        actor=filters["actor"],
+        action=filters["action"],
+        request_id=filters["request_id"],
+        outcome=AuditOutcome.REFUSED if filters["refused"] else None,
+        account=filters["account"] or None,
+    )
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment else None
+
+
+def _without_account(filters: dict[str, str]) -> dict[str, str]:
+    # The number of an account is no matter of the audit itself.
+    return {name: "given" if name == "account" else value for name, value in filters.items()}
+
+
+def _cell(value: Any) -> Any:
+    match value:
+        case datetime():
+            return value.astimezone(UTC).isoformat()
+        case dict():
+            return encode_json(value).decode()
+    return value

@@ -1,0 +1,68 @@
+"""Sessions of API keys, their refresh tokens, and the people who operate the service."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, func
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db.base import Base
+from migration_service.models.operation import ApiKey, Organisation
+
+
+class TokenSession(Base):
+    """What begins when an API key is exchanged for tokens: all tokens refreshed from those belong to it."""
+
+    __tablename__ = "token_session"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    api_key_id: Mapped[int] = mapped_column(ForeignKey(ApiKey.id), index=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: When its last refresh token expires.
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+    #: When it was ended before that, and why.
+    ended_at: Mapped[datetime | None]
+    end_reason: Mapped[str | None]
+    #: The request that began it, and the address that it came from.
+    request_id: Mapped[str | None]
+    address: Mapped[str | None]
+
+
+class RefreshToken(Base):
+    """A refresh token by its id, and the one that it was exchanged for."""
+
+    __tablename__ = "refresh_token"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    token_session_id: Mapped[UUID] = mapped_column(
+        ForeignKey(TokenSession.id, ondelete="CASCADE"), index=True
+    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: When it was exchanged, and for which token; None: it was not.
+    used_at: Mapped[datetime | None]
+    successor_id: Mapped[UUID | None]
+
+
+class Operator(Base):
+    """A person who operates the service."""
+
+    __tablename__ = "operator"
+    __table_args__ = (CheckConstraint("role IN ('read', 'operate', 'administer')", name="role"),)
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    role: Mapped[str]
+    #: Argon2id, with its parameters; None: the operator cannot log in yet.
+    password_hash: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    last_login_at: Mapped[datetime | None]
+    disabled_at: Mapped[datetime | None]
+
+
+class OperatorOrganisation(Base):
+    """An organisation that an operator is bound to; an operator without any sees all organisations."""
+
+    __tablename__ = "operator_organisation"
+
+    operator_id: Mapped[int] = mapped_column(ForeignKey(Operator.id, ondelete="CASCADE"), primary_key=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), primary_key=True)

@@ -1,0 +1,85 @@
+"""The audit: what was done, written in the transaction that does it.
+
+What comes at a high rate (staging, processing, added data, lines of a batch, tokens) has no entry here: the
+rows that it writes keep the key, the request and the address, and `audit_trail` tells both as one story.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from migration_service.models import AuditEntry
+from migration_service.origin import current_origin
+from migration_service.states import AuditOutcome
+
+
+class AuditAction(StrEnum):
+    """What an audit entry tells."""
+
+    ORGANISATION_CREATED = "organisation.created"
+    SUPPLIER_CREATED = "import_supplier.created"
+    SUPPLIER_STATUS_SET = "import_supplier.status_set"
+    SUPPLIER_EMAILS_SET = "import_supplier.customer_emails_set"
+    TEAM_CREATED = "operations_team.created"
+    VENDOR_CREATED = "payment_vendor.created"
+    LIMIT_SET = "concurrency_limit.set"
+    API_KEY_ISSUED = "api_key.issued"
+    API_KEY_ROLLED = "api_key.rolled"
+    API_KEY_REVOKED = "api_key.revoked"
+    SESSION_ENDED = "session.ended"
+    ACCOUNT_SKIPPED = "account.skipped"
+    ACCOUNT_UNSKIPPED = "account.unskipped"
+    #: Accounts or lines that stay out of the platform were acknowledged.
+    REFUSALS_ACKNOWLEDGED = "import_supplier.refusals_acknowledged"
+    #: An operator read the personal data of an account.
+    ACCOUNT_READ = "account.read"
+    BATCH_PAUSED = "batch.paused"
+    BATCH_RESUMED = "batch.resumed"
+    BATCH_CANCELLED = "batch.cancelled"
+    BATCH_RETRIED = "batch.retried"
+    #: An operator read the lines of a batch.
+    BATCH_RESULTS_READ = "batch.results_read"
+    OPERATOR_CREATED = "operator.created"
+    OPERATOR_ROLE_SET = "operator.role_set"
+    OPERATOR_PASSWORD_SET = "operator.password_set"  # noqa: S105
+    OPERATOR_DISABLED = "operator.disabled"
+    OPERATOR_LOGGED_IN = "operator.logged_in"
+    AUDIT_EXPORTED = "audit.exported"
+    #: Refusals, which `refusals` writes.
+    LOGIN_REFUSED = "login.refused"
+    TOKEN_REFUSED = "token.refused"  # noqa: S105
+    PERMISSION_REFUSED = "permission.refused"
+
+
+def record(
+    session: Session,
+    action: AuditAction,
+    subject_kind: str,
+    subject: object,
+    *,
+    organisation_id: int | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Add the entry of an act to the transaction that does it.
+
+    `subject` is the key of the thing: a name, a prefix, an id. An account is named by the id of its process.
+    Neither it nor `details` may hold personal data. `organisation_id` is the organisation that the act
+    concerns, by default the actor's own.
+    """
+    origin = current_origin()
+    session.add(
+        AuditEntry(
+            actor_kind=origin.kind,
+            actor=origin.actor,
+            organisation_id=organisation_id or origin.organisation_id,
+            address=origin.address,
+            request_id=origin.request_id,
+            action=action,
+            subject_kind=subject_kind,
+            subject=str(subject),
+            outcome=AuditOutcome.DONE,
+            details=dict(details) if details else None,
+        )
+    )

@@ -1,0 +1,104 @@
+"""The chain of hashes over the days of the audit, and the end of days that were kept long enough.
+
+A day is sealed an hour after its end: its entries are hashed, together with the hash of the day before. An
+entry that is removed, changed or added afterwards shows, and so does a day that is missing.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from hashlib import sha256
+
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
+
+from migration_service.models import AuditDay, AuditEntry
+
+#: How long after the end of a day the maintenance has to seal it before `verify_chain` complains.
+_SEALED_WITHIN = timedelta(hours=25)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What `verify_chain` found."""
+
+    days: int
+    entries: int
+    #: Days whose entries were removed, after the time that they are kept.
+    removed_days: int
+    #: The hash of the newest sealed day, in hexadecimal. Keep it elsewhere.
+    head: str | None
+    #: What does not fit; empty if nothing was changed.
+    problems: list[str]
+
+
+def seal_days(session: Session) -> list[date]:
+    """Seal every day that is over and was not sealed, and return them."""
+    return list(session.scalars(text("SELECT day FROM audit_seal_days()")))
+
+
+def remove_days(session: Session, *, after_days: int) -> int:
+    """Remove the entries of sealed days that are older, and return how many. The hashes of the days stay.
+
+    The database removes nothing of the last ninety days, whatever it is asked.
+    """
+    before = datetime.now(UTC).date() - timedelta(days=after_days)
+    removed: int = session.scalar(text("SELECT audit_remove_days(:before)"), {"before": before}) or 0
+    return removed
+
+
+def verify_chain(session: Session, known_head: str | None = None) -> Verification:
+    """Compute every hash again, and compare it with the one that was kept.
+
+    `known_head` is a head that an earlier verification returned: it must still be in the chain.
+    """
+    problems: list[str] = []
+    days = session.scalars(select(AuditDay).order_by(AuditDay.day)).all()
+    previous: AuditDay | None = None
+    for day in days:
+        if previous is not None and day.day != previous.day + timedelta(days=1):
+            problems.append(f"{previous.day + timedelta(days=1)}: the day is missing.")
+        if day.chain_sha256 != _chained(previous, day):
+            problems.append(f"{day.day}: the hash does not follow from that of the day before.")
+        problems += _check_entries(session, day)
+        previous = day
+    problems += _check_ends(session, days[0] if days else None, previous)
+    heads = {day.chain_sha256.hex() for day in days}
+    if known_head is not None and known_head.lower() not in heads:
+        problems.append("The head that is known is not in the chain.")
+    return Verification(
+        days=len(days),
+        entries=session.scalar(select(func.count()).select_from(AuditEntry)) or 0,
+        removed_days=sum(day.removed_at is not None for day in days),
+        head=previous.chain_sha256.hex() if previous else None,
+        problems=problems,
+    )
+
+
+def _chained(previous: AuditDay | None, day: AuditDay) -> bytes:
+    # The database computes the same in audit_seal_days().
+    before = previous.chain_sha256 if previous else b""
+    return sha256(before + f"{day.day:%Y-%m-%d} {day.entries} ".encode() + day.entries_sha256).digest()
+
+
+def _check_entries(session: Session, day: AuditDay) -> list[str]:
+    found = session.execute(text("SELECT * FROM audit_hash(:day)"), {"day": day.day}).one()
+    if day.removed_at is not None:
+        return [f"{day.day}: it was removed, and has {found.entries} entries."] if found.entries else []
+    if found.entries != day.entries:
+        return [f"{day.day}: it was sealed with {day.entries} entries, and has {found.entries}."]
+    if found.sha256 != day.entries_sha256:
+        return [f"{day.day}: an entry was changed."]
+    return []
+
+
+def _check_ends(session: Session, first: AuditDay | None, last: AuditDay | None) -> list[str]:
+    oldest: datetime | None = session.scalar(select(func.min(AuditEntry.at)))
+    problems = []
+    if first and oldest and oldest.astimezone(UTC).date() < first.day:
+        problems.append(f"{oldest.astimezone(UTC).date()}: there are entries before the first sealed day.")
+    unsealed = last.day + timedelta(days=1) if last else oldest and oldest.astimezone(UTC).date()
+    if unsealed:
+        end = datetime(unsealed.year, unsealed.month, unsealed.day, tzinfo=UTC) + timedelta(days=1)
+        if datetime.now(UTC) > end + _SEALED_WITHIN:
+            problems.append(f"{unsealed}: the day was not sealed. Does beat run?")
+    return problems

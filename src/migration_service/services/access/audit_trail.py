@@ -1,0 +1,227 @@
+"""The audit as one story: its entries, and what the rows of staging, processing, added data and batches tell.
+
+Everything has the same fields, newest first. Accounts appear by their external account number as long as they
+exist; what is stored in the audit itself is only the id of their process.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import literals
+from migration_service.errors import AuditCursorError
+from migration_service.states import AuditOutcome, Outcome, StatementOrigin, TransactionPeriod
+
+#: The fields of everything that the audit tells, in their order.
+FIELDS = (
+    "at",
+    "actor_kind",
+    "actor",
+    "organisation",
+    "address",
+    "request_id",
+    "action",
+    "subject_kind",
+    "subject",
+    "outcome",
+    "code",
+    "details",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrailFilter:
+    """What is wanted of the audit; None: everything."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    #: The name of an organisation.
+    organisation: str | None = None
+    #: The prefix of a key, the name of an operator or of a system user.
+    actor: str | None = None
+    action: str | None = None
+    request_id: str | None = None
+    #: DONE or REFUSED.
+    outcome: str | None = None
+    #: The code of an import supplier, and an external account number of it.
+    account: tuple[str, str] | None = None
+
+
+def read_trail(
+    session: Session, wanted: TrailFilter, *, limit: int, cursor: str | None = None
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return a page of the audit, the newest first, and the cursor of the next page if there is one.
+
+    Raise AuditCursorError if `cursor` is none that an earlier page returned.
+    """
+    before_at, before_key = _read_cursor(cursor)
+    values = _values(wanted) | {"limit": limit + 1, "before_at": before_at, "before_key": before_key}
+    rows = session.execute(_PAGE, values).all()
+    more = rows[limit - 1] if len(rows) > limit else None
+    records = [{name: getattr(row, name) for name in FIELDS} for row in rows[:limit]]
+    return records, f"{more.at.isoformat()}|{more.key}" if more else None
+
+
+def stream_trail(session: Session, wanted: TrailFilter) -> Iterator[dict[str, Any]]:
+    """Yield everything that is wanted of the audit, the newest first, in constant memory."""
+    values = _values(wanted) | {"limit": None, "before_at": None, "before_key": None}
+    session.execute(text("SET LOCAL statement_timeout = 0"))
+    rows = session.execute(_PAGE, values, execution_options={"yield_per": 1_000})
+    for row in rows:
+        yield {name: getattr(row, name) for name in FIELDS}
+
+
+def _read_cursor(cursor: str | None) -> tuple[datetime | None, str | None]:
+    if cursor is None:
+        return None, None
+    at, _, key = cursor.partition("|")
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        raise AuditCursorError(found=cursor) from None
+    if not key or moment.tzinfo is None:
+        raise AuditCursorError(found=cursor)
+    return moment, key
+
+
+def _values(wanted: TrailFilter) -> dict[str, Any]:
+    supplier, number = wanted.account or (None, None)
+    return {
+        "since": wanted.since,
+        "until": wanted.until,
+        "organisation": wanted.organisation,
+        "actor": wanted.actor,
+        "action": wanted.action,
+        "request_id": wanted.request_id,
+        "outcome": wanted.outcome,
+        "account": None if supplier is None else f"{supplier} {number}",
+    }
+
+
+# Every row of a table that keeps who wrote it, as an entry. A key names its organisation.
+_BY_KEY = """
+    SELECT {at} AS at, '{name} ' || written.id AS key,
+           CASE WHEN api_key.id IS NULL THEN 'service' ELSE 'api_key' END AS actor_kind,
+           api_key.prefix AS actor, {organisation_id} AS organisation_id, written.{address} AS address,
+           written.{request_id} AS request_id, '{action}' AS action, {subject_kind} AS subject_kind,
+           {subject} AS subject, {outcome} AS outcome, {code} AS code, NULL::jsonb AS details
+    FROM {table} AS written {joins}
+    LEFT JOIN api_key ON api_key.id = written.{api_key_id}
+    WHERE {condition}
+"""
+
+
+def _written(table: str, action: str, at: str, **others: str) -> str:
+    fields = {
+        "name": table.strip('"'),
+        "organisation_id": "supplier.organisation_id",
+        "address": "address",
+        "request_id": "request_id",
+        "api_key_id": "api_key_id",
+        "subject_kind": "'account'",
+        "subject": "supplier.code || ' ' || account.external_account_number",
+        "outcome": f"'{AuditOutcome.DONE}'",
+        "code": "NULL",
+        "joins": "JOIN account ON account.id = written.account_pk "
+        "JOIN import_supplier AS supplier ON supplier.id = account.import_supplier_id",
+        "condition": "true",
+    }
+    return _BY_KEY.format(table=table, action=action, at=at, **(fields | others))
+
+
+_SUPPLIER_OF = "JOIN import_supplier AS supplier ON supplier.id = {}.import_supplier_id"
+_PROCESS = "JOIN account_import_process AS account ON account.id = written.account_import_process_id "
+
+_ROWS = [
+    _written(
+        "account_import_process",
+        "account.staged",
+        "written.staged_at",
+        api_key_id="staged_by_api_key_id",
+        request_id="staged_request_id",
+        address="staged_address",
+        subject="supplier.code || ' ' || written.external_account_number",
+        joins=_SUPPLIER_OF.format("written"),
+    ),
+    _written(
+        "attempt",
+        "account.processed",
+        "written.created_at",
+        joins=_PROCESS + _SUPPLIER_OF.format("account"),
+        outcome=f"CASE WHEN written.outcome IN ({literals((Outcome.FAILED, Outcome.WITHDRAWN))}) "
+        f"THEN '{AuditOutcome.REFUSED}' ELSE '{AuditOutcome.DONE}' END",
+        code="coalesce(written.error_code, lower(written.outcome))",
+    ),
+    _written(
+        "batch",
+        "batch.started",
+        "written.created_at",
+        organisation_id="written.organisation_id",
+        subject_kind="'batch'",
+        subject="written.id::text",
+        joins="",
+    ),
+    _written(
+        "token_session",
+        "session.began",
+        "written.created_at",
+        organisation_id="api_key.organisation_id",
+        subject_kind="'session'",
+        subject="written.id::text",
+        joins="",
+    ),
+    _written("note", "note.added", "written.added_at", condition="written.added_at IS NOT NULL"),
+    _written(
+        '"transaction"',
+        "transaction.added",
+        "written.created_at",
+        condition=f"written.period = '{TransactionPeriod.ADDED}'",
+    ),
+    _written(
+        "statement",
+        "statement.added",
+        "written.created_at",
+        condition=f"written.origin = '{StatementOrigin.ADDED}'",
+    ),
+    _written("payment_instruction", "payment_instruction.added", "written.created_at"),
+]
+
+_ENTRIES = """
+    SELECT entry.at, 'audit_entry ' || lpad(entry.id::text, 20, '0') AS key, entry.actor_kind, entry.actor,
+           entry.organisation_id, entry.address, entry.request_id, entry.action, entry.subject_kind,
+           coalesce(supplier.code || ' ' || account.external_account_number, entry.subject) AS subject,
+           entry.outcome, entry.code, entry.details
+    FROM audit_entry AS entry
+    LEFT JOIN account_import_process AS account
+         ON entry.subject_kind = 'account' AND account.id::text = entry.subject
+    LEFT JOIN import_supplier AS supplier ON supplier.id = account.import_supplier_id
+"""
+
+_STORY = " UNION ALL ".join([_ENTRIES, *_ROWS])
+
+
+def _page(story: str) -> TextClause:
+    return text(f"""
+        SELECT told.*, organisation.name AS organisation
+        FROM ({story}) AS told
+        LEFT JOIN organisation ON organisation.id = told.organisation_id
+        WHERE (CAST(:since AS timestamptz) IS NULL OR told.at >= :since)
+          AND (CAST(:until AS timestamptz) IS NULL OR told.at < :until)
+          AND (CAST(:organisation AS text) IS NULL OR organisation.name = :organisation)
+          AND (CAST(:actor AS text) IS NULL OR told.actor = :actor)
+          AND (CAST(:action AS text) IS NULL OR told.action = :action)
+          AND (CAST(:request_id AS text) IS NULL OR told.request_id = :request_id)
+          AND (CAST(:outcome AS text) IS NULL OR told.outcome = :outcome)
+          AND (CAST(:account AS text) IS NULL OR (told.subject_kind, told.subject) = ('account', :account))
+          AND (CAST(:before_at AS timestamptz) IS NULL
+               OR (told.at, told.key) < (CAST(:before_at AS timestamptz), CAST(:before_key AS text)))
+        ORDER BY told.at DESC, told.key DESC
+        LIMIT :limit
+    """)
+
+
+_PAGE = _page(_STORY)

@@ -1,0 +1,153 @@
+"""Operators: the people who operate the service, each with a role and, if wanted, bound to organisations."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from migration_service.errors import OperatorNotFoundError, PasswordInvalidError, UnauthenticatedError
+from migration_service.models import Operator, OperatorOrganisation, Organisation
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.setup.names import check_name, is_name, unique_name
+from migration_service.services.setup.organisations import get_organisation
+
+_SHORTEST, _LONGEST = 12, 256
+
+
+class OperatorRole(StrEnum):
+    """What an operator may do; each role includes those before it."""
+
+    #: See everything but personal data.
+    READ = "read"
+    #: Steer batches and suppliers, skip accounts, and see personal data.
+    OPERATE = "operate"
+    #: Set up organisations, keys and operators.
+    ADMINISTER = "administer"
+
+    def includes(self, other: "OperatorRole") -> bool:
+        """Return whether this role may do what `other` may."""
+        roles = list(OperatorRole)
+        return roles.index(self) >= roles.index(other)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticatedOperator:
+    """Who has logged in."""
+
+    id: int
+    name: str
+    role: OperatorRole
+    #: The organisations that the operator sees and changes; None: all.
+    organisation_ids: frozenset[int] | None
+
+
+def create_operator(
+    session: Session, name: str, role: OperatorRole, *, organisations: Collection[str] = ()
+) -> Operator:
+    """Make an operator, who can log in once a password is set.
+
+    `organisations` are the names of those that the operator is bound to; none: not bound. Raise
+    NameInvalidError, NameTakenError and OrganisationNotFoundError.
+    """
+    check_name(name, "name of an operator")
+    bound = [get_organisation(session, organisation).id for organisation in organisations]
+    operator = Operator(name=name, role=role)
+    with unique_name(session, "uq_operator_name", f"Operator {name!r} exists already."):
+        session.add(operator)
+    session.add_all(OperatorOrganisation(operator_id=operator.id, organisation_id=it) for it in set(bound))
+    details = {"role": role.value, "organisations": sorted(set(bound))}
+    record(session, AuditAction.OPERATOR_CREATED, "operator", name, details=details)
+    return operator
+
+
+def list_operators(session: Session) -> Sequence[tuple[Operator, list[str]]]:
+    """Return every operator with the names of the organisations that it is bound to, by name."""
+    bound: dict[int, list[str]] = {}
+    names = select(OperatorOrganisation.operator_id, Organisation.name).join(Organisation)
+    for operator_id, organisation_name in session.execute(names.order_by(Organisation.name)):
+        bound.setdefault(operator_id, []).append(organisation_name)
+    operators = session.scalars(select(Operator).order_by(Operator.name)).all()
+    return [(operator, bound.get(operator.id, [])) for operator in operators]
+
+
+def set_operator_role(session: Session, name: str, role: OperatorRole) -> Operator:
+    """Give an operator another role. Raise OperatorNotFoundError."""
+    operator = _get(session, name)
+    details = {"role": role.value, "before": operator.role}
+    operator.role = role
+    record(session, AuditAction.OPERATOR_ROLE_SET, "operator", name, details=details)
+    return operator
+
+
+def set_operator_password(session: Session, name: str, password: str) -> Operator:
+    """Set the password of an operator. Raise OperatorNotFoundError and PasswordInvalidError."""
+    if not _SHORTEST <= len(password) <= _LONGEST:
+        raise PasswordInvalidError
+    operator = _get(session, name)
+    operator.password_hash = _hasher().hash(password)
+    record(session, AuditAction.OPERATOR_PASSWORD_SET, "operator", name)
+    return operator
+
+
+def disable_operator(session: Session, name: str) -> Operator:
+    """Let an operator log in no more. Disabling twice changes nothing. Raise OperatorNotFoundError."""
+    operator = _get(session, name)
+    if operator.disabled_at is None:
+        operator.disabled_at = datetime.now(UTC)
+        record(session, AuditAction.OPERATOR_DISABLED, "operator", name)
+    return operator
+
+
+def authenticate_operator(session: Session, name: str, password: str) -> AuthenticatedOperator:
+    """Return who logs in with this name and password.
+
+    Raise UnauthenticatedError, in the same words and after the same time whatever is wrong. The caller
+    throttles attempts, and notes refusals (`refusals`).
+    """
+    operator = session.scalar(select(Operator).where(Operator.name == name)) if is_name(name) else None
+    usable = operator is not None and operator.password_hash and operator.disabled_at is None
+    # The same work for a name that nobody has: its time must not tell.
+    stored = operator.password_hash if operator is not None and usable else _nobodys_hash()
+    matches = len(password) <= _LONGEST and _matches(str(stored), password)
+    if operator is None or not usable or not matches:
+        raise UnauthenticatedError("The name or the password is not right.")
+    if _hasher().check_needs_rehash(str(stored)):
+        operator.password_hash = _hasher().hash(password)
+    operator.last_login_at = datetime.now(UTC)
+    record(session, AuditAction.OPERATOR_LOGGED_IN, "operator", name)
+    bound = session.scalars(
+        select(OperatorOrganisation.organisation_id).where(OperatorOrganisation.operator_id == operator.id)
+    ).all()
+    return AuthenticatedOperator(
+        operator.id, operator.name, OperatorRole(operator.role), frozenset(bound) if bound else None
+    )
+
+
+def _get(session: Session, name: str) -> Operator:
+    operator = session.scalar(select(Operator).where(Operator.name == name)) if is_name(name) else None
+    if operator is None:
+        raise OperatorNotFoundError(found=name)
+    return operator
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    return PasswordHasher()  # Argon2id with the parameters of RFC 9106 for less memory
+
+
+@cache
+def _nobodys_hash() -> str:
+    return _hasher().hash("nobody has this password")
+
+
+def _matches(stored: str, password: str) -> bool:
+    try:
+        return _hasher().verify(stored, password)
+    except (VerificationError, InvalidHashError):
+        return False

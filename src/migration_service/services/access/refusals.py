@@ -1,0 +1,152 @@
+"""Refused logins, tokens and requests: counted, logged, and in the audit.
+
+The audit has one entry for each kind, address and minute, and at most so many in a minute altogether: a flood
+of refusals fills neither the table nor the time of the database. The metric counts every refusal.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.statements import autocommit
+from migration_service.errors import (
+    ApiKeyRevokedError,
+    PermissionDeniedError,
+    RefreshTokenReusedError,
+    ServiceError,
+)
+from migration_service.metrics.process import SECURITY_EVENTS
+from migration_service.origin import Origin, current_origin
+from migration_service.services.access.audit import AuditAction
+from migration_service.services.access.sessions import REUSED, end_session
+from migration_service.services.access.throttle import client_of
+from migration_service.states import AuditOutcome
+
+logger = logging.getLogger(__name__)
+
+#: Entries of refusals in a minute, all addresses together.
+MOST_A_MINUTE = 200
+
+
+class SecurityEvent(StrEnum):
+    """What the metric and the log call a refusal."""
+
+    #: A key or a refresh token that is not valid.
+    FAILED_LOGIN = "failed_login"
+    #: An access token that is not valid.
+    REFUSED_TOKEN = "refused_token"  # noqa: S105
+    #: A key that was revoked, or a token of one.
+    REVOKED_KEY_USED = "revoked_key_used"
+    #: A refresh token that had been exchanged before.
+    REFRESH_TOKEN_REUSED = "refresh_token_reused"  # noqa: S105
+    #: A valid key that may not do this.
+    PERMISSION_DENIED = "permission_denied"
+
+
+# From the start, so that an alert sees the first one.
+for _event_name in SecurityEvent:
+    SECURITY_EVENTS.labels(_event_name.value)
+
+_RECORD = f"""
+    INSERT INTO audit_entry
+        (actor_kind, actor, organisation_id, address, request_id, action, outcome, code, once)
+    SELECT %(kind)s, %(actor)s, %(organisation_id)s::bigint, %(address)s, %(request_id)s, %(action)s,
+           '{AuditOutcome.REFUSED}', %(event)s,
+           %(once)s || ' ' || to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')
+    WHERE (SELECT count(*) FROM audit_entry
+           WHERE at >= date_trunc('minute', clock_timestamp())
+             AND outcome = '{AuditOutcome.REFUSED}') < %(most)s
+    ON CONFLICT (once) WHERE once IS NOT NULL DO NOTHING
+    RETURNING id
+"""
+
+
+class RefusalLog:
+    """Notes refusals; one for each web process. It never fails: what was refused stays refused."""
+
+    def __init__(self, sessions: sessionmaker[Session], clock: Callable[[], float] = time.time) -> None:
+        self._sessions = sessions
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._minute = 0
+        #: What this process has written in this minute: the database is not asked for it again.
+        self._written: set[str] = set()
+
+    def note_refused_login(self, error: ServiceError, prefix: str | None) -> None:
+        """Note that an API key (of this prefix, if it had one) or a refresh token was refused.
+
+        A refresh token that was used before ends its session.
+        """
+        if isinstance(error, RefreshTokenReusedError) and error.session_id:
+            with self._sessions.begin() as session:
+                end_session(session, str(error.session_id), REUSED)
+        self._note(_event(error, SecurityEvent.FAILED_LOGIN), AuditAction.LOGIN_REFUSED, prefix)
+
+    def note_refused_request(self, error: ServiceError) -> None:
+        """Note that a request was refused for its token, or for what its key may not do."""
+        event = _event(error, SecurityEvent.REFUSED_TOKEN)
+        denied = event is SecurityEvent.PERMISSION_DENIED
+        self._note(event, AuditAction.PERMISSION_REFUSED if denied else AuditAction.TOKEN_REFUSED, None)
+
+    def _note(self, event: SecurityEvent, action: AuditAction, prefix: str | None) -> None:
+        origin = current_origin()
+        SECURITY_EVENTS.labels(event.value).inc()
+        logger.warning(
+            "Security event: %s from %s",
+            event.value,
+            origin.address,
+            extra={
+                "security_event": event.value,
+                "address": origin.address,
+                "api_key": origin.actor or prefix,
+            },
+        )
+        once = f"{event} {client_of(origin.address)}"
+        if not self._is_new(once):
+            return
+        try:
+            with autocommit(self._sessions) as statements:
+                statements.execute(_RECORD, _values(origin, event, action, prefix) | {"once": once})
+        except SQLAlchemyError as error:
+            logger.error("A refusal is missing in the audit: %s", type(error).__name__)
+
+    def _is_new(self, once: str) -> bool:
+        minute = int(self._clock() // 60)
+        with self._lock:
+            if minute != self._minute:
+                self._minute, self._written = minute, set()
+            if once in self._written or len(self._written) >= MOST_A_MINUTE:
+                return False
+            self._written.add(once)
+            return True
+
+
+def _event(error: ServiceError, otherwise: SecurityEvent) -> SecurityEvent:
+    match error:
+        case ApiKeyRevokedError():
+            return SecurityEvent.REVOKED_KEY_USED
+        case RefreshTokenReusedError():
+            return SecurityEvent.REFRESH_TOKEN_REUSED
+        case PermissionDeniedError():
+            return SecurityEvent.PERMISSION_DENIED
+    return otherwise
+
+
+def _values(
+    origin: Origin, event: SecurityEvent, action: AuditAction, prefix: str | None
+) -> dict[str, object]:
+    return {
+        "kind": origin.kind,
+        "actor": origin.actor or prefix,
+        "organisation_id": origin.organisation_id,
+        "address": origin.address,
+        "request_id": origin.request_id,
+        "action": action,
+        "event": event,
+        "most": MOST_A_MINUTE,
+    }

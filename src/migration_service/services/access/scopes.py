@@ -1,0 +1,65 @@
+"""What an API key may be used for: its scopes, its import suppliers, and the addresses it is used from."""
+
+from collections.abc import Collection, Sequence
+from enum import StrEnum
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+from migration_service.errors import NetworkInvalidError, PermissionDeniedError
+from migration_service.origin import current_origin
+
+
+class Scope(StrEnum):
+    """What a key may be used for."""
+
+    #: Statuses, lists, reports and the results of batches.
+    READ = "read"
+    #: Checking payloads.
+    VALIDATE = "validate"
+    #: Storing payloads.
+    STAGE = "stage"
+    #: Creating accounts, one by one.
+    PROCESS = "process"
+    #: Adding notes, transactions, statements and payment instructions.
+    ADDED_DATA = "added_data"
+    #: Starting and steering batches, whatever their mode.
+    BATCHES = "batches"
+
+
+def require_scope(granted: Collection[str] | None, accepted: Sequence[Scope]) -> None:
+    """Raise PermissionDeniedError unless the scopes of a key have one of `accepted`; None has every scope."""
+    if granted is not None and not any(scope in granted for scope in accepted):
+        wanted = " or ".join(repr(scope.value) for scope in accepted)
+        raise PermissionDeniedError(f"The API key does not have the scope {wanted}.")
+
+
+def require_supplier_allowed(import_supplier_id: int, code: str) -> None:
+    """Raise PermissionDeniedError if the actor is limited to other import suppliers of its organisation."""
+    allowed = current_origin().import_supplier_ids
+    if allowed is not None and import_supplier_id not in allowed:
+        raise PermissionDeniedError(f"The API key may not be used for import supplier {code!r}.")
+
+
+def require_address(networks: Sequence[str] | None, address: str | None) -> None:
+    """Raise PermissionDeniedError unless `address` is in one of `networks`; None allows every address."""
+    if networks is not None and not _is_within(tuple(networks), address or ""):
+        raise PermissionDeniedError(f"The API key may not be used from the address {address}.")
+
+
+def parse_network(text: str) -> str:
+    """Return a network in its normal form, as `192.0.2.0/24`. Raise NetworkInvalidError if it is none."""
+    try:
+        return str(ip_network(text.strip()))
+    except ValueError:
+        raise NetworkInvalidError(found=text) from None
+
+
+@lru_cache(maxsize=1_000)
+def _is_within(networks: tuple[str, ...], address: str) -> bool:
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    found: list[IPv4Network | IPv6Network] = [ip_network(network) for network in networks]
+    return any((mapped or parsed) in network for network in found)

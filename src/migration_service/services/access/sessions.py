@@ -1,0 +1,158 @@
+"""Sessions: what begins when a key is exchanged for tokens, and how its refresh tokens rotate.
+
+A refresh token is exchanged once, for a successor. For a minute it answers with the same successor again: the
+answer may have been lost, or several processes of a client may refresh at once. A token that is used later
+than that was copied, so that its session ends, with every token of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import new_id
+from migration_service.errors import (
+    RefreshTokenReusedError,
+    TokenSessionNotFoundError,
+    UnauthenticatedError,
+)
+from migration_service.models import ApiKey, RefreshToken, TokenSession
+from migration_service.origin import current_origin
+from migration_service.services.access.audit import AuditAction, record
+
+#: How long a refresh token that was exchanged answers with the same successor.
+GRACE = timedelta(seconds=60)
+#: How long sessions are kept after their last token has expired.
+_KEPT = timedelta(days=30)
+
+REUSED = "refresh_token_reused"
+ENDED_BY_OPERATOR = "ended_by_operator"
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshGrant:
+    """A refresh token to be signed."""
+
+    id: UUID
+    session_id: UUID
+    issued_at: datetime
+    expires_at: datetime
+
+
+def begin_session(session: Session, api_key: ApiKey, expires_at: datetime) -> RefreshGrant:
+    """Begin a session of the key, and return its first refresh token."""
+    grant = RefreshGrant(new_id(), new_id(), datetime.now(UTC), expires_at)
+    _insert(session, grant, api_key.id)
+    return grant
+
+
+def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> RefreshGrant:
+    """Return the successor of the refresh token with these claims: a new one, or within GRACE the same again.
+
+    Raise RefreshTokenReusedError if it was exchanged before that, and UnauthenticatedError if its session is
+    over.
+    """
+    token_id = _token_id(session, api_key, claims)
+    found = session.execute(
+        select(RefreshToken, TokenSession, func.clock_timestamp())
+        .join(TokenSession, TokenSession.id == RefreshToken.token_session_id)
+        .where(RefreshToken.id == token_id, TokenSession.api_key_id == api_key.id)
+        .with_for_update()
+    ).one_or_none()
+    if found is None:
+        raise UnauthenticatedError("The session of the token is not known. Obtain a token with the API key.")
+    token, owner, now = found
+    if owner.ended_at:
+        raise UnauthenticatedError("The session of the token was ended. Obtain a token with the API key.")
+    if token.used_at is None:
+        token.used_at, token.successor_id = now, new_id()
+        session.add(RefreshToken(id=token.successor_id, token_session_id=owner.id))
+    elif now - token.used_at > GRACE:
+        raise RefreshTokenReusedError(owner.id)
+    return RefreshGrant(token.successor_id, owner.id, token.used_at, owner.expires_at)
+
+
+def end_session(session: Session, session_id: str, reason: str = ENDED_BY_OPERATOR) -> TokenSession:
+    """End a session and every token of it at once. Ending it twice changes nothing.
+
+    Raise TokenSessionNotFoundError.
+    """
+    try:
+        owner = session.get(TokenSession, UUID(session_id), with_for_update=True)
+    except ValueError:
+        owner = None
+    if owner is None:
+        raise TokenSessionNotFoundError(found=session_id)
+    if owner.ended_at is None:
+        owner.ended_at, owner.end_reason = datetime.now(UTC), reason
+        api_key = session.get_one(ApiKey, owner.api_key_id)
+        record(
+            session,
+            AuditAction.SESSION_ENDED,
+            "session",
+            owner.id,
+            organisation_id=api_key.organisation_id,
+            details={"api_key": api_key.prefix, "reason": reason},
+        )
+    return owner
+
+
+def list_sessions(session: Session, api_key: ApiKey) -> Sequence[TokenSession]:
+    """Return the sessions of a key that are not over, the newest first."""
+    return session.scalars(
+        select(TokenSession)
+        .where(
+            TokenSession.api_key_id == api_key.id,
+            TokenSession.ended_at.is_(None),
+            TokenSession.expires_at > func.now(),
+        )
+        .order_by(TokenSession.id.desc())
+    ).all()
+
+
+def remove_old_sessions(session: Session, *, limit: int) -> int:
+    """Remove at most `limit` sessions that expired long ago, and return how many."""
+    old = (
+        select(TokenSession.id)
+        .where(TokenSession.expires_at < datetime.now(UTC) - _KEPT)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    removed = delete(TokenSession).where(TokenSession.id.in_(old)).returning(TokenSession.id)
+    return len(session.execute(removed).all())
+
+
+def _token_id(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> UUID:
+    """Return the id of a refresh token. One that was issued before there were sessions gets a session now."""
+    try:
+        if "sid" in claims:
+            return UUID(claims["jti"])
+        known = uuid5(NAMESPACE_OID, f"refresh token {claims['jti']}")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnauthenticatedError from error
+    expires_at = datetime.fromtimestamp(claims["exp"], UTC)
+    _insert(session, RefreshGrant(known, known, datetime.now(UTC), expires_at), api_key.id)
+    return known
+
+
+def _insert(session: Session, grant: RefreshGrant, api_key_id: int) -> None:
+    origin = current_origin()
+    session.execute(
+        insert(TokenSession)
+        .values(
+            id=grant.session_id,
+            api_key_id=api_key_id,
+            expires_at=grant.expires_at,
+            request_id=origin.request_id,
+            address=origin.address,
+        )
+        .on_conflict_do_nothing()
+    )
+    session.execute(
+        insert(RefreshToken).values(id=grant.id, token_session_id=grant.session_id).on_conflict_do_nothing()
+    )

@@ -1,0 +1,188 @@
+"""What a key may be used for, over HTTP: scopes, import suppliers, addresses, and how long."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, obtain
+from migration_service.blueprints.auth import SCOPES, scopes_of
+from migration_service.models import ApiKey, AuditEntry
+from migration_service.services.access.api_keys import (
+    KeyLimits,
+    find_prefix,
+    issue_api_key,
+    roll_api_key,
+)
+from migration_service.services.access.scopes import Scope
+from migration_service.services.setup.suppliers import create_import_supplier
+from supplier_client import SupplierClient
+
+PREFIX = "/v1/data-import"
+
+
+def _body(answer: Any) -> Any:
+    return answer.json
+
+
+def _issue(sessions: sessionmaker[Session], organisation: str, **limits: Any) -> str:
+    with sessions.begin() as session:
+        return issue_api_key(session, organisation_name=organisation, limits=KeyLimits(**limits))
+
+
+def _token(client: FlaskClient, api_key: str) -> dict[str, str]:
+    return {"Authorization": f"Token {obtain(client, APIKey=api_key)['token']}"}
+
+
+def _endpoints(app: Flask) -> set[str]:
+    rules = list(app.url_map.iter_rules())
+    return {rule.endpoint for rule in rules if rule.rule.startswith(PREFIX)}
+
+
+def test_every_view_has_a_scope_and_every_scope_a_view(app: Flask) -> None:
+    endpoints = _endpoints(app)
+    assert endpoints
+    assert {endpoint for endpoint in endpoints if not scopes_of(endpoint)} == set()
+    assert {name for name in SCOPES if "." in name} <= endpoints
+    assert {scope for endpoint in endpoints for scope in scopes_of(endpoint)} == set(Scope)
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_a_key_with_one_scope_reaches_its_views_and_is_refused_at_all_others(
+    app: Flask, client: FlaskClient, customer: Customer, sessions: sessionmaker[Session], scope: Scope
+) -> None:
+    headers = _token(client, _issue(sessions, customer.organisation, scopes=[scope]))
+    reached = set()
+    for rule in app.url_map.iter_rules():
+        if not rule.rule.startswith(PREFIX):
+            continue
+        with app.test_request_context():
+            path = app.url_map.bind("").build(rule.endpoint, dict.fromkeys(rule.arguments, "1"))
+        method = "POST" if "POST" in (rule.methods or ()) else "GET"
+        answer = client.open(path, method=method, headers=headers, data=b"")
+        if answer.status_code == 403:
+            assert _body(answer)["code"] == "permission_denied"
+            wanted = [f"'{accepted.value}'" for accepted in scopes_of(rule.endpoint)]
+            assert all(name in _body(answer)["detail"] for name in wanted)
+        else:
+            reached.add(rule.endpoint)
+    assert reached == {it for it in _endpoints(app) if scope in scopes_of(it)}
+
+
+def test_a_key_without_limits_reaches_everything(client: FlaskClient, customer: Customer) -> None:
+    headers = _token(client, customer.api_key)
+    path = f"{PREFIX}/all-account-import-processes/{customer.import_supplier}/"
+    assert client.get(path, headers=headers).json == []
+
+
+def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
+    app: Flask, sessions: sessionmaker[Session]
+) -> None:
+    supplier = SupplierClient.create(app, sessions)
+    other = f"{supplier.code}_2"
+    with sessions.begin() as session:
+        create_import_supplier(session, code=other, organisation_name=supplier.organisation)
+    (account,) = supplier.accounts()
+    query = {"mode": "validate", "import_supplier": supplier.code}
+    batch = supplier.post("/batches/", query_string=query, data=b"{}\n")
+    assert batch.status_code == 202
+    supplier.api_key = _issue(sessions, supplier.organisation, import_suppliers=[other])
+    supplier.token = supplier.obtain_token()
+    refused = {
+        "stage": supplier.stage(account),
+        "validate": supplier.validate(account),
+        "process": supplier.process("1"),
+        "status": supplier.status("1"),
+        "list": supplier.get(f"/all-account-import-processes/{supplier.code}/"),
+        "notes": supplier.post(
+            "/notes/create/",
+            {"import_supplier": supplier.code, "external_account_number": "1", "notes": [{"body": "x"}]},
+        ),
+        "batch": supplier.get(f"/batches/{_body(batch)['batch_id']}/"),
+        "results": supplier.get(f"/batches/{_body(batch)['batch_id']}/results/"),
+        "cancel": supplier.post(f"/batches/{_body(batch)['batch_id']}/cancel/"),
+        "start": supplier.post("/batches/", query_string=query, data=b"{}\n"),
+        "reconcile": supplier.get(f"/reconciliation/{supplier.code}/"),
+    }
+    for what, answer in refused.items():
+        assert (answer.status_code, _body(answer)["code"]) == (403, "permission_denied"), what
+        assert supplier.code in _body(answer)["detail"], what
+    assert supplier.get("/batches/").json == []
+    assert supplier.stage(account | {"import_supplier": other}).status_code == 201
+
+
+def test_a_key_is_used_only_from_its_networks(
+    client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    networks = ["192.0.2.0/24", "2001:db8::/32"]
+    api_key = _issue(sessions, customer.organisation, networks=networks)
+    path = f"{PREFIX}/all-account-import-processes/{customer.import_supplier}/"
+    for address in ("192.0.2.7", "::ffff:192.0.2.9", "2001:db8::1"):
+        client.environ_base["REMOTE_ADDR"] = address
+        headers = _token(client, api_key)
+        assert client.get(path, headers=headers).status_code == 200
+    for address in ("192.0.3.7", "2001:db9::1"):
+        client.environ_base["REMOTE_ADDR"] = address
+        answer = client.get(path, headers=headers)
+        assert (answer.status_code, _body(answer)["code"]) == (403, "permission_denied")
+        assert address in _body(answer)["detail"]
+        assert obtain(client, APIKey=api_key)["errorCode"] == "permission_denied"
+
+
+def test_a_key_expires_with_its_tokens(
+    client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    api_key = _issue(sessions, customer.organisation, expires_at=datetime.now(UTC) + timedelta(days=1))
+    tokens = obtain(client, APIKey=api_key)
+    path = f"{PREFIX}/all-account-import-processes/{customer.import_supplier}/"
+    headers = {"Authorization": tokens["token"]}
+    assert client.get(path, headers=headers).status_code == 200
+    with sessions.begin() as session:
+        over = {"expires_at": datetime.now(UTC) - timedelta(seconds=1)}
+        session.execute(update(ApiKey).where(ApiKey.prefix == find_prefix(api_key)).values(over))
+    answer = client.get(path, headers=headers)
+    assert (answer.status_code, "has expired" in _body(answer)["detail"]) == (401, True)
+    assert obtain(client, APIKey=api_key)["errorCode"] == "authentication_failed"
+    assert obtain(client, refreshToken=tokens["refreshToken"])["errorCode"] == "authentication_failed"
+
+
+def test_a_rolled_key_and_its_successor_are_accepted_together(
+    client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    api_key = _issue(sessions, customer.organisation, scopes=[Scope.READ], networks=["10.0.0.0/8"])
+    with sessions.begin() as session:
+        successor, old = roll_api_key(session, api_key, timedelta(days=7))
+        assert old.expires_at is not None
+        assert timedelta(days=6) < old.expires_at - datetime.now(UTC) <= timedelta(days=7)
+    path = f"{PREFIX}/all-account-import-processes/{customer.import_supplier}/"
+    for key in (api_key, successor):
+        headers = _token(client, key)
+        assert client.get(path, headers=headers).status_code == 200
+        assert client.post(f"{PREFIX}/notes/create/", headers=headers, json={}).status_code == 403
+
+
+def test_refusals_are_in_the_audit_once_an_address_and_minute(
+    client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    path = f"{PREFIX}/all-account-import-processes/{customer.import_supplier}/"
+    denied = _token(client, _issue(sessions, customer.organisation, scopes=[Scope.STAGE]))
+    for _ in range(3):
+        client.get(path, headers={"Authorization": "Token nonsense"})
+        client.get(path, headers=denied)
+        obtain(client, APIKey=customer.api_key[:-1] + "-")
+    with sessions() as session:
+        address = client.environ_base["REMOTE_ADDR"]
+        found = session.scalars(select(AuditEntry).where(AuditEntry.address == address)).all()
+    # Twice if the minute ended in between.
+    assert {(entry.action, entry.code, entry.outcome) for entry in found} == {
+        ("token.refused", "refused_token", "REFUSED"),
+        ("permission.refused", "permission_denied", "REFUSED"),
+        ("login.refused", "failed_login", "REFUSED"),
+    }
+    assert len(found) <= 6
+    (permission, *_) = [entry for entry in found if entry.action == "permission.refused"]
+    assert (permission.actor_kind, permission.organisation_id) == ("api_key", customer.organisation_id)

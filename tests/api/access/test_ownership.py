@@ -1,0 +1,201 @@
+"""Teams, vendors and instructions belong to organisations; another organisation's are the same as none."""
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from imported_account import ImportedAccount
+from migration_service.models import AccountImportProcess, Attempt, Batch, Note, PaymentInstruction
+from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.services.access.api_keys import find_prefix, revoke_api_key
+from migration_service.services.access.audit_trail import TrailFilter, stream_trail
+from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.services.setup.teams import create_operations_team
+from migration_service.services.setup.vendors import create_payment_vendor
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from vendor_servers import run_sandbox
+
+_SECRET = "the-sandbox-secret"
+
+
+@pytest.fixture(autouse=True)
+def sandbox_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OWNERSHIP_SANDBOX_SECRET", _SECRET)
+
+
+@pytest.fixture(scope="module")
+def sandbox_url() -> Iterator[str]:
+    with run_sandbox(_SECRET) as url:
+        yield url
+
+
+@pytest.fixture
+def other(app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
+    """Another organisation."""
+    return SupplierClient.create(app, sessions)
+
+
+def _body(answer: Any) -> Any:
+    return answer.json
+
+
+def _vendor(sessions: sessionmaker[Session], url: str, organisation: str | None, name: str = "") -> str:
+    name = name or f"vendor {secrets.token_hex(4)}"
+    with sessions.begin() as session:
+        create_payment_vendor(
+            session,
+            name,
+            kind=VendorKind.HTTP,
+            url=url,
+            secret_env="OWNERSHIP_SANDBOX_SECRET",
+            organisation_name=organisation,
+        )
+    return name
+
+
+def _instruct(account: ImportedAccount, vendor: str, reference: str) -> tuple[int, str]:
+    body = {
+        "import_supplier": account.supplier.code,
+        "external_account_number": account.number,
+        "vendor": vendor,
+        "reference": reference,
+        "type": "CARD",
+    }
+    answer = account.supplier.post("/payment-instruction/create/", body)
+    assert answer.json is not None
+    return answer.status_code, answer.json.get("code", answer.json.get("detail", ""))
+
+
+def test_another_organisations_team_is_the_same_as_none(
+    supplier: SupplierClient, other: SupplierClient, sessions: sessionmaker[Session]
+) -> None:
+    name = f"Team {secrets.token_hex(4)}"
+    with sessions.begin() as session:
+        create_operations_team(session, name, organisation_name=other.organisation)
+    (account,) = supplier.accounts()
+    supplier.stage(account)
+    number = account["external_account_number"]
+    theirs = supplier.process(number, operations_team_name=name)
+    nobodys = supplier.process(number, operations_team_name="x" * len(name))
+    assert theirs.status_code == 400
+    assert theirs.data.replace(name.encode(), b"x" * len(name)) == nobodys.data
+    query = {"mode": "import", "import_supplier": supplier.code, "operations_team_name": name}
+    batch = supplier.post("/batches/", query_string=query, data=b"{}\n")
+    assert (batch.status_code, _body(batch)["code"]) == (400, "operations_team_not_found")
+
+
+def test_the_own_team_comes_before_a_shared_one_of_the_same_name(
+    supplier: SupplierClient, other: SupplierClient, sessions: sessionmaker[Session]
+) -> None:
+    name = f"Team {secrets.token_hex(4)}"
+    with sessions.begin() as session:
+        shared = create_operations_team(session, name)
+        own = create_operations_team(session, name, organisation_name=supplier.organisation)
+    for client, team in ((supplier, own), (other, shared)):
+        (account,) = client.accounts()
+        client.stage(account)
+        number = account["external_account_number"]
+        assert client.process(number, operations_team_name=name).status_code == 202
+        with sessions() as session:
+            attempt = session.get_one(Attempt, client.current_attempt(number))
+        assert attempt.operations_team_id == team.id
+
+
+def test_another_organisations_vendor_is_the_same_as_none(
+    account: ImportedAccount, other: SupplierClient, sessions: sessionmaker[Session], sandbox_url: str
+) -> None:
+    theirs = _vendor(sessions, sandbox_url, other.organisation)
+    assert _instruct(account, theirs, "card-ok-1") == (400, "payment_vendor_not_found")
+    own = _vendor(sessions, sandbox_url, account.supplier.organisation, theirs)
+    assert _instruct(account, own, "card-ok-1")[0] == 201
+
+
+def test_what_the_vendor_says_of_its_account_must_fit_and_is_kept(
+    account: ImportedAccount, sessions: sessionmaker[Session], sandbox_url: str
+) -> None:
+    vendor = _vendor(sessions, sandbox_url, account.supplier.organisation)
+    assert _instruct(account, vendor, "card-account-1")[1] == "payment_instruction_rejected"
+    assert _instruct(account, vendor, f"card-account-{account.number}")[0] == 201
+    with sessions() as session:
+        kept = session.scalars(
+            select(PaymentInstruction).where(PaymentInstruction.reference == f"card-account-{account.number}")
+        ).all()
+    assert [(it.account_reference, it.customer_reference) for it in kept] == [(account.number, None)]
+    assert kept[0].api_key_id is not None
+
+
+def test_an_instruction_of_another_organisations_customer_is_refused(
+    account: ImportedAccount,
+    other: SupplierClient,
+    worker_resources: WorkerResources,
+    sessions: sessionmaker[Session],
+    sandbox_url: str,
+) -> None:
+    shared = _vendor(sessions, sandbox_url, None)
+    customer = secrets.token_hex(4)
+    thief = ImportedAccount.create(other, worker_resources)
+    assert _instruct(account, shared, f"card-customer-{customer}-1")[0] == 201
+    assert _instruct(account, shared, f"card-customer-{customer}-2")[0] == 201
+    stolen = _instruct(thief, shared, f"card-customer-{customer}-2")
+    assert stolen == _instruct(thief, shared, "card-refuse-2") == (400, "payment_instruction_rejected")
+
+
+def test_the_batch_of_a_revoked_key_pauses_until_somebody_else_resumes_it(
+    supplier: SupplierClient, sessions: sessionmaker[Session]
+) -> None:
+    query = {"mode": "validate", "import_supplier": supplier.code}
+    batch_id = _body(supplier.post("/batches/", query_string=query, data=b"{}\n"))["batch_id"]
+    first = supplier.api_key
+    with sessions.begin() as session:
+        revoke_api_key(session, find_prefix(first) or "")
+    supplier.renew_key()
+    _feed(sessions)
+    report = _body(supplier.get(f"/batches/{batch_id}/"))
+    assert (report["state"], report["reason"]) == ("PAUSED", "api_key_revoked")
+    assert _body(supplier.post(f"/batches/{batch_id}/resume/"))["state"] == "RUNNING"
+    _feed(sessions)
+    report = _body(supplier.get(f"/batches/{batch_id}/"))
+    assert (report["state"], report["reason"]) == ("RUNNING", None)
+
+
+def _feed(sessions: sessionmaker[Session]) -> None:
+    with sessions.begin() as session:
+        dispatch_chunks(session, 8)
+
+
+def test_rows_keep_who_wrote_them_and_the_audit_tells_the_story(
+    account: ImportedAccount, sessions: sessionmaker[Session]
+) -> None:
+    supplier, number = account.supplier, account.number
+    body = {"import_supplier": supplier.code, "external_account_number": number, "notes": [{"body": "x"}]}
+    assert supplier.post("/notes/create/", body, headers={"X-Request-ID": "the-note"}).status_code == 201
+    prefix = find_prefix(supplier.api_key)
+    with sessions() as session:
+        process = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
+        note = session.scalars(select(Note).where(Note.request_id == "the-note")).first()
+        assert note is not None
+        assert note.api_key_id == process.staged_by_api_key_id is not None
+        assert (process.staged_address, note.address) == ("127.0.0.1", "127.0.0.1")
+        told = list(stream_trail(session, TrailFilter(account=(supplier.code, number))))
+    assert [entry["action"] for entry in told] == ["note.added", "account.processed", "account.staged"]
+    assert {entry["actor"] for entry in told} == {prefix}
+    assert {entry["organisation"] for entry in told} == {supplier.organisation}
+    assert {entry["address"] for entry in told} == {"127.0.0.1"}
+
+
+def test_lines_of_a_batch_are_traced_to_who_started_it(
+    supplier: SupplierClient, sessions: sessionmaker[Session]
+) -> None:
+    query = {"mode": "validate", "import_supplier": supplier.code}
+    started = supplier.post("/batches/", query_string=query, data=b"{}\n", headers={"X-Request-ID": "b-1"})
+    with sessions() as session:
+        batch = session.get_one(Batch, _body(started)["batch_id"])
+        assert (batch.request_id, batch.address) == ("b-1", "127.0.0.1")
+        (entry,) = stream_trail(session, TrailFilter(request_id="b-1", actor=find_prefix(supplier.api_key)))
+    assert (entry["action"], entry["subject"]) == ("batch.started", _body(started)["batch_id"])

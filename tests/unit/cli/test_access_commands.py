@@ -1,0 +1,179 @@
+"""`api-keys`, `operators` and `audit`, with `--json` and for people."""
+
+import csv
+import io
+import json
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, make_customer
+from migration_service.cli import main
+from migration_service.config import Settings
+from migration_service.errors import UnauthenticatedError
+from migration_service.services.access.operators import authenticate_operator
+from migration_service.services.access.tokens import obtain_tokens, refresh_tokens
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(migrated: Settings) -> Run:
+    """Runs `migration-service` with these arguments, and an input."""
+    environment = {
+        "DATABASE_URL": migrated.database_url,
+        "REDIS_URL": migrated.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+        "MIGRATION_SERVICE_HOME": "/nonexistent",
+        "SUDO_USER": "anna",
+    }
+
+    def run(*arguments: str, sent: str | None = None) -> Result:
+        result = CliRunner().invoke(main, arguments, env=environment, input=sent)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def customer(sessions: sessionmaker[Session]) -> Customer:
+    return make_customer(sessions)
+
+
+def _json(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def _lines(result: Result) -> list[Any]:
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def _listed(run: Run, prefix: str) -> Any:
+    return next(it for it in _lines(run("api-keys", "list", "--json")) if it["prefix"] == prefix)
+
+
+def test_a_key_is_issued_with_limits_rolled_and_listed(run: Run, customer: Customer) -> None:
+    options = ["--name", "nightly", "--scope", "stage", "--scope", "read", "--network", "192.0.2.7"]
+    options += ["--supplier", customer.import_supplier, "--expires-in", "90d", "--json"]
+    issued = _json(run("api-keys", "issue", "--organisation", customer.organisation, *options))
+    listed = _listed(run, issued["prefix"])
+    assert (listed["name"], listed["scopes"]) == ("nightly", ["stage", "read"])
+    assert (listed["networks"], len(listed["import_supplier_ids"])) == (["192.0.2.7/32"], 1)
+    rolled = _json(run("api-keys", "roll", issued["prefix"], "--overlap", "12h", "--json"))
+    assert rolled["old_prefix"] == issued["prefix"]
+    successor = _listed(run, rolled["prefix"])
+    for field in ("name", "scopes", "networks", "import_supplier_ids", "expires_at"):
+        assert successor[field] == listed[field]
+    assert _listed(run, issued["prefix"])["expires_at"] == rolled["old_expires_at"] < listed["expires_at"]
+    assert run("api-keys", "revoke", issued["prefix"]).exit_code == 0
+    assert "was revoked, or has expired" in run("api-keys", "roll", issued["prefix"]).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "sentence"),
+    [
+        (("--scope", "everything"), 2, "everything"),
+        (("--expires-in", "soon"), 2, "30m, 12h or 7d"),
+        (("--expires-in", "99999d"), 2, "30m, 12h or 7d"),
+        (("--network", "192.0.2.1/24"), 1, "is not a network"),
+        (("--supplier", "NOTHING"), 1, "NOTHING"),
+        (("--name", " "), 1, "printable characters"),
+    ],
+)
+def test_limits_that_cannot_be_are_refused(
+    run: Run, customer: Customer, options: tuple[str, ...], status: int, sentence: str
+) -> None:
+    result = run("api-keys", "issue", "--organisation", customer.organisation, *options)
+    assert (result.exit_code, result.stdout) == (status, "")
+    assert sentence in result.stderr
+
+
+def test_another_organisations_supplier_is_no_limit_of_a_key(
+    run: Run, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    theirs = make_customer(sessions).import_supplier
+    options = ("--organisation", customer.organisation, "--supplier", theirs)
+    assert run("api-keys", "issue", *options).exit_code == 1
+
+
+def test_sessions_are_listed_and_ended(
+    run: Run, customer: Customer, sessions: sessionmaker[Session], migrated: Settings
+) -> None:
+    with sessions.begin() as session:
+        tokens = obtain_tokens(session, migrated, customer.api_key)
+    (listed,) = _lines(run("api-keys", "sessions", customer.prefix, "--json"))
+    assert listed["session_id"] == tokens.payload["sid"]
+    assert _json(run("api-keys", "end-session", listed["session_id"], "--json"))["ended_at"]
+    assert "has no sessions" in run("api-keys", "sessions", customer.prefix).stdout
+    assert "does not exist" in run("api-keys", "end-session", "nothing").stderr
+    with sessions.begin() as session, pytest.raises(UnauthenticatedError, match="ended"):
+        refresh_tokens(session, migrated, tokens.refresh_token)
+
+
+def test_an_operator_is_made_given_a_password_and_a_role_and_disabled(
+    run: Run, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    name, password = f"Anna {secrets.token_hex(4)}", "a long enough password"
+    options = ("--role", "read", "--organisation", customer.organisation, "--json")
+    assert _json(run("operators", "create", name, *options))["role"] == "read"
+    assert run("operators", "set-password", name, "--stdin", sent="short\n").exit_code == 1
+    assert run("operators", "set-password", name, "--stdin", sent=f"{password}\n").exit_code == 0
+    assert run("operators", "set-role", name, "operate").exit_code == 0
+    with sessions.begin() as session:
+        assert authenticate_operator(session, name, password).role == "operate"
+    listed = [it for it in _lines(run("operators", "list", "--json")) if it["name"] == name]
+    assert [(it["role"], it["organisations"]) for it in listed] == [("operate", [customer.organisation])]
+    assert listed[0]["last_login_at"]
+    asked = run("operators", "set-password", name, sent=f"{password} 2\n{password} 2\n")
+    assert asked.exit_code == 0
+    assert password not in asked.output
+    assert _json(run("operators", "disable", name, "--json"))["disabled_at"]
+    with sessions.begin() as session, pytest.raises(UnauthenticatedError):
+        authenticate_operator(session, name, f"{password} 2")
+
+
+def test_what_a_command_does_is_in_the_audit_with_the_system_user(run: Run) -> None:
+    name = f"Noord {secrets.token_hex(4)}"
+    for command in (("organisations", "create", name), ("teams", "create", name, "--organisation", name)):
+        assert run(*command).exit_code == 0
+    entries = _lines(run("audit", "list", "--organisation", name, "--json"))
+    assert [entry["action"] for entry in entries] == ["operations_team.created", "organisation.created"]
+    for entry in entries:
+        assert entry["actor_kind"] == "system_user"
+        assert entry["actor"].endswith("(sudo: anna)")
+        assert (entry["subject"], entry["outcome"]) == (name, "DONE")
+    first = run("audit", "list", "--organisation", name, "--limit", "1", "--json")
+    cursor = first.stderr.split("'")[1]
+    second = run("audit", "list", "--organisation", name, "--limit", "1", "--cursor", cursor, "--json")
+    assert [*_lines(first), *_lines(second)] == entries
+    assert second.stderr == ""
+    assert "has nothing of this" in run("audit", "list", "--organisation", name, "--refused").stdout
+
+
+def test_the_audit_is_exported_and_that_too_is_in_it(run: Run) -> None:
+    name = f"Noord {secrets.token_hex(4)}"
+    run("organisations", "create", name)
+    (entry,) = _lines(run("audit", "export", "--organisation", name))
+    assert entry["action"] == "organisation.created"
+    table = list(
+        csv.DictReader(io.StringIO(run("audit", "export", "--organisation", name, "--format", "csv").stdout))
+    )
+    assert [(row["action"], row["subject"]) for row in table] == [("organisation.created", name)]
+    exports = _lines(run("audit", "list", "--action", "audit.exported", "--json"))
+    assert {"organisation": name} in [entry["details"] for entry in exports]
+
+
+def test_the_audit_of_a_service_that_runs_is_in_order(run: Run) -> None:
+    found = _json(run("audit", "verify", "--json"))
+    assert found["problems"] == []
+    wrong = run("audit", "verify", "--head", "00")
+    assert wrong.exit_code == 1
+    assert "The head that is known is not in the chain." in wrong.stdout
+    assert run("audit", "list", "--cursor", "x").exit_code == 1

@@ -1,0 +1,198 @@
+"""Refresh tokens rotate, and a session ends when one of them comes back."""
+
+import threading
+import time
+from dataclasses import replace
+from datetime import timedelta
+
+import jwt
+import pytest
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, make_customer
+from migration_service.config import Settings
+from migration_service.db.statements import autocommit
+from migration_service.errors import (
+    RefreshTokenReusedError,
+    TokenSessionNotFoundError,
+    UnauthenticatedError,
+)
+from migration_service.models import ApiKey, AuditEntry, RefreshToken, TokenSession
+from migration_service.services.access.api_keys import get_api_key
+from migration_service.services.access.refusals import RefusalLog
+from migration_service.services.access.sessions import end_session, list_sessions, remove_old_sessions
+from migration_service.services.access.signing import sign
+from migration_service.services.access.tokens import (
+    Tokens,
+    authenticate_token,
+    obtain_tokens,
+    refresh_tokens,
+)
+
+
+@pytest.fixture
+def customer(sessions: sessionmaker[Session]) -> Customer:
+    return make_customer(sessions)
+
+
+@pytest.fixture
+def first(sessions: sessionmaker[Session], migrated: Settings, customer: Customer) -> Tokens:
+    with sessions.begin() as session:
+        return obtain_tokens(session, migrated, customer.api_key)
+
+
+def _refresh(sessions: sessionmaker[Session], settings: Settings, token: str) -> Tokens:
+    with sessions.begin() as session:
+        return refresh_tokens(session, settings, token)
+
+
+def _let_a_minute_pass(sessions: sessionmaker[Session], tokens: Tokens) -> None:
+    of_session = RefreshToken.token_session_id == tokens.payload["sid"]
+    earlier = {"used_at": RefreshToken.used_at - timedelta(seconds=61)}
+    with sessions.begin() as session:
+        session.execute(update(RefreshToken).where(of_session).values(earlier))
+
+
+def test_an_exchanged_token_answers_with_the_same_successor_for_a_minute(
+    sessions: sessionmaker[Session], migrated: Settings, first: Tokens
+) -> None:
+    second = _refresh(sessions, migrated, first.refresh_token)
+    third = _refresh(sessions, migrated, second.refresh_token)
+    assert len({first.refresh_token, second.refresh_token, third.refresh_token}) == 3
+    assert _refresh(sessions, migrated, first.refresh_token).refresh_token == second.refresh_token
+    assert third.refresh_expires_at == first.refresh_expires_at
+
+
+def test_processes_that_refresh_at_once_get_the_same_successor(
+    sessions: sessionmaker[Session], migrated: Settings, first: Tokens
+) -> None:
+    found: list[str] = []
+    threads = [
+        threading.Thread(
+            target=lambda: found.append(_refresh(sessions, migrated, first.refresh_token).refresh_token)
+        )
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+
+
+def test_a_token_that_comes_back_later_ends_its_session_and_no_other(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
+) -> None:
+    with sessions.begin() as session:
+        other = obtain_tokens(session, migrated, customer.api_key)
+    second = _refresh(sessions, migrated, first.refresh_token)
+    _let_a_minute_pass(sessions, first)
+    with pytest.raises(RefreshTokenReusedError) as caught:
+        _refresh(sessions, migrated, first.refresh_token)
+    RefusalLog(sessions).note_refused_login(caught.value, None)
+    with autocommit(sessions) as statements:
+        for token in (first.token, second.token):
+            with pytest.raises(UnauthenticatedError, match="session of the token was ended"):
+                authenticate_token(statements, migrated, token)
+        assert authenticate_token(statements, migrated, other.token).prefix == customer.prefix
+    with pytest.raises(UnauthenticatedError, match="session of the token was ended"):
+        _refresh(sessions, migrated, second.refresh_token)
+    with sessions() as session:
+        entry = session.scalars(select(AuditEntry).where(AuditEntry.subject == first.payload["sid"])).one()
+    assert (entry.action, entry.organisation_id) == ("session.ended", customer.organisation_id)
+    assert entry.details == {"api_key": customer.prefix, "reason": "refresh_token_reused"}
+
+
+def test_an_operator_ends_one_session(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
+) -> None:
+    with sessions.begin() as session:
+        other = obtain_tokens(session, migrated, customer.api_key)
+        end_session(session, first.payload["sid"])
+        listed = list_sessions(session, get_api_key(session, customer.prefix))
+        assert [str(it.id) for it in listed] == [other.payload["sid"]]
+        with pytest.raises(TokenSessionNotFoundError):
+            end_session(session, "nothing")
+    with autocommit(sessions) as statements:
+        with pytest.raises(UnauthenticatedError, match="ended"):
+            authenticate_token(statements, migrated, first.token)
+        authenticate_token(statements, migrated, other.token)
+    with pytest.raises(UnauthenticatedError, match="ended"):
+        _refresh(sessions, migrated, first.refresh_token)
+
+
+def test_tokens_from_before_there_were_sessions_are_accepted_and_rotate(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    now = int(time.time())
+    old = {"iat": now, "exp": now + 600, "sub": customer.prefix, "jti": "a-key-of-old"}
+    access = jwt.encode(old | {"kind": "access"}, migrated.secret_key, algorithm="HS256")
+    with autocommit(sessions) as statements:
+        assert authenticate_token(statements, migrated, access).organisation_id == customer.organisation_id
+    refresh = jwt.encode(
+        old | {"kind": "refresh", "jti": customer.prefix}, migrated.secret_key, algorithm="HS256"
+    )
+    second = _refresh(sessions, migrated, refresh)
+    assert second.refresh_expires_at == now + 600
+    assert _refresh(sessions, migrated, refresh).refresh_token == second.refresh_token
+    _let_a_minute_pass(sessions, second)
+    with pytest.raises(RefreshTokenReusedError):
+        _refresh(sessions, migrated, refresh)
+
+
+def test_a_token_of_another_keys_session_is_refused(
+    sessions: sessionmaker[Session], migrated: Settings, first: Tokens
+) -> None:
+    thief = make_customer(sessions)
+    forged = sign(migrated, first.payload | {"sub": thief.prefix})
+    with autocommit(sessions) as statements, pytest.raises(UnauthenticatedError):
+        authenticate_token(statements, migrated, forged)
+
+
+@pytest.mark.parametrize("session_id", ["nothing", 7, None, [], "00000000-0000-0000-0000-000000000000"])
+def test_a_token_with_a_session_that_is_none_is_refused(
+    sessions: sessionmaker[Session], migrated: Settings, first: Tokens, session_id: object
+) -> None:
+    forged = sign(migrated, first.payload | {"sid": session_id})
+    with autocommit(sessions) as statements, pytest.raises(UnauthenticatedError):
+        authenticate_token(statements, migrated, forged)
+
+
+def test_tokens_survive_the_exchange_of_the_signing_key(
+    sessions: sessionmaker[Session], migrated: Settings, first: Tokens
+) -> None:
+    new, old = "n" * 40, migrated.secret_key
+    prepared = replace(migrated, accepted_secret_keys=new)
+    switched = replace(migrated, secret_key=new, accepted_secret_keys=f" {old} ,")
+    done = replace(migrated, secret_key=new)
+    with autocommit(sessions) as statements:
+        authenticate_token(statements, switched, first.token)
+    second = _refresh(sessions, switched, first.refresh_token)
+    assert jwt.get_unverified_header(second.token)["kid"] != jwt.get_unverified_header(first.token)["kid"]
+    with autocommit(sessions) as statements:
+        for settings in (prepared, switched, done):
+            authenticate_token(statements, settings, second.token)
+        for settings in (done, replace(migrated, secret_key="x" * 40)):
+            with pytest.raises(UnauthenticatedError):
+                authenticate_token(statements, settings, first.token)
+        with pytest.raises(UnauthenticatedError):
+            authenticate_token(statements, migrated, second.token)
+
+
+def test_sessions_are_removed_long_after_their_end(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
+) -> None:
+    with sessions.begin() as session:
+        key = session.scalars(select(ApiKey.id).where(ApiKey.prefix == customer.prefix)).one()
+        of_key = TokenSession.api_key_id == key
+        obtain_tokens(session, migrated, customer.api_key)
+        session.execute(
+            update(TokenSession)
+            .where(TokenSession.id == first.payload["sid"])
+            .values(expires_at=func.now() - timedelta(days=31))
+        )
+        remove_old_sessions(session, limit=1_000)
+        assert first.payload["sid"] not in map(str, session.scalars(select(TokenSession.id).where(of_key)))
+        assert session.scalar(select(func.count()).select_from(TokenSession).where(of_key)) == 1
