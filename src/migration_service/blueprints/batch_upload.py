@@ -1,4 +1,4 @@
-"""The request that starts a batch: its parameters, and its body as blocks that are read as they come in."""
+"""The request that starts a batch: its parameters, and its body as blocks that are read as they arrive."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ from migration_service.services.batches.quotas import BatchQuotas
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, BatchSource, Profile
 
-#: Described in this order: generated clients take the first, and send bytes for it.
+#: In this order, because generated clients take the first, and send bytes for it.
 _DESCRIBED_TYPES = ("application/octet-stream", "application/x-ndjson", "application/gzip")
 _MEDIA_TYPES = (*_DESCRIBED_TYPES, "application/ndjson", "application/jsonl")
 
@@ -30,8 +30,8 @@ _EXAMPLE = encode_json(ACCOUNT).decode() + "\n"
 #: For OpenAPI: the body.
 BODY = {
     "required": False,
-    "description": "NDJSON: one account payload a line. Plain or gzip, with `Content-Encoding: gzip` or "
-    "without; blank lines are left out.",
+    "description": "NDJSON: one account payload per line. Plain or gzip, with or without "
+    "`Content-Encoding: gzip`. Blank lines are ignored.",
     "content": {
         kind: {"schema": {"type": "string", "format": "binary"}, "example": _EXAMPLE}
         for kind in _DESCRIBED_TYPES
@@ -44,7 +44,7 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
     mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
-        detail = "Expected strict: what the operator set for the supplier can only be made stricter."
+        detail = "Expected strict: a batch can only be stricter than the profile that the operator has set."
         raise RequestFailedValidationError(errors=[ErrorItem("invalid_choice", detail, "profile")])
     return BatchOrder(
         mode=mode,
@@ -97,7 +97,7 @@ def _require_file() -> None:
 def _whole_body() -> Iterator[bytes]:
     """Yield the blocks of the body. Raise BatchFileError if the client disconnected before its end.
 
-    The web server does not say so if it knows the length, and half a file would be taken for a whole one.
+    The web server does not report this if it knows the length, and half a file would count as a whole one.
     """
     missing = request.content_length
     for block in read_blocks(request.stream):
@@ -105,4 +105,4 @@ def _whole_body() -> Iterator[bytes]:
             missing -= len(block)
         yield block
     if missing:
-        raise BatchFileError("The upload broke off: less came than Content-Length says.")
+        raise BatchFileError("The upload is incomplete: fewer bytes arrived than Content-Length says.")

@@ -1,4 +1,4 @@
-"""Health checks for load balancers and orchestrators: is the process alive, and is it ready?"""
+"""Health checks for load balancers and orchestrators: whether the process is alive, and ready."""
 
 from flask import Blueprint, Response, jsonify
 from redis import RedisError
@@ -18,11 +18,11 @@ def live() -> Response:
 
 @blueprint.get("/ready")
 def ready() -> tuple[Response, int]:
-    """Return 200 if the database answers, and 503 otherwise. Redis is reported: only `process` needs it."""
+    """Return 200 if the database answers, and 503 otherwise. Redis is only reported."""
     parts = {"database": _database_answers(), "redis": _redis_answers()}
-    states = {name: "ok" if answers else "away" for name, answers in parts.items()}
+    states = {name: "ok" if answers else "unavailable" for name, answers in parts.items()}
     status = 200 if parts["database"] else 503
-    return jsonify(status="ok" if status == 200 else "away", **states), status
+    return jsonify(status="ok" if status == 200 else "unavailable", **states), status
 
 
 def _database_answers() -> bool:

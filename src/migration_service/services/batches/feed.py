@@ -1,8 +1,9 @@
-"""Which chunks are to be worked on now: a few of each organisation, so that none waits for another one.
+"""Dispatches the chunks to work on next: a few of every organisation, so that none waits for another.
 
 The batches of an organisation take turns within its share.
 
-The chunks are the queue; a message only tells a worker to look at one. Lost ones are found by `recover`.
+The chunks in the database are the queue. A message only makes a worker read one. `recover_chunks` finds those
+whose message was lost.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
 
     Return their batch and first line, for the caller to publish after the commit. The organisations take
     turns, beginning with those that have the fewest chunks in the queue. So do the batches of each. Batches
-    also follow their API keys and suppliers, and complete here.
+    that are complete, whose API key was revoked, or whose supplier's status has changed, change their states.
     """
     complete_batches(session)
     follow_keys(session)
@@ -39,9 +40,9 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
 
 
 def recover_chunks(session: Session) -> int:
-    """Give back chunks whose worker, or message, was lost; how many there were.
+    """Release the chunks whose worker or message was lost. Return how many there were.
 
-    A worker holds the lock of the chunk that it works on, so SKIP LOCKED passes over exactly those.
+    A worker holds the lock of the chunk that it works on, so SKIP LOCKED skips exactly those.
     """
     return len(session.execute(_RECOVER).all())
 

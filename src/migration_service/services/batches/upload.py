@@ -1,4 +1,4 @@
-"""Storing a batch: its lines go from the file on disk into the database, with one COPY in constant memory."""
+"""Stores a batch. Its lines are copied from the file on disk into the database, in constant memory."""
 
 from hashlib import sha256
 from typing import Any
@@ -33,7 +33,7 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, ImportState, LineStatus
 
-#: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
+#: A chunk is what a worker takes at once: this many lines, or fewer if they are long (in bytes).
 CHUNK_LINES = 100
 CHUNK_BYTES = 4_000_000
 #: The file is on this machine's disk by then.
@@ -81,7 +81,7 @@ def start_batch(
 
 
 def validated_under(profile: str | None, supplier_profile: str) -> str:
-    """Return what names the rules and the profile that lines of a batch are validated under now."""
+    """Return a text that identifies the rules and the profile under which lines are validated now."""
     return f"{RULES_VERSION} {profile or supplier_profile}"
 
 
@@ -145,7 +145,7 @@ def _insert_batch(
 
 
 class _Head(msgspec.Struct):
-    """What is read of a line while it comes in; everything else of it is only passed over."""
+    """What is read of a line while it arrives. Everything else of it is skipped."""
 
     external_account_number: Any = None
 
@@ -154,7 +154,7 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def _find_number(line: bytes) -> str | None:
-    """The line's external account number, where it has a sound one: for finding accounts that come twice."""
+    """Return the line's external account number if it has a valid one, to find repeated accounts."""
     try:
         number = _decode_head(line).external_account_number
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -181,7 +181,7 @@ def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines) -> None:
 
 
 class _Chunks:
-    """The first and the last line of each chunk, while the lines come in."""
+    """The first and the last line of each chunk, recorded while the lines arrive."""
 
     def __init__(self) -> None:
         self.ranges: list[tuple[int, int]] = []
@@ -207,7 +207,7 @@ _COPY = (
     "FROM STDIN (FORMAT BINARY)"
 )
 
-# As an array: the server knows nothing of lines that have just come in, and would join them row by row.
+# With an array, because the planner has no statistics of the new lines, and would join them row by row.
 _MARK_DUPLICATES = text(f"""
     UPDATE batch_line SET status = '{LineStatus.FAILED}', errors = CAST(:errors AS jsonb)
     WHERE batch_id = :batch_id AND line_number = ANY (ARRAY(
