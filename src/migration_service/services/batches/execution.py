@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 SLOT_TIMEOUT = 2.0
 #: Seconds that a worker goes on with the pieces of one chunk, before another organisation has its turn.
 CHUNK_TIMEOUT = 5.0
-# If the limit is off, batches have no bound either.
+# If the limit is off, batches are not limited either.
 _NO_CAP = 1_000_000
 
 

@@ -36,7 +36,7 @@ class BatchOrder:
             detail = f"Mode {self.mode} needs an operations team."
             errors.append(ErrorItem("required", detail, "operations_team_name"))
         if self.source is BatchSource.PENDING and not self.mode.creates:
-            detail = "What is pending is staged already. Expected mode import or dry-run."
+            detail = "Pending accounts are already staged. Expected mode import or dry-run."
             errors.append(ErrorItem("invalid_choice", detail, "mode"))
         if key and not (len(key) <= MAX_KEY and key.isprintable()):
             detail = f"Expected at most {MAX_KEY} printable characters."
