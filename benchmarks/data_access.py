@@ -1,7 +1,8 @@
 """What a short statement costs, by the way it is sent: `python -m benchmarks.data_access DATABASE_URL`.
 
-These are the figures of decision 6. The database may be empty. Each round sends the statement once in each
-way, so that a busy machine slows all of them alike. The ratios of one run say more than its microseconds.
+These are the measurements of decision 6. The database may be empty. Each round sends the statement once in
+each way, so that a busy machine slows all of them alike. The ratios of one run say more than its
+microseconds.
 """
 
 import statistics

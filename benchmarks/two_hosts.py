@@ -33,7 +33,7 @@ _BRIDGE, _GATEWAY = "migration0", "10.77.0.1"
 _HOSTS = {"migration-a": "10.77.0.2", "migration-b": "10.77.0.3"}
 _ROOT = Path(__file__).parent.parent
 _STATES = "SELECT state, count(*) FROM account_import_process GROUP BY 1"
-_CUT_AFTER, _SECONDS, _PATIENCE = 3, 12, 120
+_CUT_AFTER, _SECONDS, _TIMEOUT = 3, 12, 120
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def _cut_one_off(bench: Bench) -> None:
     _say(f"host b is cut off after {_CUT_AFTER} s", load)
     ended = time.monotonic()
     while in_progress := _states(bench)["IN_PROGRESS"]:
-        if time.monotonic() - ended > _PATIENCE:
+        if time.monotonic() - ended > _TIMEOUT:
             sys.exit(f"{in_progress} accounts are still in progress")
         time.sleep(0.5)
     created = _states(bench)["IMPORTED"] - before["IMPORTED"]

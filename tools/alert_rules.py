@@ -66,8 +66,8 @@ HEALTHY = {
 #: What is different in the fault of each alert.
 FAULTS = {
     "MigrationServiceDown": {'up{job="migration-service",instance="a"}': "0x480"},
-    "MigrationDatabaseAway": {'migration_part_up{part="database"}': "0x480"},
-    "MigrationRedisAway": {'migration_part_up{part="redis"}': "0x480"},
+    "MigrationDatabaseUnavailable": {'migration_part_up{part="database"}': "0x480"},
+    "MigrationRedisUnavailable": {'migration_part_up{part="redis"}': "0x480"},
     "MigrationSweepDead": {"migration_sweep_age_seconds": "0+15x480"},
     "MigrationAttemptsStuck": {"migration_oldest_dispatch_age_seconds": "0+15x480"},
     "MigrationBatchStalled": {'migration_batch_idle_seconds{supplier="S"}': "0+15x480"},

@@ -41,7 +41,7 @@ def once(file: Path, install: Callable[[Path], None]) -> None:
 
 
 def works() -> bool:
-    """Whether the environment's Python starts and is new enough: one that was moved away leaves a ruin."""
+    """Whether the environment's Python starts and is new enough: one that was moved does not start."""
     check = f"import sys; sys.exit(sys.version_info < {OLDEST})"
     return PYTHON.exists() and subprocess.run([PYTHON, "-c", check], check=False).returncode == 0
 

@@ -27,7 +27,7 @@ Written by `make docs` from the code; do not edit it by hand.
 
 Every error, whatever causes it, is answered with one body: `detail` for people (it may change, do not parse
 it), `code` (stable), and `errors`, a list with everything that was found, each with its own `detail`, `code`
-and `attr`, the dot-delimited path to the value at fault (`null` where there is none). Validation
+and `attr`, the dot-delimited path to the value at fault (`null` if it is about none). Validation
 finds everything at once: a payload with forty faults is answered with forty errors.
 
 ```json

@@ -42,7 +42,7 @@ def main() -> None:
     """Run the service, take the picture."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
-        sys.exit("There is no chromium here: apt-get install chromium")
+        sys.exit("Chromium is not installed. Run: apt-get install chromium")
     with tempfile.TemporaryDirectory(prefix="flower-screenshot-") as folder:
         Path(folder).chmod(0o711)
         with running_service(Path(folder) / "home", ACCOUNTS) as settings:

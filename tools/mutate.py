@@ -97,7 +97,6 @@ def _run(copy: Path, tests: Sequence[str], seconds: float) -> bool:
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,
     )
     try:
         return process.wait(seconds) == 0
@@ -113,8 +112,10 @@ def _run(copy: Path, tests: Sequence[str], seconds: float) -> bool:
                 process.wait()
 
 
-def try_all(module: Path, tests: Sequence[str], copies: Copies, processes: int) -> Iterator[Tried]:
-    """Yield every change as soon as it was tried."""
+def try_all(
+    module: Path, tests: Sequence[str], copies: Copies, processes: int, lines: range
+) -> Iterator[Tried]:
+    """Yield every change of these lines as soon as it was tried."""
     source = (ROOT / module).read_text()
     started = time.monotonic()
     if not copies.passes(module, source, tests, 1_800):
@@ -126,7 +127,7 @@ def try_all(module: Path, tests: Sequence[str], copies: Copies, processes: int) 
         return Tried(line, what, not copies.passes(module, changed, tests, seconds))
 
     with ThreadPoolExecutor(processes) as pool:
-        yield from pool.map(attempt, mutants(source))
+        yield from pool.map(attempt, [mutant for mutant in mutants(source) if mutant[0] in lines])
 
 
 def changed_since(revision: str) -> list[Path]:
@@ -142,6 +143,7 @@ def main() -> None:
     parser.add_argument("module", nargs="?", type=Path, help="for example src/migration_service/slots.py")
     parser.add_argument("tests", nargs="*", help="the tests to run, instead of those of its subject")
     parser.add_argument("--changed", metavar="REVISION", help="every module that was changed since")
+    parser.add_argument("--lines", default="", metavar="FROM-TO", help="only changes of these lines")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--list", action="store_true", help="only list the changes, and try none")
     given = parser.parse_args()
@@ -152,19 +154,21 @@ def main() -> None:
         for line, what, _ in mutants((ROOT / modules[0]).read_text()):
             print(f"{modules[0]}:{line}: {what}")
         return
+    first, _, last = given.lines.partition("-")
+    lines = range(int(first or 0), int(last or 1_000_000) + 1)
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         Path(folder).chmod(0o755)
         copies = Copies(Path(folder), given.processes)
         for module in modules:
-            _report(module, given.tests or find_tests(module), copies, given.processes)
+            _report(module, given.tests or find_tests(module), copies, given.processes, lines)
 
 
-def _report(module: Path, tests: Sequence[str], copies: Copies, processes: int) -> None:
+def _report(module: Path, tests: Sequence[str], copies: Copies, processes: int, lines: range) -> None:
     if not tests:
         print(f"{module}: no tests in folders of its subject", flush=True)
         return
     tried = survived = 0
-    for one in try_all(module, tests, copies, processes):
+    for one in try_all(module, tests, copies, processes, lines):
         tried += 1
         if not one.noticed:
             survived += 1

@@ -49,7 +49,7 @@ _COMPARISON = re.compile(r"\s*(==|>|<)\s*[\d.]+\s*$")
 _CONDITION = re.compile(r"\s+and\s+")
 #: Waiting times and ranges of the alerts: `for: 5m` and `[10m]`.
 _MINUTES = re.compile(r"(for: |\[)(\d+)m")
-#: The traffic of this tool has a payment vendor that fails: these two fire rightly.
+#: The traffic of this tool has a payment vendor that fails: these two alerts are expected.
 OF_THE_TRAFFIC = {"MigrationVendorFails", "MigrationServerErrors"}
 #: Seconds until a frozen worker is noticed: a batch counts as stalled after 120.
 FREEZE_SECONDS = 240
@@ -87,7 +87,7 @@ def main() -> None:
     """Run the service and Prometheus, ask everything; exit status 1 where something has no answer."""
     for program in ("prometheus", "promtool"):
         if shutil.which(program) is None:
-            sys.exit(f"There is no {program} here: apt-get install prometheus")
+            sys.exit(f"{program} is not installed. Run: apt-get install prometheus")
     check_rules()
     with ExitStack() as end:
         folder = Path(end.enter_context(tempfile.TemporaryDirectory(prefix="prometheus-check-")))
@@ -107,7 +107,7 @@ def main() -> None:
         wait_until(lambda: prometheus.alerts()[down]["state"] != "inactive", f"the alert {down}")
         print(f"ok: {down} comes when the web server is gone")
     if missing:
-        sys.exit(f"There is no data for: {'; '.join(missing)}")
+        sys.exit(f"No data for: {'; '.join(missing)}")
 
 
 @contextmanager
@@ -272,7 +272,7 @@ def check_dashboard(prometheus: Prometheus) -> list[str]:
 
 
 def check_alerts(prometheus: Prometheus) -> list[str]:
-    """Look at every alert's health, and at what it compares; returns those without data."""
+    """Check the health of every alert and the data that it compares. Return those without data."""
     missing = []
     for name, rule in prometheus.alerts().items():
         if rule["health"] != "ok":

@@ -1,4 +1,4 @@
-"""A whole service in a folder of its own, with a sample book migrated through it, for tools to look at."""
+"""A whole service in a folder of its own, with a sample book migrated through it, for tools to inspect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The web application: where its parts are put together."""
+"""Creates the web application from its parts."""
 
 import re
 import uuid
@@ -40,7 +40,7 @@ from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
 from migration_service.slots import Slots
 from migration_service.tasks.accounts import publish_attempt
 
-#: Requests that may wait for an outcome at once in one process; each needs a connection to Redis.
+#: Requests that may wait for an outcome at once in one process. Each needs a connection to Redis.
 _MOST_WAITING = 512
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
 
@@ -53,7 +53,7 @@ class NumberConverter(PathConverter):
 
 
 def create_app(settings: Settings) -> Flask:
-    """The Flask application over `settings`. Connects when the first request needs it."""
+    """Return the Flask application with `settings`. It connects when the first request needs it."""
     app = Application("migration_service", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -65,12 +65,12 @@ def create_app(settings: Settings) -> Flask:
     app.before_request(_take_request_id)
     app.after_request(_give_request_id)
     app.teardown_request(_forget_origin)
-    # The last one registered sees the answer first: nothing is added to it after it was compressed.
+    # The last one registered handles the response first, so nothing is added after the compression.
     compress_responses(app)
     guard_responses(app)
     check_requests(app, settings)
     api = configure_openapi(app)
-    register_error_handlers(app)  # after flask-smorest, which brings handlers of its own
+    register_error_handlers(app)  # after flask-smorest, which registers handlers of its own
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
@@ -92,9 +92,9 @@ def create_app(settings: Settings) -> Flask:
 
 
 def _believe_proxies(app: Flask, count: int) -> None:
-    """Take the client's address, which failed attempts are counted by, from what `count` proxies say.
+    """Take the client's address, by which failed attempts are counted, from the headers of `count` proxies.
 
-    Nothing else of theirs: no answer depends on the scheme or the host that a client used.
+    Their other headers are ignored, because no response depends on the scheme or the host that a client used.
     """
     fixed = ProxyFix(app.wsgi_app, x_for=count, x_proto=0, x_host=0)
     app.wsgi_app = fixed  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""The Celery application: where queues, schedule and reliability settings are put together.
+"""Creates the Celery application with its queues, schedule and reliability settings.
 
 PostgreSQL is the queue of record. A message only tells a worker to read a row. If one is lost, the sweep
 publishes it again some seconds later. If one is delivered twice, the second delivery finds nothing to do.

@@ -13,9 +13,9 @@ COMMAND_TIMEOUT = 1.0
 
 
 def make_redis(redis_url: str, *, max_connections: int = 100, wait_seconds: float = 0.0) -> Redis:
-    """A client whose commands fail after about a second; `wait_seconds` more where they block by themselves.
+    """Return a client whose commands fail after about a second. Blocking commands have `wait_seconds` more.
 
-    No retries: redis-py would send a blocking pop again and could swallow what the first one got.
+    It does not retry: redis-py would send a blocking pop again, and could lose what the first one returned.
     """
     pool = ConnectionPool.from_url(
         redis_url,
@@ -32,7 +32,7 @@ def make_redis(redis_url: str, *, max_connections: int = 100, wait_seconds: floa
 def log_if_unavailable(consequence: str) -> Iterator[None]:
     """Log a warning instead of raising if Redis is unavailable.
 
-    For what happens later without Redis; `consequence` says what that is.
+    Use it for something that happens later without Redis. `consequence` says what that is.
     """
     try:
         yield

@@ -1,7 +1,7 @@
 """Logging: one JSON object per line for programs, or one line of text for people.
 
-A context variable carries the request id from the request into every line, and the message carries it into
-the task that the request caused.
+The request id is in every line of the request, through a context variable, and of the task that it
+dispatched, through the message.
 """
 
 import logging
@@ -21,8 +21,8 @@ class _RequestIdFilter(logging.Filter):
         return True
 
 
-#: Loggers that say in several lines, or every few seconds, what the service says in one. The last one calls
-#: an upkeep message that expired a revoked task, though nobody revoked it.
+#: Loggers that log in several lines, or every few seconds, what the service logs in one. The last one reports
+#: a periodic message that expired as a revoked task, which misleads operators.
 _CHATTY = ("celery.worker.strategy", "celery.app.trace", "celery.beat", "celery.worker.request")
 
 

@@ -1,8 +1,8 @@
-"""The concurrency limit (section 8): leased slots in Redis, taken and given back by atomic scripts.
+"""The concurrency limit (section 8): leased slots in Redis, acquired and released by atomic scripts.
 
-A slot is a member of a sorted set, named by the attempt that holds it; the score is the moment its
-lease ends, on Redis's clock. PostgreSQL knows which attempts are in progress, so the set can always be
-made again from there: a set that was lost refuses everybody until that has happened.
+A slot is a member of a sorted set. Its name is the attempt that holds it, and its score is the time at which
+its lease expires, on Redis's clock. PostgreSQL knows which attempts are in progress, so the set can always be
+restored from there. Until a lost set has been restored, no slot can be acquired.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -12,27 +12,27 @@ from typing import Any, cast
 from redis import Redis
 from redis.client import Pipeline
 
-#: How long a slot is held without anybody confirming it. `reconcile` confirms those in progress.
+#: The time for which a slot is leased. `reconcile` renews the leases of attempts in progress.
 LEASE_MS = 120_000
-#: How long a slot may be held before its attempt is in the database.
+#: The time for which a slot may be held before its attempt is in the database.
 GRACE_MS = 10_000
-#: How long after a loss nobody is admitted, so that requests which held a slot then reach the database.
+#: The time after a loss in which no slot can be acquired, so that requests that held one reach the database.
 SETTLE_MS = 1_500
-#: How long nobody may be refused without a look into the database: a dead beat must not close the door.
+#: The age of the last reconciliation from which a request is not refused without another one. So slots are
+#: also released if beat is not running.
 STALE_MS = 10_000
 
-#: At a limit of 1, how long the slot stays free for a request that was refused, and for a batch that waits.
-#: A batch asks again every moment, and a client only after the seconds of Retry-After.
+#: At a limit of 1, the time for which the slot stays free for a request that was refused, and for a batch
+#: that waits. A batch retries all the time, and a client only after the seconds of Retry-After.
 REQUEST_TURN_MS, BATCH_TURN_MS = 4_000, 1_000
 
 _KEYS = ("migration:slots", "migration:slots:batch", "migration:slots:state")
 
 # Batches leave one slot to requests from a limit of 2. With a single slot, batches and requests take turns:
-# whoever had it last does not get it while the other waits for it.
+# the kind that had it last does not get it while the other kind waits for it.
 #
-# Answers how many members hold a slot now (they are admitted in order, so those are the first ones), or
-# -1 where the set must be compared with the database first: it was lost, or nobody has done so lately
-# and the answer would be no.
+# Returns how many members hold a slot now, which are the first ones, or -1 if the set must be compared with
+# the database first, because it was lost, or because none is free and the last comparison is too old.
 _ACQUIRE = """
 local slots, batch, state = KEYS[1], KEYS[2], KEYS[3]
 local limit, batch_cap = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -73,7 +73,7 @@ if granted == 0 and now - tonumber(redis.call('HGET', state, 'reconciled_at')) >
 return granted
 """
 
-# Makes the set agree with the attempts that are in progress. Answers the members that were missing.
+# Makes the set agree with the attempts that are in progress. Returns the members that were missing.
 _RECONCILE = """
 local slots, batch, state = KEYS[1], KEYS[2], KEYS[3]
 local lease, grace, settle = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -107,11 +107,11 @@ class LiveAttempt:
 
 
 class SlotsStaleError(Exception):
-    """The set is to be compared with the database first: `reconcile`, then try again."""
+    """The set must be compared with the database first: call `reconcile`, then retry."""
 
 
 class Slots:
-    """The slots of one Redis. `redis` has short time-outs; its errors pass through."""
+    """The slots of one Redis. `redis` has short time-outs, and its errors are raised."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
@@ -119,11 +119,11 @@ class Slots:
         self._reconcile = redis.register_script(_RECONCILE)
 
     def acquire(self, attempts: Sequence[str], *, limit: int | None, batch_cap: int | None = None) -> int:
-        """Take a slot for each of `attempts` as far as there are free ones; answers for how many.
+        """Acquire a slot for each of `attempts` while any are free. Return how many of them hold one.
 
-        `limit` None means no limit. `batch_cap` is the most slots that batches may hold together; give it
-        for attempts of a batch and for no others. Asking twice for one attempt takes one slot.
-        Raises SlotsStaleError until the set agrees with the database.
+        If `limit` is None, there is no limit. `batch_cap` is the most slots that batches may hold together.
+        Pass it for attempts of a batch only. A second call for the same attempt acquires no second slot.
+        Raise SlotsStaleError until the set agrees with the database.
         """
         granted = self._acquire(
             keys=_KEYS,
@@ -143,22 +143,22 @@ class Slots:
         return cast(int, granted)
 
     def release(self, attempts: Collection[str]) -> None:
-        """Give the slots of `attempts` back; nothing happens for one that holds none."""
+        """Release the slots of `attempts`. Nothing happens for one that holds none."""
         with self._redis.pipeline() as pipeline:
             self.add_release(pipeline, attempts)
             pipeline.execute()
 
     def add_release(self, pipeline: Pipeline, attempts: Collection[str]) -> None:
-        """`release` as commands of the caller's pipeline, to save a round trip."""
+        """Add the commands of `release` to the caller's pipeline, to save a round trip."""
         if attempts:
             pipeline.zrem(_KEYS[0], *attempts)
             pipeline.zrem(_KEYS[1], *attempts)
 
     def reconcile(self, live: Iterable[LiveAttempt]) -> list[str]:
-        """Make the set agree with the attempts in progress; answers those that had no slot.
+        """Make the set agree with the attempts in progress. Return those that had no slot.
 
-        The caller looks once more whether those are still in progress, and releases the others: they may
-        have ended between its reading the database and this call.
+        The caller checks whether those are still in progress, and releases the others, which may have ended
+        after it read the database.
         """
         args: list[Any] = [LEASE_MS, GRACE_MS, SETTLE_MS]
         for attempt in live:
@@ -166,11 +166,11 @@ class Slots:
         return [member.decode() for member in cast(list[bytes], self._reconcile(keys=_KEYS, args=args))]
 
     def in_use(self) -> int:
-        """How many slots are held now."""
+        """Return how many slots are held now."""
         return self._redis.zcard(_KEYS[0])
 
     def seconds_since_reconcile(self) -> float | None:
-        """How long ago the slots were compared with the database; None where that never happened."""
+        """Return how long ago the slots were compared with the database, or None if they never were."""
         with self._redis.pipeline(transaction=False) as pipeline:
             pipeline.hget(_KEYS[2], "reconciled_at")
             pipeline.time()

@@ -1,29 +1,29 @@
-"""The states, statuses and modes that the service keeps: one enumeration each, stored by its value."""
+"""The states, statuses and modes of the service, an enumeration for each. They are stored by value."""
 
 from enum import StrEnum
 
 
 class SupplierStatus(StrEnum):
-    """What an import supplier takes (section 3.1)."""
+    """Whether an import supplier accepts accounts (section 3.1)."""
 
     #: Accepts new accounts for migration.
     ONGOING = "Ongoing"
-    #: Migration attempts get an error; more accounts are expected later.
+    #: Migration attempts get an error. More accounts are expected later.
     PAUSED = "Paused"
-    #: Migration attempts get an error; no more accounts are expected.
+    #: Migration attempts get an error. No more accounts are expected.
     COMPLETE = "Complete"
 
 
 class ImportState(StrEnum):
-    """Where an account import process is. `services.imports` has the table of its changes."""
+    """The state of an account import process. `services.imports.states` has the table of its changes."""
 
-    #: Staged; not created yet, or an attempt failed or was rolled back.
+    #: Staged. It was not created yet, or an attempt failed or was rolled back.
     PENDING = "PENDING"
     #: An attempt was accepted and is creating the account.
     IN_PROGRESS = "IN_PROGRESS"
     #: The account exists.
     IMPORTED = "IMPORTED"
-    #: An operator took it out.
+    #: An operator excluded it.
     SKIPPED = "SKIPPED"
 
 
@@ -32,16 +32,16 @@ class Outcome(StrEnum):
 
     #: The account was created.
     SUCCEEDED = "SUCCEEDED"
-    #: The account would have been created; everything was rolled back.
+    #: The account would have been created. Everything was rolled back.
     DRY_RUN_SUCCEEDED = "DRY_RUN_SUCCEEDED"
     #: It could not be created; the attempt says why.
     FAILED = "FAILED"
-    #: No worker took it in time; it will never run.
+    #: No worker took it in time, and it will never run.
     WITHDRAWN = "WITHDRAWN"
 
 
 class Report(StrEnum):
-    """How much validate and stage answer."""
+    """How much validate and stage return."""
 
     #: The account, every error and every warning.
     FULL = "full"
@@ -57,9 +57,9 @@ class AttemptState(StrEnum):
 
 
 class BatchMode(StrEnum):
-    """How far each account of a batch goes."""
+    """What is done with each account of a batch."""
 
-    #: It is validated; nothing of it is kept but the result.
+    #: It is validated, and only the result is kept.
     VALIDATE = "validate"
     #: It is validated and staged.
     STAGE = "stage"
@@ -70,7 +70,7 @@ class BatchMode(StrEnum):
 
     @property
     def creates(self) -> bool:
-        """Whether accounts are created, for good or not: this needs a team, and slots."""
+        """Return whether accounts are created, also in a dry run. This needs a team, and slots."""
         return self in (BatchMode.IMPORT, BatchMode.DRY_RUN)
 
 
@@ -84,24 +84,24 @@ class BatchSource(StrEnum):
 
 
 class BatchState(StrEnum):
-    """Where a batch is. `services.batches` has the table of its changes."""
+    """The state of a batch. `services.batches.states` has the table of its changes."""
 
     #: Workers take its chunks.
     RUNNING = "RUNNING"
-    #: Its supplier is paused; it goes on by itself.
+    #: Its supplier is paused. It continues when the supplier is resumed.
     WAITING = "WAITING"
-    #: Somebody paused it; it goes on when somebody resumes it.
+    #: It was paused, and continues when it is resumed.
     PAUSED = "PAUSED"
-    #: Its supplier is complete, so it cannot go on; it can be resumed if that is changed.
+    #: Its supplier is complete, so it cannot continue. It can be resumed if that is changed.
     STOPPED = "STOPPED"
-    #: Somebody cancelled it. Lines that were not worked on stay PENDING for ever.
+    #: It was cancelled. Lines that were not worked on stay PENDING for ever.
     CANCELLED = "CANCELLED"
     #: Every line has an outcome.
     COMPLETED = "COMPLETED"
 
 
 class LineStatus(StrEnum):
-    """What became of one line of a batch."""
+    """The status of one line of a batch."""
 
     #: Not worked on yet.
     PENDING = "PENDING"
@@ -113,7 +113,7 @@ class LineStatus(StrEnum):
     IMPORTED = "IMPORTED"
     #: Mode `dry-run`: the account would exist now.
     WOULD_IMPORT = "WOULD_IMPORT"
-    #: The account existed already, from an earlier batch or a single request. Nothing was changed.
+    #: The account already existed, from an earlier batch or a single request. Nothing was changed.
     ALREADY_IMPORTED = "ALREADY_IMPORTED"
     #: An operator marked the account to be skipped. Nothing was changed.
     SKIPPED = "SKIPPED"
@@ -122,11 +122,11 @@ class LineStatus(StrEnum):
 
 
 class BatchCondition(StrEnum):
-    """Why a batch that is RUNNING does not get on as it should."""
+    """Why a batch that is RUNNING makes no progress."""
 
     #: No line was worked on for a minute.
     STALLED = "STALLED"
-    #: Workers give lines back, because requests or other batches hold the slots.
+    #: Workers release its chunks, because requests or other batches hold the slots.
     THROTTLED = "THROTTLED"
 
 
@@ -135,47 +135,47 @@ class OpenReason(StrEnum):
 
     #: Every line that had it was refused, so nothing is staged.
     REFUSED = "REFUSED"
-    #: Nothing decided it yet: its line is pending, or its batch only validates.
+    #: Not decided yet: its line is pending, or its batch only validates.
     WAITING = "WAITING"
     #: It is staged, and not created.
     STAGED = "STAGED"
 
 
 class ChunkState(StrEnum):
-    """Where a chunk is."""
+    """The state of a chunk."""
 
-    #: A row and nothing else: no message, no worker.
+    #: No message was published for it, and no worker has it.
     PENDING = "PENDING"
-    #: A message was published for it; a worker has it, or will.
+    #: A message was published for it, or a worker has it.
     DISPATCHED = "DISPATCHED"
     #: Every line of it has an outcome.
     DONE = "DONE"
 
 
 class EmailState(StrEnum):
-    """Where a customer e-mail is."""
+    """The state of a customer e-mail."""
 
-    #: To be sent, perhaps after tries that failed.
+    #: To be sent. Earlier tries may have failed.
     PENDING = "PENDING"
-    #: The mail server has taken it.
+    #: The mail server has accepted it.
     SENT = "SENT"
-    #: The mail server will never take it for this address.
+    #: The mail server will never accept it for this address.
     REFUSED = "REFUSED"
 
 
 class TransactionPeriod(StrEnum):
-    """How a transaction came to its ledger."""
+    """How a transaction was added to its ledger."""
 
-    #: In the payload, in the settlement period that is open.
+    #: In the payload, in the open settlement period.
     OPEN = "OPEN"
-    #: In the payload, settled already on a historical statement.
+    #: In the payload, already settled on a historical statement.
     HISTORICAL = "HISTORICAL"
     #: Added after the account was created (section 4.9).
     ADDED = "ADDED"
 
 
 class StatementOrigin(StrEnum):
-    """How a statement came to its account."""
+    """How a statement was added to its account."""
 
     #: In the payload.
     PAYLOAD = "PAYLOAD"
@@ -184,9 +184,9 @@ class StatementOrigin(StrEnum):
 
 
 class Profile(StrEnum):
-    """How strict an import supplier wants to be treated."""
+    """How strictly the payloads of an import supplier are validated."""
 
-    #: Warnings are kept, but refuse nothing.
+    #: Warnings are kept, but do not refuse an account.
     LENIENT = "lenient"
     #: Warnings are errors.
     STRICT = "strict"

@@ -41,29 +41,29 @@ _REFUSALS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     errors.LimitRequestHeaders: (
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
         "headers_too_large",
-        "At most {0.limit_request_fields} headers of {0.limit_request_field_size} bytes each are read.",
+        "At most {0.limit_request_fields} headers of {0.limit_request_field_size} bytes each are allowed.",
     ),
     errors.ExpectationFailed: (
         HTTPStatus.EXPECTATION_FAILED,
         "expectation_failed",
-        "The only expectation that is understood is 100-continue.",
+        "The only supported expectation is 100-continue.",
     ),
     errors.UnsupportedTransferCoding: (
         HTTPStatus.NOT_IMPLEMENTED,
         "parse_error",
-        "The only Transfer-Encoding that is understood is chunked.",
+        "The only supported Transfer-Encoding is chunked.",
     ),
 }
 _OTHER = (HTTPStatus.BAD_REQUEST, "parse_error", "The request is not well-formed HTTP/1.1.")
 _FAILURE = (HTTPStatus.INTERNAL_SERVER_ERROR, "error", "An unexpected error. Nothing was changed.")
 
 
-# These are headers of an answer, which the application got wrong.
+# These are errors in the headers of a response, which are the application's fault.
 _OUR_FAULT = (errors.InvalidResponseHeader, errors.InvalidResponseHeaderName, errors.ConfigurationProblem)
 
 
 def is_client_error(exception: BaseException) -> bool:
-    """Return whether the client sent what gunicorn cannot read, rather than that something failed here."""
+    """Return whether the client sent something that gunicorn cannot read. Otherwise the server failed."""
     return isinstance(exception, errors.ParseException) and not isinstance(exception, _OUR_FAULT)
 
 

@@ -1,4 +1,4 @@
-"""The whole service on one machine, and what shows it: servers from wheels, samples, a sandbox vendor.
+"""The whole service on one machine, for trials: servers from wheels, sample accounts, a sandbox vendor.
 
 The product, `migration_service`, never imports this package.
 """

@@ -1,4 +1,4 @@
-"""What `up` shows: the log lines of every program behind its name, and its own words."""
+"""The output of `up`: the log lines of every program with its name, and messages of its own."""
 
 import os
 import re
@@ -19,7 +19,7 @@ _ROUTINE = re.compile(r"\b(INFO|DEBUG)\b")
 
 
 class Terminal(Console):
-    """A console that nobody has to read (`up | head`): rich would end the process then."""
+    """A console whose reader may end first (`up | head`). With rich's own, the process would end, too."""
 
     def on_broken_pipe(self) -> None:
         """Print nothing any more; the programs run on, and are stopped in order."""
@@ -39,7 +39,7 @@ class Output:
         self._colours: dict[str, str] = {}
 
     def line(self, name: str, text: str) -> None:
-        """One log line of the program `name`."""
+        """Print a log line of the program `name`."""
         if self._hushed and _ROUTINE.search(text):
             return
         colour = self._colours.setdefault(name, _COLOURS[len(self._colours) % len(_COLOURS)])
@@ -47,7 +47,7 @@ class Output:
 
     @contextmanager
     def hush(self) -> Iterator[None]:
-        """Hide routine lines on a terminal meanwhile, so that a progress bar can be seen."""
+        """Hide routine lines on a terminal for the time of a progress bar."""
         self._hushed = self.console.is_terminal
         try:
             yield
@@ -55,23 +55,23 @@ class Output:
             self._hushed = False
 
     def say(self, text: str) -> None:
-        """A line of our own."""
+        """Print a message of `up` itself."""
         self.line("up", text)
 
     def alarm(self, title: str, lines: Iterable[str]) -> None:
-        """Something that must not scroll by unseen."""
+        """Print something conspicuously."""
         rule = Rule(Text(title, style="bold red"), style="bold red", align="left")
         self.console.print(Group(rule, Text("\n".join(lines)), Rule(style="bold red")))
 
     def show(self, content: RenderableType) -> None:
-        """A table or a text of ours."""
+        """Print a table or a text."""
         self.console.print(content)
 
 
 class LogPump:
-    """Copies the lines that one program writes to the terminal, and remembers the last ones.
+    """Copies the lines of one program to the terminal, and remembers the last ones.
 
-    A thread of its own, so that a program never waits for another one's reader.
+    Each has a thread of its own, so that programs do not wait for each other.
     """
 
     def __init__(self, name: str, stream: IO[bytes], output: Output) -> None:
@@ -83,7 +83,7 @@ class LogPump:
         self._thread.start()
 
     def finish(self, seconds: float = 2) -> None:
-        """Wait until everything that the program wrote is shown."""
+        """Wait until everything that the program wrote has been printed."""
         self._thread.join(seconds)
 
     def _copy(self) -> None:

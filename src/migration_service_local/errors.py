@@ -1,4 +1,4 @@
-"""What keeps the service from starting on this machine."""
+"""The error of a service that cannot start on this machine."""
 
 
 class StartError(Exception):

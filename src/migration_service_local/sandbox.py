@@ -40,7 +40,7 @@ class SandboxServer(ThreadingHTTPServer):
         self.times_asked: Counter[str] = Counter()
 
     def count(self, reference: str) -> int:
-        """How often the reference has been asked for, this time included."""
+        """Return how often the reference was requested, this time included."""
         with self.lock:
             self.times_asked[reference] += 1
             return self.times_asked[reference]
@@ -49,7 +49,7 @@ class SandboxServer(ThreadingHTTPServer):
 class _SandboxHandler(BaseHTTPRequestHandler):
     server: SandboxServer
     protocol_version = "HTTP/1.1"
-    # Headers and body go in two writes: the second would wait for the first to be acknowledged.
+    # Headers and body are two writes, of which the second would wait for the acknowledgement of the first.
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
@@ -58,7 +58,7 @@ class _SandboxHandler(BaseHTTPRequestHandler):
         if self.server.secret is not None and self.headers.get("Authorization") != expected:
             self._answer(401, {"error": "wrong credentials"})
         elif not path.startswith(_PREFIX):
-            self._answer(404, {"error": "there is nothing here"})
+            self._answer(404, {"error": "not found"})
         else:
             self._behave(unquote(path.removeprefix(_PREFIX)))
 
@@ -148,14 +148,14 @@ class _SandboxHandler(BaseHTTPRequestHandler):
         try:
             super().handle()
         except ConnectionError:
-            # The client has hung up, as it should when it was kept waiting.
+            # The client has disconnected, as it should after a long wait.
             self.close_connection = True
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Nothing: the log of `up` belongs to the service."""
+        """Log nothing, because the log of `up` is for the service."""
 
 
-#: What a reference can ask for, by its second part.
+#: The behaviours that a reference can ask for, by its second part.
 BEHAVIOURS: dict[str, Callable[[_SandboxHandler, str, str], None]] = {
     "ok": _SandboxHandler._ok,
     "refuse": _SandboxHandler._refuse,
@@ -180,7 +180,7 @@ BEHAVIOURS: dict[str, Callable[[_SandboxHandler, str, str], None]] = {
     "--secret", envvar=SANDBOX_VARIABLE, help="Refuse requests that do not have this as their bearer token."
 )
 def main(port: int, secret: str | None) -> None:
-    """Serve the sandbox vendor on 127.0.0.1 until stopped; the first line written is its address."""
+    """Serve the sandbox vendor on 127.0.0.1 until stopped. Prints its address first."""
     server = SandboxServer(port, secret)
     click.echo(f"http://127.0.0.1:{server.server_port}")
     try:

@@ -26,6 +26,7 @@ from servers import temporary_folder
 @click.option("--limit", default=12, show_default=True, help="The concurrency limit.")
 @click.option("--poisoned", default=2, show_default=True, help="Accounts that kill their worker.")
 @click.option("--wait", default=3.0, show_default=True, help="Seconds that a process request waits.")
+@click.option("--impatient", default=0.2, show_default=True, help="Share of accounts given up at a 429.")
 @click.option("--recovery", default=60.0, show_default=True, help="Seconds to be well again after a fault.")
 @click.option("--only", multiple=True, type=click.Choice(list(FAULTS)), help="Only this kind of fault.")
 @click.option("--keep", is_flag=True, help="Keep the service's folder, with its log.")

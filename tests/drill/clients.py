@@ -17,7 +17,7 @@ from drill.scene import SLOW, SUPPLIER, TEAM, TEAMS, Address, obtain_token
 from migration_service_local.samples import generate_accounts
 
 _SHARE_SLOW, _SHARE_ASYNC, _SHARE_DRY_RUN = 0.25, 0.2, 0.1
-_SHARE_RESTAGED, _SHARE_READ_BACK, _SHARE_ABANDONED, _SHARE_IMPATIENT = 0.3, 0.5, 0.1, 0.2
+_SHARE_RESTAGED, _SHARE_READ_BACK, _SHARE_ABANDONED = 0.3, 0.5, 0.1
 
 
 @dataclass(slots=True)
@@ -125,10 +125,13 @@ class Journal:
 
 
 class Orders(Iterator[Order]):
-    """Accounts without end, the same for the same seed; taken by many threads."""
+    """Accounts without end, the same for the same seed; taken by many threads.
 
-    def __init__(self, seed: int) -> None:
-        self._orders = _write_orders(seed)
+    `impatient` is the share of those that are given up at the first 429.
+    """
+
+    def __init__(self, seed: int, *, impatient: float = 0.0) -> None:
+        self._orders = _write_orders(seed, impatient)
         self._taking = threading.Lock()
 
     def __next__(self) -> Order:
@@ -136,7 +139,7 @@ class Orders(Iterator[Order]):
             return next(self._orders)
 
 
-def _write_orders(seed: int) -> Iterator[Order]:
+def _write_orders(seed: int, impatient: float) -> Iterator[Order]:
     chance = random.Random(seed)
     for index, payload in enumerate(generate_accounts(1_000_000, supplier=SUPPLIER, seed=seed)):
         if chance.random() < _SHARE_SLOW:
@@ -150,7 +153,7 @@ def _write_orders(seed: int) -> Iterator[Order]:
             restaged=chance.random() < _SHARE_RESTAGED,
             read_back=chance.random() < _SHARE_READ_BACK,
             abandoned=abandoned,
-            impatient=chance.random() < _SHARE_IMPATIENT,
+            impatient=chance.random() < impatient,
         )
 
 
@@ -310,6 +313,7 @@ class Supplier:
                 status=None if response is None else response.status_code,
                 said=said or "",
                 told=answer.get("service_account_number") or "",
+                attempt_id=answer.get("attempt_id") or "",
             )
         )
 

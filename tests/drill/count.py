@@ -41,6 +41,7 @@ def count(
     model = [Line(promise, events, list(check(histories, tables))) for promise, check in MODEL.items()]
     return [
         *model,
+        Line("accepted attempts tell their outcome", *_accepted(scene, journal)),
         Line("created accounts exist exactly once", len(accounts), _doubled(accounts, processes)),
         Line("every order created, or reported failed", len(orders), _unsettled(orders, processes, scene)),
         Line("suppliers were told the number that the table has", len(orders), _wrong(orders, accounts)),
@@ -73,6 +74,20 @@ def _read_tables(scene: Scene) -> Tables:
         {number: address for number, address, _ in accounts},
         {number: team for number, _, team in accounts},
     )
+
+
+def _accepted(scene: Scene, journal: Journal) -> tuple[int, list[str]]:
+    """Each attempt that was answered 202 has an outcome, which the interface tells."""
+    accepted = {
+        event.attempt_id: event.question.number for event in journal.history.events if event.attempt_id
+    }
+    losses = []
+    for attempt_id, number in accepted.items():
+        answer = scene.send("GET", f"account-import-attempts/{attempt_id}/")
+        told = answer.json()
+        if not told.get("outcome") or told.get("external_account_number") != number:
+            losses.append(f"{number}: attempt {attempt_id}: {answer.status_code} {answer.text[:200]}")
+    return len(accepted), losses
 
 
 def _doubled(accounts: list[tuple[Any, ...]], processes: dict[str, tuple[Any, ...]]) -> list[str]:

@@ -60,6 +60,8 @@ class Event:
     said: str = ""
     #: The service account number in the answer.
     told: str = ""
+    #: The id of the attempt, in an answer 202.
+    attempt_id: str = ""
 
     @property
     def result(self) -> Result:

@@ -26,6 +26,8 @@ _COPIED = ("src", "wsgi.py", "celery_worker.py", "gunicorn.conf.py")
 #: Small enough for a minute, large enough for every kind of order.
 _SMALL = ("--clients", "12", "--accounts", "120", "--poisoned", "0", "--recovery", "20")
 _LONGEST = 240
+#: Drills, each with other accounts, within which a bug has to be found.
+_TRIES = 3
 
 
 def find_injected_bugs(names: Sequence[str], console: Console) -> bool:
@@ -37,10 +39,13 @@ def find_injected_bugs(names: Sequence[str], console: Console) -> bool:
     for name, bug in bugs.items():
         started = time.monotonic()
         losses = _hold_drill(bug)
-        right = right and bool(losses) == bool(bug)
-        by = "; ".join(f"{promise}: {describe(found[:1])}" for promise, found in losses.items())
+        for _ in range(_TRIES - 1 if bug else 0):
+            losses = losses if bug and bug.promise in losses else _hold_drill(bug)
+        found = bug.promise in losses if bug else bool(losses)
+        right = right and found == bool(bug)
+        by = "; ".join(f"{promise}: {describe(lost[:1])}" for promise, lost in losses.items())
         console.print(f"{name}: {by or 'nothing found'}")
-        table.add_row(name, "yes" if losses else "no", by[:110], f"{time.monotonic() - started:.0f}")
+        table.add_row(name, "yes" if found else "no", by[:110], f"{time.monotonic() - started:.0f}")
     console.print(table)
     return right
 

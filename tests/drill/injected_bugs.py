@@ -9,6 +9,8 @@ class Bug:
 
     #: What goes wrong for a supplier or an operator.
     consequence: str
+    #: The promise that has to be found broken. Others may be broken, too.
+    promise: str
     #: (file below src/migration_service, text that is there once, text in its place)
     changes: tuple[tuple[str, str, str], ...]
     #: Options of the drill.
@@ -17,16 +19,18 @@ class Bug:
 
 _PROCESSING = "services/processing"
 #: Requests that are not served at once are withdrawn.
-_HASTY = ("--rounds", "0", "--wait", "0.3")
+_HASTY = ("--rounds", "0", "--wait", "0.2", "--impatient", "0.8")
 
 #: Every bug by its name in the table.
 BUGS: dict[str, Bug] = {
     "slot not released": Bug(
         "Slots are held until the upkeep finds them, so that the limit is reached with nothing at work.",
+        "a slot is free as soon as its account is created",
         ((f"{_PROCESSING}/notification.py", "        slots.add_release(pipeline, [str(attempt_id)])\n", ""),),
     ),
     "withdraw does not look at the lock": Bug(
         "A request takes back an attempt that a worker is in the middle of.",
+        "no answer that nobody promised",
         (
             (
                 f"{_PROCESSING}/attempts.py",
@@ -39,6 +43,7 @@ BUGS: dict[str, Bug] = {
     ),
     "completion without the change of state": Bug(
         "The account exists, and its import says that it is pending.",
+        "created stays created, whoever asks",
         (
             (
                 "services/imports/states.py",
@@ -49,6 +54,7 @@ BUGS: dict[str, Bug] = {
     ),
     "message of a withdrawn attempt runs": Bug(
         "The check for the current attempt is gone: accounts are created behind the client's back.",
+        "what was refused is not created",
         (
             (
                 f"{_PROCESSING}/attempts.py",
@@ -67,6 +73,7 @@ BUGS: dict[str, Bug] = {
     ),
     "the team is ignored": Bug(
         "Accounts are linked to whichever team comes first.",
+        "accounts belong to the team that was named",
         (
             (
                 f"{_PROCESSING}/acceptance.py",
@@ -79,10 +86,12 @@ BUGS: dict[str, Bug] = {
     ),
     "the key is forgotten": Bug(
         "Nobody can tell who asked for an account.",
+        "attempts have the id, team and key of their requests",
         ((f"{_PROCESSING}/dispatch.py", "api_key_id=caller.api_key_id", "api_key_id=None"),),
     ),
     "the sweep never dispatches again": Bug(
         "An attempt whose message was lost stays in progress for ever.",
+        "every order created, or reported failed",
         (
             (
                 f"{_PROCESSING}/attempts.py",
@@ -94,6 +103,7 @@ BUGS: dict[str, Bug] = {
     ),
     "a dry run commits": Bug(
         "An account is created that nobody asked for.",
+        "what was refused is not created",
         (
             (
                 f"{_PROCESSING}/attempts.py",
@@ -104,6 +114,7 @@ BUGS: dict[str, Bug] = {
     ),
     "the outcome of a line is lost": Bug(
         "A batch does not say which number an account got.",
+        "every order created, or reported failed",
         (
             (
                 "services/batches/chunks.py",
@@ -114,6 +125,7 @@ BUGS: dict[str, Bug] = {
     ),
     "the number is told before the commit": Bug(
         "A client knows an account that does not exist yet, and perhaps never will.",
+        "created stays created, whoever asks",
         (
             (
                 f"{_PROCESSING}/execution.py",
@@ -131,6 +143,7 @@ BUGS: dict[str, Bug] = {
     ),
     "the payload of an older staging": Bug(
         "An account is created with data that the supplier has corrected since.",
+        "the payload that was accepted last",
         (
             (
                 "services/imports/states.py",
@@ -141,6 +154,7 @@ BUGS: dict[str, Bug] = {
     ),
     "staging forgets that the account exists": Bug(
         "A payload is accepted that nothing will ever come of.",
+        "the payload that was accepted last",
         (
             (
                 "services/imports/staging.py",

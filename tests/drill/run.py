@@ -39,6 +39,8 @@ class DrillOptions:
     poisoned: int = 2
     #: Seconds that a process request waits for a worker: short, so that attempts are withdrawn, too.
     wait: float = 3.0
+    #: The share of accounts that are given up at the first 429.
+    impatient: float = 0.2
     #: Seconds within which the service has to be well again after a fault, and quiet at the end.
     recovery: float = 60.0
     #: Only these kinds of faults, by name; all where it is empty.
@@ -117,7 +119,7 @@ class _Drill:
         return len(self.journal.orders) - self.journal.lines >= self.options.accounts
 
     def _suppliers(self) -> list[threading.Thread]:
-        orders = Orders(self.options.seed)
+        orders = Orders(self.options.seed, impatient=self.options.impatient)
         addresses = self.scene.addresses
         return [
             threading.Thread(

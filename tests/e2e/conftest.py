@@ -17,7 +17,7 @@ def scene() -> Iterator[Scene]:
     """One running service for all tests; each leaves it running and quiet, with the limit at 250.
 
     It logs everything, so that the log can be searched for what does not belong there, and has little
-    patience with clients that send slowly.
+    waiting time for clients that send slowly.
     """
     folder = temporary_folder()
     environment = {

@@ -78,7 +78,7 @@ def test_with_redis_frozen_everything_but_process_works_and_process_says_come_ag
             scene.send("GET", f"account-transfer-status/{SUPPLIER}/{number}/").json()["status"] == "UNKNOWN"
         )
         assert scene.send("GET", f"pending-account-import-processes/{SUPPLIER}/").status_code == 200
-        assert requests.get(f"{scene.address.url}/health/ready", timeout=30).json()["redis"] == "away"
+        assert requests.get(f"{scene.address.url}/health/ready", timeout=30).json()["redis"] == "unavailable"
         assert time.monotonic() - started < 5 * ANSWERS_WITHIN
     assert scene.states("FROZEN-") == {"PENDING": 3}
     assert _process_until_created(scene, number)

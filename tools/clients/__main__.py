@@ -30,7 +30,7 @@ def main() -> None:
     """Generate every client, run its flow, and say so; exit with the status of the first that fails."""
     for program in ("node", "npm", "java"):
         if shutil.which(program) is None:
-            sys.exit(f"There is no {program} here, and make clients needs it.")
+            sys.exit(f"{program} is not installed, and make clients needs it.")
     install()
     with tempfile.TemporaryDirectory(prefix="clients-") as name:
         folder = Path(name)

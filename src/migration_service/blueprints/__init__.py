@@ -1,1 +1,1 @@
-"""The HTTP interface: one module a resource. A view reads the request and makes one call into a service."""
+"""The HTTP interface, with a module for each resource. A view reads the request and calls one service."""

@@ -95,8 +95,8 @@ _STAGED = {"anyOf": [StagedAccountSchema, ValidationReportSchema]}
 def validate_account(arguments: dict[str, Any]) -> Response:
     """Check an account payload without storing it
 
-    Answers with the data as it would be stored, or with every error found, each with its path. With
-    `report=full` it answers with everything that was found, warnings included, and with the data.
+    Returns the data as it would be stored, or every error found, each with its path. With `report=full` it
+    returns the data and all findings, warnings included.
     """
     payload = read_json()
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
@@ -131,9 +131,9 @@ def validate_account(arguments: dict[str, Any]) -> Response:
 def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created
 
-    Validated by the same rules as the validate endpoint. 201 for the first staging of an account, 200
-    for every further one. The same payload again changes nothing. With `report=full` it answers as
-    validate does.
+    The payload is validated by the same rules as at the validate endpoint. The status is 201 for the first
+    staging of an account, and 200 for every further one. The same payload again changes nothing. With
+    `report=full` it responds as validate does.
     """
     payload = read_json()
     with reporting(arguments), autocommit(resources().Session) as statements:
@@ -143,7 +143,7 @@ def stage_account(arguments: dict[str, Any]) -> Response:
 
 
 def _replay(attempt_id: UUID) -> Any:
-    """Answer a repeated request by the state of the attempt that the first one began."""
+    """Answer a repeated request with the state of the attempt that the first one began."""
     with resources().Session.begin() as session:
         attempt = get_attempt(session, caller().organisation_id, str(attempt_id))
     if attempt.error:
@@ -159,7 +159,7 @@ def _replay(attempt_id: UUID) -> Any:
 @blueprint.alt_response(
     202,
     schema=AcceptedAccountSchema,
-    description="Accepted, and still under way.",
+    description="Accepted, and still in progress.",
     headers=refer("Preference-Applied"),
 )
 @answers_errors(
@@ -188,9 +188,9 @@ def _replay(attempt_id: UUID) -> Any:
 def process(body: dict[str, Any]) -> Any:
     """Create the account from its staged data
 
-    A worker creates it while the request waits. With `Prefer: respond-async`, and if it takes too long, the
-    answer is 202. Its Location is the attempt, which says what becomes of it. A dry run does everything, is
-    rolled back, and answers 400 in any case.
+    A worker creates it while the request waits. With `Prefer: respond-async`, or if it takes too long, the
+    status is 202, and the Location is the attempt, which reports the outcome. A dry run does everything, and
+    rolls it back. Its status is 400 even if it succeeds.
     """
     order = ProcessOrder(**body)
     wait = "respond-async" not in request.headers.get("Prefer", "").lower()

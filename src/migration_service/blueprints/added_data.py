@@ -1,4 +1,4 @@
-"""What is added to an account that exists (sections 4.8 to 4.11)."""
+"""Data that is added to an existing account (sections 4.8 to 4.11)."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -76,18 +76,18 @@ _TRANSACTIONS = TransactionsRequestSchema()
 def _load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
     data, errors = load(schema, payload)
     dry_run = data.pop("dry_run", False)
-    # An unknown field at the top is an error under every profile.
+    # An unknown field at the top level is an error under every profile.
     unknown_fields = [item for item in find_unknown_fields(schema, payload) if item not in errors]
     return PostedBody(data, unknown_fields, dry_run, errors)
 
 
 def _add(body: PostedBody, service: Callable[[Session], Any]) -> Response:
-    """Call a service in a transaction, and answer with what it returns. A dry run is rolled back.
+    """Call a service in a transaction, and respond with what it returns. A dry run is rolled back.
 
-    The answer is made within the transaction: nothing can be kept and then answered with an error.
+    The response is made within the transaction, so that no error can follow the commit.
     """
     with resources().Session.begin() as session:
-        # Not through marshmallow: numbers stay exact, and what a transaction does not have stays absent.
+        # Not through marshmallow, so that numbers stay exact, and absent fields of a transaction stay absent.
         answer = Response(encode_json(service(session)), 201, mimetype="application/json")
         if body.dry_run:
             answer.status_code = 200
@@ -98,7 +98,7 @@ def _add(body: PostedBody, service: Callable[[Session], Any]) -> Response:
 
 
 def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View]:
-    """Pass the request's body to the view. Raises RequestFailedValidationError with every error."""
+    """Pass the request's body to the view. Raise RequestFailedValidationError with all its errors."""
 
     def decorate(view: View) -> View:
         @wraps(view)
@@ -114,12 +114,12 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
 
 
 def _dry_run(schema: Any, example: Any) -> Callable[[View], View]:
-    """Describe what a request with `dry_run` is answered with."""
+    """Describe the response to a request with `dry_run`."""
     documented: Callable[[View], View] = blueprint.alt_response(
         200,
         schema=schema,
         example=example,
-        description="What a dry run would have answered with. Nothing was added.",
+        description="The body that the request would have returned without `dry_run`. Nothing was added.",
         success=True,
     )
     return documented
@@ -143,8 +143,9 @@ def _dry_run(schema: Any, example: Any) -> Callable[[View], View]:
 def create_notes(body: PostedBody) -> Response:
     """Add notes to an account
 
-    A note whose body is on the account already (with the same created_at, where one is given) is not added
-    again; without a body the document paths are compared. One result for each note, in their order.
+    A note is not added again if the account already has one with the same body, and with the same created_at
+    if it is sent. Without a body the document paths are compared. There is one result for each note, in their
+    order.
 
     An existing note does not change. If the posted one has documents or a pin that the existing one does not
     have, its result has warnings.
@@ -152,7 +153,7 @@ def create_notes(body: PostedBody) -> Response:
     return _add(body, lambda session: [it.to_dict() for it in add_notes(session, caller(), body)])
 
 
-def _told_as_transaction_error(view: View) -> View:
+def _as_transaction_error(view: View) -> View:
     """Read the body, and give every 400 the body of section 4.9."""
 
     @wraps(view)
@@ -196,17 +197,17 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
     body=TransactionErrorBodySchema,
     as_answered=_transaction_example,
 )
-@_told_as_transaction_error
+@_as_transaction_error
 @query_arguments(blueprint, TransactionArgumentsSchema(), closed=True)
 def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """Add financial transactions to an account: all of them, or none
 
-    The ledger's balance moves with them. One that was added already is skipped. One outside the open
+    They change the ledger's balance. One that was already added is skipped. One outside the open
     statement period gets the nearest date in it, a note that explains this, and one pinned to the account.
 
     A transaction_id that is on the account with another amount or type is always an error, so that a
-    correction is never taken for a repeat. With check_previously_added=false every known transaction_id is
-    an error, so that money is never booked twice. A 400 lists the errors of all transactions.
+    correction is never skipped as a repeat. With check_previously_added=false every known transaction_id is
+    an error, so that no transaction is added twice. A 400 lists the errors of all transactions.
     """
     body = _load_posted(_TRANSACTIONS, payload)
     return _add(body, lambda session: {"results": add_transactions(session, caller(), body, **arguments)})
@@ -231,7 +232,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 def create_historical_statements(body: PostedBody) -> Response:
     """Add statements of the time before the migration to an account
 
-    Answers with the validated data. The same statement again changes nothing; another one under the same
+    Returns the validated data. The same statement again changes nothing. A different one with the same
     statement_id is an error, and then none is added.
     """
     return _add(body, lambda session: add_historical_statements(session, caller(), body))
@@ -259,8 +260,8 @@ def create_historical_statements(body: PostedBody) -> Response:
 def create_payment_instruction(body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it
 
-    400: do not retry unchanged. 500: the vendor cannot be asked right now, retry unchanged. One that was
-    added before gets the same answer again.
+    After a 400, do not retry unchanged. After a 500 the vendor is temporarily unavailable: retry unchanged.
+    An instruction that was added before gets the same response again.
     """
     with resources().Session.begin() as session:
         order = prepare_instruction(session, caller(), body)

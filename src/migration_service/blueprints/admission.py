@@ -1,4 +1,4 @@
-"""What happens to every request before a view sees it: its path may lack a slash, its host is checked."""
+"""What happens to every request before its view: a missing slash at the end is added, the host is checked."""
 
 from flask import Flask, Request, request
 from werkzeug.exceptions import HTTPException
@@ -8,7 +8,7 @@ from werkzeug.sansio.utils import get_host
 from migration_service.config import Settings
 from migration_service.errors import HostNotAllowedError
 
-#: Asked by load balancers and orchestrators, which name a process by its address.
+#: Requested by load balancers and orchestrators, which address a process by its IP address.
 _ANY_HOST = "/health/"
 
 
@@ -27,7 +27,7 @@ class Application(Flask):
             except RequestRedirect:
                 adapter.path_info += "/"
             except HTTPException:
-                pass  # Flask finds the same and answers it
+                pass  # Flask raises the same exception, and handles it
         return adapter
 
 

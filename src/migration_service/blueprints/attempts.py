@@ -1,4 +1,4 @@
-"""Attempts: what became of each request to create an account."""
+"""Attempts: the outcome of each request to create an account."""
 
 from typing import Any
 from uuid import UUID
@@ -33,7 +33,7 @@ blueprint = Blueprint(
     "attempts",
     __name__,
     url_prefix="/v1/data-import/account-import-attempts",
-    description="What became of each attempt to create an account, dry runs included.",
+    description="The outcome of each attempt to create an account, dry runs included.",
 )
 blueprint.before_request(require_token)
 blueprint.before_request(check_names)
@@ -85,7 +85,7 @@ def list_attempts(
 ) -> Response:
     """The attempts to create an account, newest first
 
-    Dry runs included. One page; a Link header (rel="next") leads to the next one.
+    Dry runs are included. The response is one page. A Link header (rel="next") has the next one.
     """
     limit, before = arguments["limit"], _read_cursor(arguments)
     with resources().Session.begin() as session:

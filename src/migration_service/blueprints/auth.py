@@ -1,4 +1,4 @@
-"""Who sends a request, by the token in its Authorization header (section 5), and what its key may do."""
+"""Authentication by the token in the Authorization header (section 5), and what the token's key may do."""
 
 import re
 from typing import cast
@@ -37,11 +37,11 @@ _BLANKS = re.compile(r"[ \t]+")
 
 
 def require_token() -> None:
-    """For `Blueprint.before_request`: let only requests with a valid access token through.
+    """Let only requests with a valid access token through. For `Blueprint.before_request`.
 
-    Raise NotAuthenticatedError and UnauthenticatedError (401), and PermissionDeniedError (403) if the key may
-    not be used for this. OPTIONS needs no token: Flask answers it with the methods of the path and calls no
-    view.
+    Raise NotAuthenticatedError or UnauthenticatedError (401), or PermissionDeniedError (403) if the key may
+    not be used for this. OPTIONS needs no token, because Flask answers it with the methods of the path and
+    calls no view.
     """
     if request.method == "OPTIONS":
         return
@@ -79,14 +79,14 @@ def _act_as(caller: Caller) -> None:
 
 
 def caller() -> Caller:
-    """Who sends the current request. Only for views behind `require_token`."""
+    """Return the sender of the current request. Only for views with `require_token`."""
     return cast(Caller, g.caller)
 
 
 def read_token(header: str) -> str:
-    """The token in an Authorization header: bare, or after the word Token, Bearer or JWT.
+    """Return the token in an Authorization header: bare, or after the word Token, Bearer or JWT.
 
-    Raises NotAuthenticatedError where there is none, UnauthenticatedError for any other form.
+    Raise NotAuthenticatedError if the header is empty, and UnauthenticatedError if it has any other form.
     """
     words = [word for word in _BLANKS.split(header) if word]
     if words and words[0].lower() in _SCHEMES:

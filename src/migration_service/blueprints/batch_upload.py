@@ -1,4 +1,4 @@
-"""The request that starts a batch: its parameters, and its body as lines that are read as they come in."""
+"""The request that starts a batch: its parameters, and its body as lines that are read as they arrive."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ from migration_service.services.batches.ndjson import FileLimits, Line, read_blo
 from migration_service.services.batches.upload import BatchOrder
 from migration_service.states import BatchMode, BatchSource, Profile
 
-#: Described in this order: generated clients take the first, and send bytes for it.
+#: In this order, because generated clients take the first, and send bytes for it.
 _DESCRIBED_TYPES = ("application/octet-stream", "application/x-ndjson", "application/gzip")
 _MEDIA_TYPES = (*_DESCRIBED_TYPES, "application/ndjson", "application/jsonl")
 
@@ -25,8 +25,8 @@ _EXAMPLE = encode_json(ACCOUNT).decode() + "\n"
 #: For OpenAPI: the body.
 BODY = {
     "required": False,
-    "description": "NDJSON: one account payload a line. Plain or gzip, with `Content-Encoding: gzip` or "
-    "without; blank lines are left out.",
+    "description": "NDJSON: one account payload per line. Plain or gzip, with or without "
+    "`Content-Encoding: gzip`. Blank lines are ignored.",
     "content": {
         kind: {"schema": {"type": "string", "format": "binary"}, "example": _EXAMPLE}
         for kind in _DESCRIBED_TYPES
@@ -35,13 +35,13 @@ BODY = {
 
 
 def read_order(arguments: dict[str, Any]) -> BatchOrder:
-    """What the request asks for. Raises RequestFailedValidationError, and 415 for another kind of body."""
+    """Return what the request asks for. Raise RequestFailedValidationError, or 415 for another body."""
     mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
     pending = arguments["source"] == BatchSource.PENDING
     key = read_key()
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
-        detail = "Expected strict: what the operator set for the supplier can only be made stricter."
+        detail = "Expected strict: a batch can only be stricter than the profile that the operator has set."
         raise RequestFailedValidationError(errors=[ErrorItem("invalid_choice", detail, "profile")])
     return BatchOrder(
         mode=mode,
@@ -56,7 +56,7 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
 
 
 def _read_body() -> Iterator[Line]:
-    """The lines of the request's body, read as they are asked for."""
+    """Yield the lines of the request's body while they are read."""
     if request.mimetype and request.mimetype not in _MEDIA_TYPES:
         raise UnsupportedMediaType("The body must be NDJSON: send Content-Type application/x-ndjson.")
     if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
@@ -81,9 +81,9 @@ def _refuse_json_string(lines: Iterator[Line]) -> Iterator[Line]:
 
 
 def _whole_body() -> Iterator[bytes]:
-    """The blocks of the body. Raises BatchFileError where the client went away before its end.
+    """Yield the blocks of the body. Raise BatchFileError if the client disconnected before its end.
 
-    The web server does not say so where it knows the length, and half a file would be taken for a whole one.
+    The web server does not report this if it knows the length, and half a file would count as a whole one.
     """
     missing = request.content_length
     for block in read_blocks(request.stream):
@@ -91,4 +91,4 @@ def _whole_body() -> Iterator[bytes]:
             missing -= len(block)
         yield block
     if missing:
-        raise BatchFileError("The upload broke off: less came than Content-Length says.")
+        raise BatchFileError("The upload is incomplete: fewer bytes arrived than Content-Length says.")

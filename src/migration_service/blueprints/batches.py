@@ -1,4 +1,4 @@
-"""Batches: whole books of accounts, as a file or from what is pending, driven by workers."""
+"""Batches: whole books of accounts, from a file or from what is pending, processed by workers."""
 
 from typing import Any
 from uuid import UUID
@@ -79,8 +79,8 @@ blueprint.before_request(require_token)
 def start(arguments: dict[str, Any]) -> Any:
     """Start a batch
 
-    The file is stored while it comes in, all of it or nothing, and then worked on. Every line is reported
-    by itself; what is wrong with one holds up no other.
+    The file is stored while it arrives, all of it or nothing. Then workers process it. Every line has its own
+    result, and an error in one does not affect the others.
     """
     order = read_order(arguments)
     with resources().Session.begin() as session:
@@ -103,7 +103,7 @@ def start(arguments: dict[str, Any]) -> Any:
 def list_batches(arguments: dict[str, Any]) -> Response:
     """The batches of the organisation, newest first
 
-    One page of them; a Link header (rel="next") leads to the next one.
+    The response is one page. A Link header (rel="next") has the next one.
     """
     limit = arguments["limit"]
     if not 1 <= limit <= _LARGEST_PAGE:
@@ -112,7 +112,7 @@ def list_batches(arguments: dict[str, Any]) -> Response:
     try:
         before = UUID(arguments["cursor"]) if "cursor" in arguments else None
     except ValueError:
-        detail = "This is not a cursor that a Link header gave."
+        detail = "This is not a cursor from a Link header."
         raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "cursor")]) from None
     supplier = arguments.get("import_supplier")
     with resources().Session.begin() as session:
@@ -134,9 +134,9 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, BatchNotFoundError)
 def get_batch(batch_id: str) -> Response:
-    """How far a batch is
+    """The progress of a batch
 
-    Counts of its lines by status and by error code, its rate, and the time that is left.
+    Counts of its lines by status and by error code, its rate, and the estimated time left.
     """
     return jsonify(_progress(batch_id))
 
@@ -147,12 +147,12 @@ def get_batch(batch_id: str) -> Response:
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=examples.LINE_CSV)
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError)
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
-    """What became of each line, streamed
+    """The result of each line, streamed
 
     NDJSON: line_number, external_account_number, status, service_account_number, errors, warnings. Or CSV,
     with `Accept: text/csv`: a row for each error and warning with its line, account, code, path and value,
-    and one for each line that has none. Lines that wait are PENDING. Results are kept for at least 30 days
-    after the end of the batch.
+    and one for each line that has none. Lines that are still waiting are PENDING. Results are kept for at
+    least 30 days after the end of the batch.
     """
     status = LineStatus(arguments["status"]) if "status" in arguments else None
     wanted = ResultFilter(status, arguments.get("code"), arguments.get("path"))
@@ -172,8 +172,8 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
     """The failed lines as they were sent
 
-    NDJSON, streamed, to correct and send as a new batch. Left out are lines that were too long to keep, and
-    those that repeat the account of an earlier line.
+    NDJSON, streamed, to correct and send as a new batch. Lines that were too long to keep, and those that
+    repeat the account of an earlier line, are left out.
     """
     with resources().Session.begin() as session:
         batch = batches.get_batch_with_lines(session, batch_id, organisation_id=caller().organisation_id)
@@ -202,7 +202,7 @@ def pause(batch_id: str) -> Response:
 def resume(batch_id: str) -> Response:
     """Resume a batch
 
-    It goes on if it was paused, or stopped because its supplier was complete.
+    It continues if it was paused, or stopped because its supplier was complete.
     """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
@@ -217,7 +217,7 @@ def resume(batch_id: str) -> Response:
 def cancel(batch_id: str) -> Response:
     """Cancel a batch
 
-    No further line is begun, ever. Finished lines are kept.
+    This is permanent: no further line is begun. Finished lines are kept.
     """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
@@ -231,7 +231,7 @@ def cancel(batch_id: str) -> Response:
 @blueprint.response(200, RetryAnswerSchema, example={**examples.PROGRESS, "retried": 12, "left": 988})
 @answers_errors(blueprint, RequestFailedValidationError, *KEY_ERRORS, BatchNotFoundError, BatchStateError)
 def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
-    """Do those FAILED lines again that may pass now
+    """Retry the FAILED lines that may pass now
 
     They failed for infrastructure or for the state of their account, or the rules or the profile have changed
     since. Lines that failed for their content are corrected and sent as a new batch.

@@ -1,4 +1,4 @@
-"""Reading request bodies and query strings, every error at once, and describing them in OpenAPI."""
+"""Reads request bodies and query strings, reports every error at once, and describes them in OpenAPI."""
 
 import zlib
 from collections.abc import Callable
@@ -41,23 +41,23 @@ def _read_body() -> bytes:
         raise too_large() from None
     limit = request.max_content_length
     if limit is not None and request.content_length is None and len(data) >= limit:
-        # A body in chunks is cut off at the limit without a word.
+        # A chunked body is cut at the limit without an error.
         raise too_large()
     return data
 
 
 def _decompress(data: bytes) -> bytes:
-    """Return what gzip data holds, never more than a body may have."""
+    """Return decompressed gzip data, never more than a body may have."""
     limit = request.max_content_length or 0
     member = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         plain = member.decompress(data, limit + 1 if limit else 0)
     except zlib.error as error:
-        raise _broken_gzip(f"The gzip data of the body is broken: {error}.") from error
+        raise _broken_gzip(f"The gzip data of the body is corrupt: {error}.") from error
     if limit and len(plain) > limit:
         raise too_large()
     if not member.eof or member.unused_data:
-        raise _broken_gzip("The body must be one whole gzip stream: it ends too early, or more follows it.")
+        raise _broken_gzip("The body must be one gzip stream. It is incomplete, or more data follows it.")
     return plain
 
 
@@ -66,7 +66,7 @@ def _broken_gzip(detail: str) -> ParseError:
 
 
 def too_large() -> RequestEntityTooLarge:
-    """Return what a request with too large a body is refused with; its text has the limit."""
+    """Return the error for a body that is too large. Its message has the limit."""
     limit = request.max_content_length
     return RequestEntityTooLarge(f"The body is larger than {limit:,} bytes, which is the most that is read.")
 

@@ -1,13 +1,13 @@
-"""gzip for answers, also for streamed ones, whenever the client accepts it."""
+"""gzip for responses, also for streamed ones, if the client accepts it."""
 
 import zlib
 from collections.abc import Iterable, Iterator
 
 from flask import Flask, Response, request
 
-#: Below this many bytes gzip saves nothing that is worth its time.
+#: Below this many bytes gzip is not worth its time.
 SMALLEST = 1_000
-# A list of accounts shrinks to a twelfth of its size; higher levels cost more time than they save.
+# A list of accounts shrinks to a twelfth of its size. Higher levels cost more time than they save.
 _LEVEL = 4
 _GZIP = zlib.MAX_WBITS | 16
 _COMPRESSIBLE = (
@@ -20,7 +20,7 @@ _COMPRESSIBLE = (
 
 
 def compress_responses(app: Flask) -> None:
-    """Compress the answers of `app`."""
+    """Compress the responses of `app`."""
     app.after_request(_compress)
 
 
@@ -39,12 +39,12 @@ def _compress(response: Response) -> Response:
     response.headers.pop("Content-Length", None)
     etag, _ = response.get_etag()
     if etag:
-        response.set_etag(etag, weak=True)  # the same data in other bytes
+        response.set_etag(etag, weak=True)  # the same data, but not the same bytes
     return response
 
 
 def _is_small(response: Response) -> bool:
-    """Return whether the answer is known to be short; the length of a streamed one is not known."""
+    """Return whether the response is known to be short. The length of a streamed one is unknown."""
     if "Content-Length" in response.headers:
         return int(response.headers["Content-Length"]) < SMALLEST
     return not response.is_streamed and (response.calculate_content_length() or 0) < SMALLEST

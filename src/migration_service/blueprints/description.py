@@ -1,4 +1,4 @@
-"""The description as a whole: what flask-smorest read from the views, and what all operations share."""
+"""The whole description: what flask-smorest reads from the views, and what all operations share."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,10 +15,10 @@ from migration_service.blueprints.examples import NUMBER, SUPPLIER
 INFO = {
     "summary": "Moves customer accounts from another supplier into the platform.",
     "description": "Validate an account, stage it, create it, then add notes, transactions, statements and "
-    "payment instructions to it. Whole books of accounts go as batches.\n\n"
-    "Every answer has `X-Request-ID`: send one yourself, or note the one that you got, and name it when you "
-    "ask the service operator for help. An error has a stable `code`, and in `errors` a path to each value "
-    "at fault. Answers are compressed for clients that accept gzip, and bodies may be sent with "
+    "payment instructions to it. Whole books of accounts are sent as batches.\n\n"
+    "Every response has `X-Request-ID`. Send one yourself, or note the one that you got, and quote it when "
+    "you ask the service operator for help. An error has a stable `code`, and in `errors` a path to each "
+    "value at fault. Responses are compressed for clients that accept gzip, and bodies may be sent with "
     "`Content-Encoding: gzip`.",
     "contact": {"name": "The service operator, who issued your API key"},
 }
@@ -32,7 +32,7 @@ _TAGS = {
     "batches": "Batches",
     "reconciliation": "Reconciliation",
 }
-_ACCESS = {"name": "Access", "description": "Obtain the token that every other operation asks for."}
+_ACCESS = {"name": "Access", "description": "Obtain the token that every other operation requires."}
 _NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 128}
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "import_supplier_code": {
@@ -46,21 +46,21 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "example": NUMBER,
     },
     "batch_id": {
-        "description": "The id that the batch was given when it was started.",
+        "description": "The id of the batch, as returned when it was started.",
         "schema": {"type": "string", "format": "uuid"},
     },
     "attempt_id": {
-        "description": "The id that the attempt was given when it was accepted.",
+        "description": "The id of the attempt, as returned when it was accepted.",
         "schema": {"type": "string", "format": "uuid"},
     },
 }
-#: Schemas that flask-smorest adds, and that nothing here refers to.
+#: Schemas that flask-smorest adds, and that nothing refers to.
 _UNUSED = ("Error", "PaginationMetadata")
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, Any]:
-    """Return `description` with all that is not said by one view alone."""
+    """Return `description` with everything that does not belong to a single view."""
     description["info"] |= INFO
     description["servers"] = [{"url": "/", "description": "The service that this description came from."}]
     description["security"] = [{"Token": []}]
@@ -102,7 +102,7 @@ def _tag(blueprint: str) -> str:
 
 
 def _name_operations(app: Flask, paths: dict[str, Any]) -> None:
-    """Give each operation the name of its endpoint, which generated clients make a function of."""
+    """Give each operation the name of its endpoint, which generated clients use as a function name."""
     for rule in app.url_map.iter_rules():
         item = paths.get(FlaskPlugin.flaskpath2openapi(rule.rule), {})
         for method in rule.methods or ():

@@ -1,4 +1,4 @@
-"""The headers of the interface, for its description: each is written once and referred to by its name."""
+"""The headers of the interface, for its description. Each is defined once, and referred to by its name."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ Headers = dict[str, dict[str, Any]]
 #: The components: by the name of the header.
 HEADERS: Headers = {
     "X-Request-ID": {
-        "description": "Names the request in the logs of the service. The one that was sent, or a new one.",
+        "description": "The id of the request in the logs: the one that was sent, or a new one.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 128},
     },
     "Location": {
-        "description": "Where to ask how far it is.",
+        "description": "The address of its progress.",
         "schema": {"type": "string", "format": "uri-reference"},
     },
     "Retry-After": {
-        "description": "Send the same request again after so many seconds.",
+        "description": "Send the same request again after this many seconds.",
         "schema": {"type": "integer", "minimum": 0},
     },
     "Link": {
@@ -42,7 +42,7 @@ def refer(*names: str) -> Headers:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-#: Every response of a status has these, beside what its operation says.
+#: Every response of a status has these, besides those of its operation.
 BY_STATUS = {
     "202": ("Location", "Retry-After"),
     "401": ("WWW-Authenticate",),
@@ -50,13 +50,13 @@ BY_STATUS = {
     "503": ("Retry-After",),
 }
 
-#: What makes it safe to send a request again.
+#: The header that makes it safe to retry a request.
 KEY: dict[str, Any] = {
     "in": "header",
     "name": "Idempotency-Key",
     "required": False,
-    "description": "Any text up to 128 characters, new for each request. The same request again with "
-    "the same key gets the answer of the first one, and does nothing further.",
+    "description": "Any text up to 128 characters, new for each request. A repeated request with the same "
+    "key gets the response of the first one, and has no further effect.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 128},
 }
 
@@ -64,11 +64,11 @@ PREFER: dict[str, Any] = {
     "in": "header",
     "name": "Prefer",
     "required": False,
-    "description": "`respond-async`: answer 202 at once, and do not wait for the outcome (RFC 7240).",
+    "description": "`respond-async`: respond with 202 at once, without waiting for the outcome (RFC 7240).",
     "schema": {"type": "string", "examples": ["respond-async"]},
 }
 
-#: The schema of an answer that is CSV.
-CSV = {"type": "string", "description": "With a heading; RFC 4180, in UTF-8."}
-#: The schema of lines that are whatever a client has sent.
+#: The schema of a response in CSV.
+CSV = {"type": "string", "description": "RFC 4180, in UTF-8, with a header."}
+#: The schema of lines as a client has sent them.
 LINES = {"type": "string", "description": "The lines as they were sent."}

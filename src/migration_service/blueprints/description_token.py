@@ -1,4 +1,4 @@
-"""How a token is obtained, for the description: one GraphQL mutation as an operation with JSON bodies."""
+"""The description of how a token is obtained: one GraphQL mutation as an operation with JSON bodies."""
 
 from typing import Any
 
@@ -22,24 +22,24 @@ _REQUEST: dict[str, Any] = {
         },
         "operationName": {
             "type": ["string", "null"],
-            "description": "Which operation of the document is meant, if it has several.",
+            "description": "The operation of the document to execute, if it has several.",
         },
     },
 }
 _TOKENS: dict[str, Any] = {
     "type": "object",
-    "description": "The fields that the document asks for.",
+    "description": "The fields that the document selects.",
     "properties": {
         "token": {"type": "string", "description": "Send it as `Authorization: Token <token>`."},
         "refreshToken": {"type": "string", "description": "Obtains another token without the API key."},
         "refreshExpiresIn": {
             "type": "integer",
-            "description": "When the refresh token ends, as a Unix time.",
+            "description": "When the refresh token expires, as a Unix time.",
         },
         "payload": {
             "type": "object",
             "additionalProperties": True,
-            "description": "The claims of the token; `exp` is the Unix time of its end.",
+            "description": "The claims of the token. `exp` is the Unix time at which it expires.",
         },
     },
 }
@@ -47,7 +47,7 @@ _ERROR: dict[str, Any] = {
     "type": "object",
     "required": ["message", "extensions"],
     "properties": {
-        "message": {"type": "string", "description": "For people; may change."},
+        "message": {"type": "string", "description": "For people. It may change."},
         "locations": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
         "path": {"type": "array", "items": {"type": ["string", "integer"]}},
         "extensions": {
@@ -59,7 +59,7 @@ _ERROR: dict[str, Any] = {
                     "enum": ["VALIDATION", "AUTHENTICATION", "THROTTLING", "APPLICATION"],
                 },
                 "errorCode": {"type": "string", "description": "Stable."},
-                "errorDescription": {"type": "string", "description": "For people; may change."},
+                "errorDescription": {"type": "string", "description": "For people. It may change."},
             },
         },
     },
@@ -98,24 +98,24 @@ _EXAMPLE_ANSWER = {
     }
 }
 _FAILURES = {
-    "400": ("VALIDATION", "invalid", "The document or its variables are not what they should be."),
+    "400": ("VALIDATION", "invalid", "The document or its variables are invalid."),
     "403": ("AUTHENTICATION", "permission_denied", "The API key may not be used from this address."),
     "408": ("VALIDATION", "request_timeout", "The body did not arrive in time."),
-    "411": ("VALIDATION", "length_required", "The request does not say how long its body is."),
-    "413": ("VALIDATION", "request_too_large", "The body is larger than the service reads."),
+    "411": ("VALIDATION", "length_required", "The request does not state the length of its body."),
+    "413": ("VALIDATION", "request_too_large", "The body is larger than the service accepts."),
     "415": ("VALIDATION", "unsupported_media_type", "The body is not JSON."),
     "429": ("THROTTLING", "throttled", "Too many failed attempts. Wait as long as Retry-After says."),
-    "500": ("APPLICATION", "error", "An error that nobody expected. Nothing was changed."),
+    "500": ("APPLICATION", "error", "An unexpected error. Nothing was changed."),
     "503": ("APPLICATION", "service_unavailable", "The service cannot do this now. Try again."),
 }
 
 
 def token_operation() -> dict[str, Any]:
-    """Return the operation; what every operation has is added by `description.complete_description`."""
+    """Return the operation. `description.complete_description` adds what every operation has."""
     answer = {"schema": {"$ref": "#/components/schemas/TokenAnswer"}}
     responses: dict[str, Any] = {
         "200": {
-            "description": "The token; or `errors` that say why there is none, as for a wrong API key.",
+            "description": "The token, or `errors` if it was refused, for example for a wrong API key.",
             "content": _content({**answer, "example": _EXAMPLE_ANSWER}),
         }
     }
@@ -131,9 +131,9 @@ def token_operation() -> dict[str, Any]:
         "operationId": "obtain_token",
         "summary": "Exchange an API key, or a refresh token, for a token",
         "description": "The GraphQL mutation `obtainServiceToken`, also spelled `ObtainServiceToken`. Its "
-        "input is either `APIKey`, which the service operator issues, or `refreshToken`. A token holds for "
-        "an hour. Each answer has a new refresh token: use that one next time. It expires when the first one "
-        "would have expired, seven days after the API key was exchanged.",
+        "input is either `APIKey`, which the service operator issues, or `refreshToken`. A token is "
+        "valid for an hour. Each response has a new refresh token: use that one next time. It expires when "
+        "the first one would have expired, seven days after the API key was exchanged.",
         "security": [],
         "requestBody": {
             "required": True,
@@ -149,19 +149,19 @@ def token_operation() -> dict[str, Any]:
 
 
 def hint_operation() -> dict[str, Any]:
-    """Return the operation of a GET, which carries nothing out."""
+    """Return the operation of a GET, which executes nothing."""
     hint = {"type": "object", "required": ["detail"], "properties": {"detail": {"type": "string"}}}
     return {
         "operationId": "show_token_hint",
         "summary": "Show how a token is obtained",
-        "description": "Nothing is carried out on GET: an API key does not belong in an address.",
+        "description": "A GET executes nothing, because an API key does not belong in an address.",
         "security": [],
         "parameters": [
             {
                 "in": "query",
                 "name": "query",
                 "required": False,
-                "description": "A GraphQL document, which is answered with 405.",
+                "description": "A GraphQL document. Its response is 405.",
                 "schema": {"type": "string"},
             }
         ],
@@ -177,12 +177,12 @@ def hint_operation() -> dict[str, Any]:
 
 
 def _content(media: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer in both media types of GraphQL over HTTP; the second one only if it is asked for."""
+    """Return a response in both media types of GraphQL over HTTP. The second is only sent on request."""
     return {"application/json": media, "application/graphql-response+json": media}
 
 
 def _or_error_body(status: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """Before GraphQL is asked, a request can be refused in the form of all other operations."""
+    """Add the usual error body, because a request can be refused before GraphQL is executed."""
     if status not in ("400", "503"):
         return answer
     return {"schema": {"anyOf": [answer["schema"], {"$ref": "#/components/schemas/ErrorBody"}]}}

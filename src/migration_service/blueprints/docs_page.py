@@ -1,4 +1,4 @@
-"""Where the description is served: as JSON, and as a page whose parts all come from this service."""
+"""Serves the description as JSON, and as a page that loads nothing from other servers."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -25,7 +25,7 @@ _PAGE = """<!DOCTYPE html>
   </body>
 </html>
 """
-# A file of its own: the page may run no script that is written into it.
+# A file of its own, because the page may not run inline scripts.
 _START = """window.onload = function () {
   window.ui = SwaggerUIBundle({ url: "/v1/openapi.json", dom_id: "#description", deepLinking: true });
 };
@@ -58,8 +58,8 @@ def docs_blueprint(description: dict[str, Any]) -> Blueprint:
 
 
 def _cached(response: Response, etag: str) -> Response:
-    """Let clients keep the answer, and ask each time whether it is still the same (304)."""
-    # Weak, as the answer may be compressed.
+    """Let clients cache the response, and revalidate it each time (304)."""
+    # Weak, because the response may be compressed.
     response.set_etag(etag, weak=True)
     response.headers["Cache-Control"] = "no-cache"
     response.make_conditional(request)

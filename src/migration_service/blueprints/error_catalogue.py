@@ -1,6 +1,6 @@
-"""Every code that an answer can carry: its status, what it means, and what the client should do.
+"""Every code that a response can have: its status, its meaning, and what the client should do.
 
-`docs/suppliers/errors.md` is written from it, and a test keeps it complete.
+`docs/suppliers/errors.md` is generated from it, and a test keeps it complete.
 """
 
 import inspect
@@ -23,26 +23,26 @@ class CatalogueEntry:
     remedy: str
 
 
-#: The codes that only Flask and the web server answer with: meaning and remedy.
+#: The codes that only Flask and the web server return: meaning and remedy.
 _HTTP_ERRORS = {
     "method_not_allowed": (
         "The path does not support this method.",
         "Use a method that the `Allow` header lists.",
     ),
     "length_required": (
-        "The request does not say how long its body is.",
+        "The request does not state the length of its body.",
         "Send `Content-Length`, or `Transfer-Encoding: chunked`.",
     ),
     "uri_too_long": (
-        "The address of the request is longer than the service reads.",
-        "Shorten it. A cursor is at most as long as the one that a Link header gave.",
+        "The address of the request is longer than the service accepts.",
+        "Shorten it. Use a cursor as the Link header has it.",
     ),
     "expectation_failed": (
         "The `Expect` header asks for something other than `100-continue`.",
         "Leave the header out.",
     ),
     "headers_too_large": (
-        "The headers are larger, or more, than the service reads.",
+        "The headers are larger or more numerous than the service accepts.",
         "Leave out headers that the interface does not describe.",
     ),
     "request_timeout": (
@@ -50,8 +50,8 @@ _HTTP_ERRORS = {
         "Send the same request again over a faster connection.",
     ),
     "unsupported_media_type": (
-        "This operation does not read bodies of this kind.",
-        "Send `Content-Type: application/json`. `Content-Encoding` may be `gzip`, and nothing else.",
+        "This operation does not accept bodies of this type.",
+        "Send `Content-Type: application/json`. The only allowed `Content-Encoding` is `gzip`.",
     ),
 }
 
@@ -88,8 +88,8 @@ FIELD_CODES = {
         "Add one of them.",
     ),
     "unknown_field": (
-        "The interface does not have this field. A warning under the lenient profile, inside of an account; "
-        "an error under the strict one, and at the top level of a body that commands something.",
+        "The interface does not have this field. Within an account this is a warning under the lenient "
+        "profile, and an error under the strict one. At the top level of the other bodies it is an error.",
         "Correct the name, or leave the field out.",
     ),
     "outer_spaces": ("An identifier begins or ends with a space.", "Remove it."),
@@ -104,28 +104,28 @@ FIELD_CODES = {
         "Remove it.",
     ),
     "too_deep": (
-        "The body nests objects and lists too deep.",
-        "Send fewer levels; the detail has the limit.",
+        "The body nests objects and lists too deeply.",
+        "Send fewer levels. The detail has the limit.",
     ),
     "number_too_long": (
         "A number has too many digits, or too large an exponent.",
         "Send a number within the limits of the detail.",
     ),
-    "too_many_items": ("A list has too many items.", "Send fewer, or in several requests."),
+    "too_many_items": ("A list has too many items.", "Send fewer, or several requests."),
     "too_many_errors": (
-        "There are more errors, or warnings, than an answer lists.",
+        "There are more errors or warnings than a response lists.",
         "Correct what is listed, and send the body again.",
     ),
 }
 
 
 def meaning_of(error: type[errors.ServiceError]) -> str:
-    """Return what an error means, for clients: the first paragraph of its docstring."""
+    """Return the meaning of an error, which is the first paragraph of its docstring."""
     return " ".join(str(inspect.getdoc(error)).split("\n\n")[0].split())
 
 
 def request_errors() -> list[CatalogueEntry]:
-    """Return the codes that whole requests are answered with, sorted by code."""
+    """Return the codes of failed requests, sorted by code."""
     entries: dict[str, CatalogueEntry] = {}
     for error in _all_subclasses(errors.ServiceError):
         status = str(status_of(error).value)
@@ -137,7 +137,7 @@ def request_errors() -> list[CatalogueEntry]:
     for http_status, code in HTTP_CODES.items():
         if code in _HTTP_ERRORS:
             entries[code] = CatalogueEntry(code, str(http_status), *_HTTP_ERRORS[code])
-    meaning = "An unexpected error; nothing was changed."
+    meaning = "An unexpected error. Nothing was changed."
     entries["error"] = CatalogueEntry("error", "500", meaning, errors.ServiceError.remedy)
     return sorted(entries.values(), key=lambda entry: entry.code)
 

@@ -1,4 +1,4 @@
-"""Every error as the body of section 7.2, and the only table from errors to HTTP statuses."""
+"""Renders every error as the body of section 7.2, with the only table from errors to HTTP statuses."""
 
 import logging
 import random
@@ -43,7 +43,7 @@ HTTP_CODES = {
     431: "headers_too_large",
 }
 
-#: The codes of 400s that end by themselves.
+#: The codes of 400s for which a later retry can succeed.
 RETRY_LATER_CODES = (
     errors.AccountImportInProgressError.code,
     errors.IdempotencyRequestInProgressError.code,
@@ -67,19 +67,19 @@ def register_error_handlers(app: Flask) -> None:
     app.register_error_handler(errors.ServiceError, _service_error)
     app.register_error_handler(errors.PermissionDeniedError, _permission_denied)
     app.register_error_handler(HTTPException, _http_error)
-    app.register_error_handler(OperationalError, _database_away)
-    app.register_error_handler(PoolTimeoutError, _database_away)
+    app.register_error_handler(OperationalError, _database_unavailable)
+    app.register_error_handler(PoolTimeoutError, _database_unavailable)
     app.register_error_handler(Exception, _unexpected_error)
 
 
 def _service_error(error: errors.ServiceError) -> Response:
     status = status_of(type(error))
-    # Not Flask's encoder: numbers of a transaction that is sent back stay numbers.
+    # Not Flask's encoder, so that numbers of a transaction that is returned stay numbers.
     response = Response(encode_json(error_body(error)), status, mimetype="application/json")
     if status == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = "Token"
     if status in _RETRY_LATER or error.code in RETRY_LATER_CODES:
-        # Random, so that clients that were refused together do not retry together.
+        # Random, so that clients that were refused at the same time do not retry at the same time.
         response.headers["Retry-After"] = str(random.randint(1, 3))  # noqa: S311
     return response
 
@@ -103,7 +103,7 @@ def _http_error(error: HTTPException) -> Response:
     return answer
 
 
-def _database_away(error: Exception) -> Response:
+def _database_unavailable(error: Exception) -> Response:
     logger.error("The database did not answer: %s", type(error).__name__)
     return _service_error(errors.ServiceUnavailableError())
 

@@ -1,4 +1,4 @@
-"""Examples for the interface description: a sound account, and bodies that name it."""
+"""Examples for the interface description: a valid account, and bodies that name it."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from migration_service import schemas
 from migration_service.schemas.json import parse_json
 
-#: A whole payload that can still be read: a household with electricity. `tools/example_account.py` writes it.
+#: A complete but short payload: a household with electricity. `tools/example_account.py` generates it.
 ACCOUNT: dict[str, Any] = parse_json(Path(schemas.__file__).with_name("example_account.json").read_bytes())
 SUPPLIER: str = ACCOUNT["import_supplier"]
 NUMBER: str = ACCOUNT["external_account_number"]

@@ -1,4 +1,4 @@
-"""`/v1/graphql/`, where tokens are obtained (section 5): GraphQL over HTTP, with bounds on everything.
+"""`/v1/graphql/`, at which tokens are obtained (section 5): GraphQL over HTTP, with limits on everything.
 
 Neither bodies nor variables are ever logged: they hold API keys.
 """
@@ -24,11 +24,11 @@ from migration_service.blueprints.resources import resources
 from migration_service.errors import InvalidError, ServiceError
 from migration_service.schemas.json import encode_json
 
-#: A mutation with an API key has about 200 bytes, and the query of tools for the schema 2,000.
+#: A mutation with an API key has about 200 bytes, and the introspection query of tools 2,000.
 MAX_BODY_BYTES = 64 * 1024
 _MAX_TOKENS = 1_000
 _MAX_COMMENTS = 100
-# The recommended rules keep questions about the schema from nesting without end.
+# The recommended rules limit the nesting of introspection queries.
 _RULES = tuple(dict.fromkeys((*specified_rules, *recommended_rules)))
 
 _JSON = "application/json"
@@ -54,7 +54,7 @@ def show_hint() -> Response:
 
 @blueprint.post("/", strict_slashes=False)
 def obtain_token() -> Response:
-    """Execute a GraphQL document. Every failure is answered in GraphQL's shape."""
+    """Execute a GraphQL document. Every failure has the form of a GraphQL error."""
     try:
         return _answer_result(_execute(*_read_request()))
     except ServiceError as error:
@@ -80,7 +80,7 @@ def _read_request() -> tuple[str, dict[str, Any], str | None]:
 
 
 def _execute(query: str, variables: dict[str, Any], operation_name: str | None) -> ExecutionResult:
-    """Execute the document. A result without data was not started."""
+    """Execute the document. If the result has no data, the execution was not started."""
     try:
         document = parse(query, max_lexical_tokens=_MAX_TOKENS, max_comments=_MAX_COMMENTS)
         if problems := validate(SCHEMA, document, _RULES, max_errors=20):
@@ -95,7 +95,7 @@ def _execute(query: str, variables: dict[str, Any], operation_name: str | None) 
     except GraphQLError as error:
         return ExecutionResult(None, [error])
     except RecursionError as error:
-        raise InvalidError("The GraphQL document nests too deep.") from error
+        raise InvalidError("The GraphQL document is nested too deeply.") from error
 
 
 def _answer_result(result: ExecutionResult) -> Response:

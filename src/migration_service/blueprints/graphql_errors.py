@@ -1,4 +1,4 @@
-"""Failures in GraphQL's shape: `extensions` has errorType, errorCode, errorDescription."""
+"""Failures in the form of GraphQL errors: `extensions` has errorType, errorCode, errorDescription."""
 
 import logging
 import re
@@ -24,11 +24,11 @@ from migration_service.errors import (
 
 logger = logging.getLogger(__name__)
 
-#: How the messages of graphql-core begin, and what is said instead.
+#: How the messages of graphql-core begin, and the sentences that replace them.
 _SENTENCES = {
     "Syntax Error": "The GraphQL document has a syntax error.",
     "Variable ": "A variable of the GraphQL document has a value or a type that does not fit.",
-    "Unknown operation": "The GraphQL document has no operation of the given operationName.",
+    "Unknown operation": "The GraphQL document has no operation with the given operationName.",
     "Must provide": "The GraphQL document must have one operation, or operationName must name one of them.",
 }
 _EXPECTED = (
@@ -40,7 +40,7 @@ _SCHEMA_NAMES = frozenset(re.findall(r"\w+", print_schema(SCHEMA)))
 
 
 class ErrorType(StrEnum):
-    """`errorType` of a GraphQL error: what the client has to do about it."""
+    """`errorType` of a GraphQL error: what the client must do about it."""
 
     #: The request is invalid: change it.
     VALIDATION = "VALIDATION"
@@ -78,11 +78,11 @@ class Problem:
 def describe_graphql_error(error: GraphQLError) -> Problem:
     """Return the problem for an error that GraphQL found, or that a resolver raised.
 
-    The text of an unexpected error goes into the log, never into the answer.
+    The text of an unexpected error is logged, and never returned.
     """
     place = {name: value for name, value in error.formatted.items() if name in ("locations", "path")}
     original = error.original_error
-    while isinstance(original, GraphQLError):  # a faulty variable, within the error of its operation
+    while isinstance(original, GraphQLError):  # the error of a variable is within the error of its operation
         original = original.original_error
     if isinstance(original, OperationalError | PoolTimeoutError):
         logger.error("The database did not answer: %s", type(original).__name__)
@@ -100,9 +100,9 @@ def describe_graphql_error(error: GraphQLError) -> Problem:
 def _explain(error: GraphQLError) -> str:
     """Return a sentence about a document or variables that do not fit the schema.
 
-    It is never the text of graphql-core, which repeats what the client sent: an API key that was sent under a
-    misspelt name would be in the answer, and in every log on the way. Only names of the schema that
-    graphql-core suggests are taken over.
+    It is never the text of graphql-core, which repeats what the client sent. An API key under a misspelt name
+    would be in the response, and in the logs of every proxy. Only names of the schema that graphql-core
+    suggests are repeated.
     """
     known = (sentence for start, sentence in _SENTENCES.items() if error.message.startswith(start))
     sentence = next(known, "The GraphQL document does not fit the schema.")
@@ -122,7 +122,7 @@ def describe_service_error(error: ServiceError, place: dict[str, Any] | None = N
         case PermissionDeniedError():
             return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, status, place=place)
         case UnauthenticatedError():
-            # GraphQL has answered the document, so HTTP reports no error.
+            # GraphQL has executed the document, so the HTTP status is no error.
             return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, HTTPStatus.OK, place=place)
     return Problem(ErrorType.VALIDATION, error.code, error.detail, status, place=place)
 

@@ -1,4 +1,4 @@
-"""The GraphQL schema that tokens are obtained with (section 5)."""
+"""The GraphQL schema with which tokens are obtained (section 5)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ from migration_service.services.access.tokens import Tokens, obtain_tokens, refr
 
 @dataclass(frozen=True, slots=True)
 class TokenAttempt:
-    """What resolvers need to know of a request; GraphQL's context."""
+    """GraphQL's context: what resolvers need to know about a request."""
 
     shared: Resources
     address: str | None
@@ -35,7 +35,7 @@ class TokenAttempt:
 def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any) -> Tokens:
     """Resolve the mutation.
 
-    Raise InvalidError, UnauthenticatedError, PermissionDeniedError and ThrottledError.
+    Raise InvalidError, UnauthenticatedError, PermissionDeniedError or ThrottledError.
     """
     attempt = info.context
     api_key, refresh_token = (arguments["input"].get(name) for name in ("APIKey", "refreshToken"))
@@ -85,10 +85,11 @@ _TOKENS = GraphQLObjectType(
         "refreshExpiresIn": GraphQLField(
             GraphQLNonNull(GraphQLInt),
             resolve=lambda tokens, _info: tokens.refresh_expires_at,
-            description="When the refresh token ends, as a Unix time.",
+            description="When the refresh token expires, as a Unix time.",
         ),
         "payload": GraphQLField(
-            GraphQLNonNull(_JSON), description="The claims of the token; exp is the Unix time of its end."
+            GraphQLNonNull(_JSON),
+            description="The claims of the token. exp is the Unix time of its expiry.",
         ),
     },
 )
@@ -103,7 +104,7 @@ _OBTAIN = GraphQLField(
 SCHEMA = GraphQLSchema(
     query=GraphQLObjectType(
         "Query",
-        # GraphQL wants a query; everything that there is to read is in the REST interface.
+        # GraphQL requires a query. Everything that can be read is in the REST interface.
         {
             "documentation": GraphQLField(
                 GraphQLNonNull(GraphQLString),

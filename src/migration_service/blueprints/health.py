@@ -1,4 +1,4 @@
-"""Health checks for load balancers and orchestrators: is the process alive, and is it ready?"""
+"""Health checks for load balancers and orchestrators: whether the process is alive, and ready."""
 
 from flask import Blueprint, Response, jsonify
 from redis import RedisError
@@ -19,14 +19,11 @@ def live() -> Response:
 
 @blueprint.get("/ready")
 def ready() -> tuple[Response, int]:
-    """Return 200 if the database answers and writes, and 503 otherwise.
-
-    Redis is reported: only `process` needs it.
-    """
+    """Return 200 if the database answers and writes, and 503 otherwise. Redis is only reported."""
     database = _ask_database()
-    redis = "ok" if _redis_answers() else "away"
+    redis = "ok" if _redis_answers() else "unavailable"
     status = 200 if database == "ok" else 503
-    return jsonify(status="ok" if status == 200 else "away", database=database, redis=redis), status
+    return jsonify(status="ok" if status == 200 else "unavailable", database=database, redis=redis), status
 
 
 def _ask_database() -> str:
@@ -37,7 +34,7 @@ def _ask_database() -> str:
                 session.invalidate()
                 return "read-only"
     except SQLAlchemyError:
-        return "away"
+        return "unavailable"
     return "ok"
 
 

@@ -1,6 +1,7 @@
-"""The header Idempotency-Key: the same request again is answered as it was answered before.
+"""The header Idempotency-Key: a repeated request gets the response of the first one.
 
-It follows draft-ietf-httpapi-idempotency-key-header. docs/suppliers/retries.md says which endpoints take it.
+It follows draft-ietf-httpapi-idempotency-key-header. docs/suppliers/retries.md lists the endpoints that
+accept it.
 """
 
 import json
@@ -45,7 +46,7 @@ logger = logging.getLogger(__name__)
 #: Characters of a key.
 MAX_KEY = 128
 _KEPT_HEADERS = ("Content-Type", "Location")
-#: Statuses of answers that say nothing about the request itself, or only for now.
+#: Statuses of responses that are not about the request itself, or are temporary.
 _NOT_FINAL = {202, 401, 403, 408, 411, 413, 415, 429}
 
 
@@ -53,12 +54,12 @@ _NOT_FINAL = {202, 401, 403, 408, 411, 413, 415, 429}
 class _Claim:
     request: KeyedRequest
     id: UUID
-    #: The answer was kept together with the effect.
+    #: The answer was stored together with the effect.
     kept: bool = False
     is_final: bool = True
 
 
-#: What a request with a key may be answered with on top of its endpoint's errors.
+#: The errors of a request with a key, in addition to those of its endpoint.
 KEY_ERRORS = (IdempotencyKeyReusedError, IdempotencyRequestInProgressError)
 
 
@@ -67,10 +68,11 @@ def idempotent(
     replay_attempt: Callable[[UUID], Any] | None = None,
     as_error: Callable[[InvalidError], InvalidError] = lambda error: error,
 ) -> Callable[[View], View]:
-    """Answer a repeated request with the same Idempotency-Key as it was answered before.
+    """Answer a repeated request with the same Idempotency-Key as the first one was answered.
 
-    Place it above everything that shapes the answer. `replay_attempt` answers for an earlier request that
-    began an attempt. `as_error` gives the errors about keys the shape of the endpoint's own.
+    Place it above every decorator that changes the response. `replay_attempt` makes the response for an
+    earlier request that began an attempt. `as_error` gives the errors about keys the form of the endpoint's
+    errors.
     """
 
     def decorate(view: View) -> View:
@@ -94,9 +96,9 @@ def idempotent(
 
 
 def read_key() -> str | None:
-    """Return the request's Idempotency-Key, None if it has none. Quotes around it do not count.
+    """Return the request's Idempotency-Key without quotes around it, or None if it has none.
 
-    Raises RequestFailedValidationError for a key that cannot be one.
+    Raise RequestFailedValidationError if the key is invalid.
     """
     header = request.headers.get("Idempotency-Key", "").strip()
     if not header:
@@ -109,12 +111,12 @@ def read_key() -> str | None:
 
 
 def claim_id() -> UUID | None:
-    """Return the id of the current request's claim, None without a key."""
+    """Return the id of the current request's claim, or None without a key."""
     return g.claim.id if "claim" in g else None
 
 
 def keep_with_effect(session: Session, answer: Response) -> None:
-    """Keep the answer of the current request in the transaction of its effect. Without a key, do nothing."""
+    """Store the answer of the current request in the transaction of its effect. Without a key, do nothing."""
     if "claim" in g:
         claim = cast(_Claim, g.claim)
         keep_answer(session, claim.request, claim.id, _kept(answer))
@@ -122,9 +124,9 @@ def keep_with_effect(session: Session, answer: Response) -> None:
 
 
 def _read_request(key: str) -> KeyedRequest | None:
-    """Return what the request asks for, None if its body cannot be read: the view says why."""
+    """Return what the request asks for, or None if its body cannot be read, which the view reports."""
     try:
-        request.get_data(cache=True)  # it is read once more by the view
+        request.get_data(cache=True)  # the view reads it again
     except RequestEntityTooLarge:
         raise too_large() from None
     try:
@@ -159,14 +161,14 @@ def _carry_out(claim: _Claim, view: Callable[[], Any]) -> Response:
     g.claim = claim
     try:
         answer = current_app.make_response(view())
-    except Exception as error:  # every error is an answer, and so may have to be kept
+    except Exception as error:  # every error is an answer, and may have to be stored
         answer = current_app.make_response(current_app.handle_user_exception(error))
         claim.is_final = not isinstance(error, ImportSupplierPausedError)  # it asks to try again later
     if not claim.kept:
         try:
             _settle(claim, answer)
         except (SQLAlchemyError, InvalidError) as error:
-            # The lease ends by itself. The client's answer is true all the same.
+            # The lease expires. The answer is still right.
             logger.warning("An Idempotency-Key could not be settled: %s", type(error).__name__)
     return answer
 
@@ -174,7 +176,7 @@ def _carry_out(claim: _Claim, view: Callable[[], Any]) -> Response:
 def _settle(claim: _Claim, answer: Response) -> None:
     is_final = claim.is_final and answer.status_code < 500 and answer.status_code not in _NOT_FINAL
     with resources().Session.begin() as session:
-        # An answer with Retry-After says itself that it is not final.
+        # An answer with Retry-After is not final.
         if is_final and "Retry-After" not in answer.headers:
             keep_answer(session, claim.request, claim.id, _kept(answer))
         else:

@@ -1,4 +1,4 @@
-"""Figures for Prometheus, for clients with the token, or for this machine only if none is set."""
+"""Metrics for Prometheus, for clients with the token, or for this machine only if no token is set."""
 
 import hmac
 import re
@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from flask import Blueprint, Response, current_app, request
 from redis import Redis
 
-from migration_service.blueprints.metrics_collector import ServiceFigures
+from migration_service.blueprints.metrics_collector import ServiceMetrics
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.connections import make_redis
@@ -16,18 +16,20 @@ from migration_service.metrics.process import CONTENT_TYPE, exposition
 
 blueprint = Blueprint("metrics", __name__)
 
-_EXTENSION = "migration_service_figures"
-#: What a proxy adds. The address then does not tell whether the client is this machine.
+_EXTENSION = "migration_service_metrics"
+#: Headers that a proxy adds. With them the address does not show whether the client is this machine.
 _PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via")
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.ASCII)
 
 
 @blueprint.get("/metrics")
 def metrics() -> Response:
-    """Return all figures in the text format of Prometheus. Raise NotFoundError or UnauthenticatedError."""
+    """Return all metrics in the text format of Prometheus. Raise NotFoundError or UnauthenticatedError."""
     settings = resources().settings
     _require_permission(settings.metrics_token)
-    return Response(exposition(_figures(), shared_folder=settings.metrics_folder), content_type=CONTENT_TYPE)
+    return Response(
+        exposition(_service_metrics(), shared_folder=settings.metrics_folder), content_type=CONTENT_TYPE
+    )
 
 
 def _require_permission(token: str) -> None:
@@ -42,16 +44,16 @@ def _require_permission(token: str) -> None:
 def _asked_from_here() -> bool:
     forwarded = any(header in request.headers for header in _PROXY_HEADERS)
     peer = request.remote_addr
-    # A page of another site can have its name point here: the browser then names that site as the host.
+    # The name of another site can resolve to this machine. A browser then sends that name as the host.
     named_here = _LOOPBACK.fullmatch(request.host) is not None
     return not forwarded and named_here and peer is not None and ip_address(peer).is_loopback
 
 
-def _figures() -> ServiceFigures:
+def _service_metrics() -> ServiceMetrics:
     known = current_app.extensions.get(_EXTENSION)
-    if not isinstance(known, ServiceFigures):
+    if not isinstance(known, ServiceMetrics):
         shared = resources()
-        known = ServiceFigures(shared.Session, shared.redis, _make_broker(shared.settings))
+        known = ServiceMetrics(shared.Session, shared.redis, _make_broker(shared.settings))
         current_app.extensions[_EXTENSION] = known
     return known
 

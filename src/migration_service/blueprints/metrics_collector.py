@@ -1,7 +1,6 @@
-"""What /metrics reads when it is requested, from Redis and from a small index of the database.
+"""The metrics that are read when /metrics is requested, from Redis and from small indexes of the database.
 
-These figures are of the whole service. Several web servers show the same ones, so queries take the largest
-(`max`), not the sum.
+They are of the whole service. Several web servers show the same values, so queries use `max`, not `sum`.
 """
 
 import logging
@@ -26,12 +25,12 @@ from migration_service.tasks.app import KEY_PREFIX, QUEUES
 
 logger = logging.getLogger(__name__)
 
-#: Seconds for which an answer is reused, so that many simultaneous requests cost no more than one.
+#: Seconds for which the result is reused, so that many simultaneous requests cost no more than one.
 _FRESH_SECONDS = 2.0
 
 
-class ServiceFigures(Collector):
-    """The figures of the whole service. `broker` is None if the broker is not a Redis."""
+class ServiceMetrics(Collector):
+    """The metrics of the whole service. `broker` is None if the broker is not a Redis."""
 
     def __init__(self, sessions: sessionmaker[Session], redis: Redis, broker: Redis | None) -> None:
         self._Session = sessions
@@ -42,7 +41,7 @@ class ServiceFigures(Collector):
         self._known_at = -math.inf
 
     def collect(self) -> Iterable[Metric]:
-        """Return every available figure. `migration_part_up` tells which part is unavailable."""
+        """Return every available metric. `migration_part_up` says which part is unavailable."""
         with self._lock:
             if time.monotonic() - self._known_at > _FRESH_SECONDS:
                 self._known = list(self._read())
@@ -79,7 +78,7 @@ class ServiceFigures(Collector):
         )
         yield GaugeMetricFamily(
             "migration_slots_limit",
-            "How many accounts may be processed at once; +Inf: no limit.",
+            "How many accounts may be processed at once, or +Inf without a limit.",
             value=math.inf if now.limit is None else now.limit,
         )
 
@@ -91,7 +90,7 @@ class ServiceFigures(Collector):
         age = slots.seconds_since_reconcile()
         yield GaugeMetricFamily(
             "migration_sweep_age_seconds",
-            "Time since the sweep compared the slots with the database; beat starts one every 5 s.",
+            "Time since the sweep compared the slots with the database. Beat starts one every 5 s.",
             value=math.inf if age is None else age,
         )
         yield from self._read_queues()
@@ -101,17 +100,17 @@ class ServiceFigures(Collector):
     def _read_queues(self) -> Iterator[Metric]:
         if self._broker is None:
             return
-        figures = read_broker(self._broker, QUEUES, KEY_PREFIX)
+        counts = read_broker(self._broker, QUEUES, KEY_PREFIX)
         waiting = GaugeMetricFamily(
             "migration_queue_messages", "Messages that no worker has taken.", labels=["queue"]
         )
-        for queue, length in figures.waiting.items():
+        for queue, length in counts.waiting.items():
             waiting.add_metric([queue], length)
         yield waiting
         yield GaugeMetricFamily(
             "migration_unacknowledged_messages",
             "Messages that workers have taken and not finished.",
-            value=figures.unacknowledged,
+            value=counts.unacknowledged,
         )
 
     def _read_tasks(self) -> Iterator[Metric]:
@@ -156,7 +155,7 @@ def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:
     )
     idle = GaugeMetricFamily(
         "migration_batch_idle_seconds",
-        "For how long no line was worked on, of the running batch that stands still the longest.",
+        "The longest time for which no line of a running batch was worked on.",
         labels=["supplier"],
     )
     for supplier in suppliers:

@@ -8,9 +8,9 @@ _NAMES = ("import_supplier_code", "external_account_number")
 
 
 def check_names() -> None:
-    """Raise RequestFailedValidationError if a name in the path cannot be one, for `Blueprint.before_request`.
+    """Raise RequestFailedValidationError if a name in the path is invalid, for `Blueprint.before_request`.
 
-    Register it after `require_token`: whoever sends no token is told only that.
+    Register it after `require_token`, so that a client without a token learns nothing else.
     """
     for name, text in (request.view_args or {}).items():
         if name in _NAMES:

@@ -29,7 +29,7 @@ from migration_service.schemas.requests import ErrorBodySchema
 
 View = Callable[..., Any]
 
-#: Errors that every operation with a token can answer with.
+#: Errors that every operation with a token can return.
 _EVERYWHERE: tuple[type[ServiceError], ...] = (
     NotAuthenticatedError,
     UnauthenticatedError,
@@ -47,8 +47,8 @@ def answers_errors(
 ) -> Callable[[View], View]:
     """Describe the errors of an operation: for each status its codes, each with an example.
 
-    `body` is the schema of the operation's 400. `as_answered` makes the error that the operation answers of
-    one that it lists.
+    `body` is the schema of the operation's 400. `as_answered` converts a listed error to the one that the
+    operation returns.
     """
 
     def example(error_class: type[ServiceError]) -> ServiceError:
@@ -73,7 +73,7 @@ def answers_errors(
 
 
 def _codes_within(error: type[ServiceError]) -> str:
-    """Which codes the `errors` of a failed validation can have."""
+    """Return a sentence with the codes that the `errors` of a failed validation can have."""
     entries = []
     if issubclass(error, RequestFailedValidationError) and error is not ParseError:
         entries += field_errors()
@@ -90,7 +90,7 @@ def _example(error: type[ServiceError]) -> ServiceError:
 
 
 def configure_openapi(app: Flask) -> Api:
-    """Return what collects the description of `app` while blueprints are registered."""
+    """Return the Api that collects the description of `app` while blueprints are registered."""
     app.config.update(API_TITLE="Account Migration Import Service", API_VERSION="v1", OPENAPI_VERSION="3.1.0")
     api = Api()
     api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own errors
@@ -101,7 +101,7 @@ def configure_openapi(app: Flask) -> Api:
             "type": "apiKey",
             "in": "header",
             "name": "Authorization",
-            "description": "The token that `obtain_token` answers, bare or as `Token <token>`.",
+            "description": "The token that `obtain_token` returns, bare or as `Token <token>`.",
         },
     )
     return api

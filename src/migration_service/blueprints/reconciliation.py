@@ -1,4 +1,4 @@
-"""Reconciliation: what was sent, what of it is open, and whether what was created is as it was staged."""
+"""Reconciliation: what was sent, what of it is open, and whether created accounts are as they were staged."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ blueprint = Blueprint(
     "reconciliation",
     __name__,
     url_prefix="/v1/data-import/reconciliation",
-    description="Prove that what was sent is what was created.",
+    description="Compare what was sent with what was created.",
 )
 blueprint.before_request(require_token)
 blueprint.before_request(check_names)
@@ -115,11 +115,11 @@ _ID_MAP = (
 def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """Compare what was sent with what was created, account by account
 
-    `sent` counts what was sent by what became of it, and `open` lists what is not created, not skipped and
-    not acknowledged. The rest compares the created accounts with what was staged: counts of accounts,
-    customers, meter points, agreements, transactions and statements, and sums of ledger balances and of
-    transactions by type, exact to the cent. What was added to the accounts later is left out. `clean` speaks
-    of the created accounts only. The answer is streamed.
+    `sent` counts what was sent by outcome, and `open` lists what is not created, not skipped and not
+    acknowledged. The rest compares the created accounts with what was staged: counts of accounts, customers,
+    meter points, agreements, transactions and statements, and sums of ledger balances and of transactions by
+    type, exact to the cent. Data that was added to the accounts later is left out. `clean` is about the
+    created accounts only. The response is streamed.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
@@ -145,8 +145,8 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
 def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
     """Accept, with a reason, that refused accounts or lines stay out
 
-    Send account numbers, or a batch and its lines that have no account number (without `line_numbers`: all
-    of them). They are no longer open in the reconciliation. If a line with the account is refused again
+    Send account numbers, or a batch and its lines that have no account number (all of them if `line_numbers`
+    is absent). They are no longer open in the reconciliation. If a line with the account is refused again
     later, the account is open again.
     """
     with resources().Session.begin() as session:
@@ -182,7 +182,7 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
 def get_id_map(import_supplier_code: str) -> Response:
     """List the old and the new number of every created account
 
-    CSV with a heading, streamed.
+    CSV with a header, streamed.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(

@@ -1,7 +1,7 @@
-"""What is told about every request: one log line, and its time for the metrics.
+"""Logs every request in one line, and records its time for the metrics.
 
-The route's template and not the path, as a path may have an external account number in it; no query string,
-no body.
+The line has the route's template instead of the path, which may contain an external account number. It has no
+query string and no body.
 """
 
 import logging
@@ -16,12 +16,12 @@ from migration_service.origin import current_origin
 logger = logging.getLogger(__name__)
 
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-#: Asked for every few seconds by machines: no news.
+#: Requested every few seconds by monitoring, and therefore not logged.
 _QUIET = ("/health/", "/metrics")
 
 
 def observe_requests(app: Flask) -> None:
-    """Log and time every request of `app`. Register it first: what runs before counts, too."""
+    """Log and time every request of `app`. Register it first, to include the time of other handlers."""
     app.before_request(_begin)
     app.after_request(_end_with_last_byte)
 
@@ -39,7 +39,7 @@ def _end_with_last_byte(response: Response) -> Response:
     # Not the response: it would keep itself alive through what it calls at its end.
     status = response.status_code
 
-    # A list is streamed: the request is over when the last byte is handed over, not here.
+    # A list is streamed: the request is over when its last byte has been sent, not here.
     @response.call_on_close
     def end() -> None:
         seconds = time.monotonic() - began_at

@@ -1,4 +1,4 @@
-"""What the views share: one set of connections a process, kept on the Flask application."""
+"""What the views share: one set of connections for each process, kept on the Flask application."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -18,16 +18,16 @@ _EXTENSION = "migration_service"
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The settings and connections of a web process; made by `app.create_app`."""
+    """The settings and connections of a web process, made by `app.create_app`."""
 
     settings: Settings
     #: `with resources().Session.begin() as session:` is a view's transaction.
     Session: sessionmaker[Session]
-    #: For short commands; its time-outs are about a second, so that a frozen Redis cannot hold a view.
+    #: For short commands. Its time-outs are about a second, so that a frozen Redis cannot block a view.
     redis: Redis
-    #: What the process endpoint hands attempts over with.
+    #: With which the process endpoint dispatches attempts.
     dispatch: Dispatch
-    #: What messages are published with.
+    #: With which messages are published.
     celery: MigrationCelery
     #: Failed attempts to obtain a token.
     throttle: Throttle
@@ -41,5 +41,5 @@ def attach_resources(app: Flask, shared: Resources) -> None:
 
 
 def resources() -> Resources:
-    """The resources of the application that serves the current request."""
+    """Return the resources of the application that serves the current request."""
     return cast(Resources, current_app.extensions[_EXTENSION])

@@ -1,17 +1,17 @@
-"""Headers that every answer carries: what a browser may do with it, and that nobody keeps it."""
+"""Headers of every response: what a browser may do with it, and that it must not be cached."""
 
 from flask import Flask, Response
 
-#: Data is not a page: a browser runs nothing of it, and shows it in no frame.
+#: For data, which is not a page: a browser must not run any of it, or show it in a frame.
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
-# The page of the description loads nothing from elsewhere, and runs nothing that is written into it.
+# The page of the description loads nothing from other servers, and runs no inline scripts.
 _PAGE_POLICY = (
     "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 
 def guard_responses(app: Flask) -> None:
-    """Add the headers to every answer of `app`."""
+    """Add the headers to every response of `app`."""
     app.after_request(_guard)
 
 
@@ -21,6 +21,6 @@ def _guard(response: Response) -> Response:
     headers["Referrer-Policy"] = "no-referrer"
     is_page = response.mimetype == "text/html"
     headers["Content-Security-Policy"] = _PAGE_POLICY if is_page else _DATA_POLICY
-    # Answers have customers' data or tokens in them. What may be kept says so itself.
+    # Responses contain customers' data or tokens. A response that may be cached has its own header.
     headers.setdefault("Cache-Control", "no-store")
     return response

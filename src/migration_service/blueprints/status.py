@@ -1,4 +1,4 @@
-"""How far imports are: the status of an account and the three lists (sections 4.4 to 4.7)."""
+"""The progress of imports: the status of an account and the three lists (sections 4.4 to 4.7)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ from migration_service.schemas.requests import AccountStatusSchema, ListArgument
 from migration_service.services.imports.status import ListKind, get_status, read_imports
 from migration_service.services.setup.suppliers import get_import_supplier
 
-#: How many entries one piece of a streamed list has.
+#: The number of entries in one piece of a streamed list.
 _PIECE = 5_000
 _LARGEST_PAGE = 100_000
 
@@ -32,7 +32,7 @@ blueprint = Blueprint(
     "status",
     __name__,
     url_prefix="/v1/data-import",
-    description="How far the migration of an account and of a supplier's book is.",
+    description="The progress of the migration of an account and of a supplier's book.",
 )
 blueprint.before_request(require_token)
 blueprint.before_request(check_names)
@@ -66,10 +66,10 @@ _FAILED_EXAMPLE = [
 )
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError, AccountNotFoundError)
 def get_account_status(import_supplier_code: str, external_account_number: str) -> dict[str, str]:
-    """Where the import of one account is
+    """The status of the import of one account
 
-    `UNKNOWN` until a migration process creates the account, `IN_PROGRESS` while it does, `COMPLETED` once
-    there is one.
+    `IN_PROGRESS` while a migration process creates the account, `COMPLETED` once it exists, and `UNKNOWN`
+    otherwise.
     """
     with autocommit(resources().Session) as statements:
         status, service_account_number = get_status(
@@ -121,7 +121,7 @@ def list_imported_account_imports(arguments: dict[str, Any], import_supplier_cod
 def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """The accounts that are not created and whose last attempt failed
 
-    Dry runs count, too. The whole array, streamed. With `limit`: one page of it, and a Link header
+    Dry runs count too. The whole array, streamed. With `limit`: one page of it, and a Link header
     (rel="next") to the next page.
     """
     return _list(ListKind.FAILED, import_supplier_code, arguments)
@@ -138,7 +138,7 @@ def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) 
 
 
 def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
-    """The whole list, a piece at a time; no connection is kept while the client reads a piece."""
+    """Stream the whole list in pieces. No connection is held while the client reads a piece."""
     sessions = resources().Session
     with sessions.begin() as session:
         supplier = get_import_supplier(

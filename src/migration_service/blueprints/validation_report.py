@@ -1,4 +1,4 @@
-"""The answers of validate and stage: plain, or the full report (`?report=full`)."""
+"""The responses of validate and stage: plain, or the full report (`?report=full`)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +11,13 @@ from migration_service.schemas.json import encode_json
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.states import Report
 
-#: The header that says how many warnings there are.
+#: The header with the number of warnings.
 WARNING_COUNT = "X-Warning-Count"
 
 
 @contextmanager
 def reporting(arguments: dict[str, Any]) -> Iterator[None]:
-    """Let an account's errors be answered with the full report, if it is asked for."""
+    """Add the full report to an account's errors, if it was requested."""
     try:
         yield
     except AccountFailedValidationError as error:
@@ -26,12 +26,12 @@ def reporting(arguments: dict[str, Any]) -> Iterator[None]:
 
 
 def answer_validated(account: ValidatedAccount, arguments: dict[str, Any]) -> Response:
-    """Return the answer of the validate endpoint (section 4.1)."""
+    """Return the response of the validate endpoint (section 4.1)."""
     return _answer(account, _report(account) if _in_full(arguments) else account.json, 200)
 
 
 def answer_staged(account: ValidatedAccount, arguments: dict[str, Any], *, first: bool) -> Response:
-    """Return the answer of the stage endpoint (section 4.2): 201 for the first staging, 200 after that."""
+    """Return the response of the stage endpoint (section 4.2): 201 for the first staging, 200 after that."""
     names = {name: account.data[name] for name in ("import_supplier", "external_account_number")}
     body = _report(account) if _in_full(arguments) else encode_json(names)
     return _answer(account, body, 201 if first else 200)
@@ -42,7 +42,7 @@ def _in_full(arguments: dict[str, Any]) -> bool:
 
 
 def _report(account: ValidatedAccount) -> bytes:
-    # The account is JSON text already, and is not parsed again.
+    # The account is already JSON text, and is not parsed again.
     warnings = encode_json([item.to_dict() for item in account.warnings])
     return b'{"valid":true,"errors":[],"warnings":%b,"account":%b}' % (warnings, account.json)
 

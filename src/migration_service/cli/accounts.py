@@ -63,7 +63,7 @@ _numbers = [
         "--file",
         "file",
         type=click.File(encoding="utf-8"),
-        help="Read the numbers from a file, one a line. '-' is the standard input.",
+        help="Read the numbers from a file, one per line. '-' is standard input.",
     ),
     json_option,
 ]
@@ -80,7 +80,7 @@ def _of_numbers(command: Any) -> Any:
 def skip(
     supplier: str, external_account_numbers: tuple[str, ...], file: TextIO | None, as_json: bool
 ) -> None:
-    """Skip accounts: they are neither staged nor created. They need not be staged yet.
+    """Skip accounts: they are neither staged nor created, now or later. They need not be staged yet.
 
     If one of them is being created or exists, nothing is changed.
     """
@@ -169,7 +169,7 @@ def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     }
 
 
-#: What is told of an account that was refused on every line: nothing of it is staged.
+#: What is shown for an account that was refused on every line, so that nothing of it is staged.
 _NOT_STAGED = {"state": None, "reason": "Nothing is staged: the lines below say why."}
 
 

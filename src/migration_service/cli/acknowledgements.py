@@ -50,7 +50,7 @@ def add(
     """Acknowledge accounts of SUPPLIER, or lines without an account number.
 
     They were refused, and are then no longer open in `reconcile`. An account that is refused again later is
-    open again. Accounts that are staged are left out with `accounts skip` instead.
+    open again. To leave out accounts that are staged, use `accounts skip` instead.
     """
     if bool(external_account_numbers) == (batch_id is not None):
         raise click.UsageError("Expected either account numbers or --batch: give one of them.")
@@ -90,4 +90,4 @@ def list_all(supplier: str, as_json: bool) -> None:
         }
         for item in found
     ]
-    show_list(rows, as_json, nothing="Nothing is acknowledged: acknowledgements add.")
+    show_list(rows, as_json, nothing="Nothing is acknowledged yet. See: acknowledgements add --help")

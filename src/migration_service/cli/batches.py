@@ -62,7 +62,7 @@ batches.add_command(failed_lines)
     help="What is done with each account; see above.",
 )
 @click.option("--pending", is_flag=True, help="Instead of FILE: all pending accounts of the supplier.")
-@click.option("--name", metavar="TEXT", help="A name to know the batch by.")
+@click.option("--name", metavar="TEXT", help="A name by which to recognise the batch.")
 @click.option(
     "--profile",
     type=click.Choice([profile.value for profile in Profile]),
@@ -173,7 +173,7 @@ def _row(report: BatchReport) -> Record:
 @click.argument("batch_id")
 @json_option
 def show(batch_id: str, as_json: bool) -> None:
-    """Show how far the batch BATCH_ID is."""
+    """Show the progress of the batch BATCH_ID."""
     with open_session(read_settings()) as session:
         report = report_batch(session, get_batch(session, batch_id, organisation_id=None))
     show_record(record_of(report, as_json), as_json)

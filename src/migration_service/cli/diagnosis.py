@@ -1,4 +1,4 @@
-"""What a check of `migration-service doctor` comes to, and the connections that checks use."""
+"""The results of the checks of `migration-service doctor`, and the connections that the checks use."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

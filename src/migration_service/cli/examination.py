@@ -1,4 +1,4 @@
-"""What `migration-service doctor` checks: one function for each part. Each says what it found and advises."""
+"""What `migration-service doctor` checks: one function for each part, which reports and advises."""
 
 import time
 from collections.abc import Generator, Iterator

@@ -8,7 +8,7 @@ import click
 
 
 class LazyGroup(click.Group):
-    """A group of commands, each with its name, its place, and its line in the list of commands.
+    """A group of commands, each with its name, its module, and its line in the list of commands.
 
     `commands_at` maps a command's name to (`module:attribute`, one line of help).
     """

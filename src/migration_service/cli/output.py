@@ -1,4 +1,4 @@
-"""What commands print: tables for people, and with `--json` one JSON object, or one a line for lists.
+"""What commands print: tables for people, and with `--json` one JSON object, or one per line for lists.
 
 Into a pipe or a file the tables are lines of values separated by tabs: nothing is padded and nothing is
 cut. Control characters are always shown escaped, because suppliers choose the texts of accounts, and a
@@ -64,7 +64,7 @@ def show_json(value: Any) -> None:
 
 
 def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None:
-    """Print `records`, which have the same keys; for people `nothing` if there are none."""
+    """Print `records`, which have the same keys. If there are none, people see `nothing`."""
     if as_json:
         for record in records:
             show_json(record)
@@ -83,7 +83,7 @@ def show_record(record: Record, as_json: bool) -> None:
 
 
 def show_done(record: Record, as_json: bool, sentence: str) -> None:
-    """Print what a command has done: `sentence`, or `record` as JSON."""
+    """Print what a command has done: `sentence` for people, or `record` as JSON."""
     if as_json:
         show_json(record)
     else:
@@ -91,7 +91,7 @@ def show_done(record: Record, as_json: bool, sentence: str) -> None:
 
 
 def show_tree(title: str, value: Any) -> None:
-    """Print an object with everything in it, one value a line, indented below the key it belongs to."""
+    """Print an object and everything in it, one value per line, indented below the key it belongs to."""
     click.echo(click.style(escape_controls(title), bold=True))
     _grow(value, "  ")
 

@@ -108,8 +108,8 @@ class _Report:
         show_record({name: getattr(sent, name) for name in _SENT}, as_json=False)
         if sent.lines_removed:
             click.echo(
-                f"{sent.lines_removed} lines of batches are no longer kept: what was refused of them "
-                "is not known."
+                f"{sent.lines_removed} lines of batches are no longer kept, so it is not known which of them "
+                "were refused."
             )
 
     def add_open(self, item: OpenItem) -> None:

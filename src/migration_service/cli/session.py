@@ -99,7 +99,7 @@ def open_redis(settings: Settings) -> Iterator[Redis]:
 
 
 def _reasons(error: ServiceError) -> str:
-    """Return what is wrong; a request that failed validation may have several errors, with a code each."""
+    """Return what is wrong. A request that failed validation may have several errors, each with a code."""
     if isinstance(error, RequestFailedValidationError):
         return "\n".join(f"{item.detail} ({item.code} at {item.attr})" for item in error.errors)
     return error.detail

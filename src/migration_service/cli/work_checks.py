@@ -1,4 +1,4 @@
-"""The checks of `migration-service doctor` that look at the work: workers, beat, slots, batches, attempts."""
+"""The checks of `migration-service doctor` for the work itself: workers, beat, slots, batches, attempts."""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from migration_service.tasks.app import KEY_PREFIX, QUEUES
 _MISSED_SWEEPS = 6
 #: No attempt takes longer: it is given up after five tries, ten seconds apart.
 _STUCK_SECONDS = 120.0
-#: How often what changes all the time is read.
+#: How often a number that changes all the time is read.
 _READINGS, _PAUSE_SECONDS = 3, 1.0
 
 
@@ -46,7 +46,7 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
 def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report whether the sweep ran recently, and if not, whether beat or a worker is at fault.
 
-    Beat publishes the sweep. If its messages pile up in their queue, beat works and no worker does.
+    Beat publishes the sweep. If its messages pile up in their queue, beat is running and the worker is not.
     """
     age = Slots(parts.redis).seconds_since_reconcile()
     if age is not None and age <= SWEEP_INTERVAL * _MISSED_SWEEPS:
@@ -69,7 +69,7 @@ def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
             "A worker of this queue is frozen or missing. Restart the process that takes it.",
         )
     else:
-        yield wrong("beat", f"{seen}. No message of it arrives", "Start one: celery -A celery_worker beat")
+        yield wrong("beat", f"{seen}. Its messages do not arrive", "Start one: celery -A celery_worker beat")
 
 
 def _count_messages(parts: ServiceParts, queue: str) -> int | None:
@@ -103,7 +103,7 @@ def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
         advice = "The sweep frees those of dead requests within 20 s. If they stay, see the lines about beat."
         yield warning("slots", seen, advice)
     elif now.limit is not None and in_use > now.limit:
-        yield warning("slots", seen, "The limit was lowered, or Redis lost its data: this ends by itself.")
+        yield warning("slots", seen, "The limit was lowered, or Redis lost its data. No action is needed.")
     elif now.limit is not None and in_use == now.limit:
         yield warning(
             "slots",
@@ -130,16 +130,16 @@ def check_suppliers(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield warning(
             "suppliers",
             f"{code} is Paused, with {waiting} of its batches waiting",
-            f"When it may go on: suppliers set-status {code} ongoing.",
+            f"To continue: suppliers set-status {code} ongoing.",
         )
 
 
 def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Report each running batch that does not get on."""
+    """Report each running batch that makes no progress."""
     with parts.sessions.begin() as session:
         idle = [(batch, age) for batch, age in list_idle_batches(session) if age > STALLED_AFTER]
     if not idle:
-        yield ok("batches", "no running batch stands still")
+        yield ok("batches", "every running batch makes progress")
     for batch_id, age in idle:
         yield warning(
             "batches",
@@ -149,7 +149,7 @@ def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 
 def check_stuck_attempts(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Report each attempt that is in progress for longer than all its tries can take."""
+    """Report each attempt that has been in progress for longer than all its tries can take."""
     with parts.sessions.begin() as session:
         stuck = find_stuck_attempts(session, seconds=_STUCK_SECONDS)
     if not stuck:

@@ -1,4 +1,4 @@
-"""What every table is declared with: the base of the models, identifiers, and one expression."""
+"""The base of the models, their identifiers, and the SQL expressions that they share."""
 
 import os
 import time
@@ -53,6 +53,6 @@ def literals(members: Iterable[StrEnum]) -> str:
 
 
 def new_id() -> UUID:
-    """Return a UUID of version 7: ordered by time, which keeps the index of a million rows compact."""
+    """Return a UUID of version 7. It is ordered by time, which keeps the index of a million rows compact."""
     value = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10))
     return UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 7 << 76 | 2 << 62)

@@ -54,10 +54,10 @@ def is_not_the_primary(error: BaseException | None) -> bool:
 def make_engine(
     database_url: str, *, pool_size: int, max_overflow: int, application_name: str, pooler: bool = False
 ) -> Engine:
-    """Return an engine for `database_url`; `postgresql://` means psycopg 3. It connects on first use.
+    """Return an engine for `database_url`. `postgresql://` means psycopg 3. It connects on first use.
 
-    `pooler` says that there is a pgbouncer in transaction mode in between, which gives each transaction
-    another connection. Nothing is prepared then, and the settings above have to be set on the database role
+    `pooler` says that connections go through a pgbouncer in transaction mode, which gives each transaction
+    another connection. Then no statement is prepared, and the settings above must be set on the database role
     (docs/operators/scaling.md).
     """
     options = " ".join(f"-c {name}={value}" for name, value in _SERVER_SETTINGS.items())
@@ -102,8 +102,8 @@ def _leave_servers_that_do_not_write(engine: Engine) -> None:
 def _ping_idle_connections(engine: Engine) -> None:
     """Do what `pool_pre_ping` does, but skip connections that were used a moment ago.
 
-    A database server that restarts is unavailable for longer than a moment. A ping for each busy connection
-    would be one more round trip for each request, and would never find anything.
+    A database server that restarts is unavailable for longer than a moment. Pinging a busy connection would
+    cost every request a round trip, and never find anything.
     """
 
     left_at = 0.0
@@ -125,7 +125,7 @@ def _ping_idle_connections(engine: Engine) -> None:
         try:
             engine.dialect.do_ping(connection)
         except engine.dialect.loaded_dbapi.Error as error:
-            # Every connection that is older than this moment is discarded, and a new one is made.
+            # Every older connection is discarded, and a new one is opened.
             raise InvalidatePoolError from error
 
 

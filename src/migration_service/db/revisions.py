@@ -1,4 +1,4 @@
-"""Applying the revisions of the database's tables."""
+"""Applies the revisions of the database's tables."""
 
 import logging
 import time
@@ -17,13 +17,13 @@ logger = logging.getLogger(__name__)
 
 #: Two services that start at once must not both apply a revision.
 _LOCK_KEY = 7_361_204
-#: Seconds that a revision waits for the lock on a table. Everybody who comes after it waits behind it: this
-#: is shorter than what a request waits for a lock, so that a revision that has to wait fails nobody.
+#: Seconds for which a revision waits for the lock on a table. Later queries queue behind it. A request waits
+#: longer than this for a lock, so a revision that waits makes no request fail.
 LOCK_SECONDS = 2.0
-#: Seconds between two tries, in which everybody else gets through.
+#: Seconds between two tries, in which other queries get the lock.
 PAUSE_SECONDS = 3.0
-#: Seconds after which a revision that got no lock is given up.
-PATIENCE_SECONDS = 300.0
+#: Seconds after which a revision that got no lock fails.
+TIMEOUT_SECONDS = 300.0
 
 
 #: What the service may do. The revisions' own table says what is there, and is only read.
@@ -36,11 +36,11 @@ _GRANTS = (
 
 
 class RevisionsBlockedError(Exception):
-    """Another transaction held a table for too long; the tables are as they were."""
+    """Another transaction held the lock on a table for too long. Nothing was changed."""
 
 
 def alembic_config(connection: Connection) -> Config:
-    """Alembic's configuration for an open connection: no file is needed."""
+    """Return Alembic's configuration for an open connection. It needs no file."""
     config = Config()
     config.set_main_option("script_location", "migration_service:alembic")
     config.attributes["connection"] = connection
@@ -52,27 +52,28 @@ def upgrade(
     revision: str = "head",
     *,
     pooler: bool = False,
-    patience: float = PATIENCE_SECONDS,
+    timeout: float = TIMEOUT_SECONDS,
     runtime_role: str | None = None,
 ) -> None:
-    """Bring the tables to `revision`, in one transaction; nothing happens where they are there already.
+    """Bring the tables to `revision`, in one transaction. Nothing happens if they are at it already.
 
     `runtime_role` is the role that the service has, if it is not the one of `database_url`. It is granted
     what the service needs: rows of every table, and no change of a table.
 
-    A table that a long transaction holds is tried again and again for `patience` seconds.
-    Raises RevisionsBlockedError if it was in vain.
+    If another transaction holds the lock on a table, retry for `timeout` seconds, and then raise
+    RevisionsBlockedError.
     """
     engine = make_engine(
         database_url, pool_size=1, max_overflow=0, application_name="revisions", pooler=pooler
     )
     try:
-        until = time.monotonic() + patience
+        until = time.monotonic() + timeout
         while not _upgrade_once(engine, revision, runtime_role):
             if time.monotonic() >= until:
                 raise RevisionsBlockedError(
-                    f"Another transaction held a table for {patience:.0f} seconds, and nothing was changed. "
-                    "The oldest by xact_start in pg_stat_activity is the one to look at."
+                    f"Another transaction held the lock on a table for {timeout:.0f} seconds, so nothing was "
+                    "changed. Expected no transaction that runs for so long. Find the one with the oldest "
+                    "xact_start in pg_stat_activity, and end it or retry after it."
                 )
             logger.warning("A revision waits for a table that another transaction holds.")
             time.sleep(PAUSE_SECONDS)
@@ -81,10 +82,10 @@ def upgrade(
 
 
 def _upgrade_once(engine: Engine, revision: str, runtime_role: str | None) -> bool:
-    """Whether the tables are at `revision` now; False if one was held by somebody else."""
+    """Return whether the tables are at `revision` now, or False if another transaction holds one."""
     try:
         with engine.begin() as connection:
-            # Its statements may run as long as they need; and another upgrade is waited for, however long.
+            # No time-outs: statements may be slow, and another upgrade is waited for, however long it takes.
             connection.execute(text("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
             connection.execute(text(f"SET LOCAL lock_timeout = {int(LOCK_SECONDS * 1000)}"))
@@ -105,12 +106,12 @@ def _grant(connection: Connection, runtime_role: str) -> None:
 
 
 def current_revision(connection: Connection) -> str | None:
-    """The revision that the tables are at; None where there are none yet."""
+    """Return the revision of the tables, or None if they do not exist yet."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def newest_revision() -> str:
-    """The revision that this version of the service brings the tables to."""
+    """Return the newest revision of this version of the service."""
     config = Config()
     config.set_main_option("script_location", "migration_service:alembic")
     head = ScriptDirectory.from_config(config).get_current_head()

@@ -1,8 +1,8 @@
-"""SQL statements of the hot path, sent through psycopg: what runs in every request and for every account.
+"""SQL statements of the hot path, which runs in every request or for every account, sent through psycopg.
 
-A Session takes longer for a short statement than the round trip and the driver together (decision 6 has the
-figures). Connections come from the engine's pool, and errors are SQLAlchemy's, as everywhere. A statement is
-written in full, with `%(name)s` for each value.
+For a short statement a Session takes longer than the round trip and the driver together (decision 6 has the
+measurements). Connections come from the engine's pool, and errors are SQLAlchemy's, as everywhere. A
+statement is written in full, with `%(name)s` for each value.
 
 There are two types, so that the type checker refuses to mix them up:
 
@@ -24,12 +24,12 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.engine import NOT_THE_PRIMARY, is_not_the_primary
 
-# How the rows of each statement become named tuples. Finding that out takes as long as fetching some rows.
+# The row makers of statements, which are cached because making one takes as long as fetching some rows.
 _ROWS: dict[str, Callable[[tuple[Any, ...]], Any]] = {}
 
 
 class Statements:
-    """A connection for single statements; made by `autocommit`."""
+    """A connection for single statements, made by `autocommit`."""
 
     def __init__(self, connection: "psycopg.Connection[Any]", info: dict[str, Any]) -> None:
         self._connection = connection
@@ -52,7 +52,7 @@ class Statements:
 
 
 class Transaction(Statements):
-    """A connection with an open transaction; made by `begin`, or `of` a Session."""
+    """A connection with an open transaction, made by `begin`, or `of` a Session."""
 
     @classmethod
     def of(cls, session: Session) -> "Transaction":
@@ -63,7 +63,7 @@ class Transaction(Statements):
     def lock(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         """Return the rows of a statement that locks them until the transaction ends.
 
-        Only a Transaction has this method: without one the locks would be released at once.
+        Only a Transaction has this method, because without one the locks would be released at once.
         """
         return self.execute(statement, values)
 

@@ -1,4 +1,4 @@
-"""Writing the messages that customers get. Nothing is sent or read from the database here."""
+"""Composes the messages that customers get. Nothing is sent or read from the database here."""
 
 import uuid
 from datetime import datetime
@@ -25,7 +25,7 @@ _templates = Environment(
 
 
 def new_message_id(sender: str) -> str:
-    """A Message-ID to record with a message before it is sent: a repeat has to carry the same."""
+    """Return a Message-ID to record with a message before it is sent, so that a retry has the same one."""
     return f"<{uuid.uuid4()}@{_sender_address(sender).domain}>"
 
 
@@ -38,11 +38,11 @@ def compose_account_created(
     service_account_number: str,
     written_at: datetime,
 ) -> EmailMessage:
-    """The welcome for a customer whose account has been created, in plain text and HTML.
+    """Return the welcome message for a customer whose account has been created, in plain text and HTML.
 
-    `sender` is the setting, `Name <address>`; `recipient` a bare address and `name` the customer's name,
-    which may be empty; `written_at` is aware. The same arguments give the same headers and text. Raises
-    EmailRefusedError if the recipient's address cannot be written to, SettingsError if the sender's cannot.
+    `sender` is the setting, `Name <address>`. `recipient` is a bare address, and `name` the customer's name,
+    which may be empty. `written_at` is aware. The same arguments give the same headers and text. Raise
+    EmailRefusedError if the recipient's address is invalid, and SettingsError if the sender's is.
     """
     from_address = _sender_address(sender)
     name = _one_line(name)
@@ -71,7 +71,7 @@ def _sender_address(sender: str) -> Address:
     try:
         return _address(address, display_name)
     except ValueError as error:
-        raise SettingsError("MIGRATION_SERVICE_EMAIL_FROM must look like Name <address>.") from error
+        raise SettingsError("MIGRATION_SERVICE_EMAIL_FROM must have the form Name <address>.") from error
 
 
 def _recipient_address(recipient: str, name: str) -> Address:
@@ -82,9 +82,9 @@ def _recipient_address(recipient: str, name: str) -> Address:
 
 
 def _address(address: str, display_name: str) -> Address:
-    """With the domain as mail servers need it (`xn--...`). Raises ValueError if it is not an address.
+    """Return the address with the domain as mail servers need it (`xn--...`). Raise ValueError if invalid.
 
-    Before the @ it must be ASCII: few servers take anything else, and fewer pass it on.
+    The part before the @ must be ASCII, because few mail servers accept anything else.
     """
     local_part, _, domain = address.rpartition("@")
     if not local_part.isascii() or not address.isprintable() or " " in address:
@@ -97,5 +97,5 @@ def _address(address: str, display_name: str) -> Address:
 
 
 def _one_line(text: str) -> str:
-    """Names come from other systems: no line breaks, which would start another header, and not too long."""
+    """Return a name shortened, and without line breaks, which would begin a new header."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_MAX_NAME]

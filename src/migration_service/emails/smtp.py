@@ -1,7 +1,7 @@
-"""Sending one message through a mail server, and telling lasting failures from temporary ones.
+"""Sends one message through a mail server, and tells permanent failures from temporary ones.
 
-Before the server has answered the end of the message nobody can know whether it took it: the message counts
-as not sent, and a repeat carries the same Message-ID.
+Until the server has acknowledged the end of the message, it is unknown whether it accepted it. The message
+then counts as not sent, and a retry has the same Message-ID.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from migration_service.config import SettingsError
 
-#: Answers that concern this service's way to the server rather than the message: an operator can mend them.
+#: Answers that concern the access of this service to the server, not the message. An operator can fix these.
 _ACCESS_CODES = {530, 534, 535, 538}
 
 
@@ -30,19 +30,19 @@ class EmailDelayedError(EmailError):
     """The server may accept the message later: it is unavailable or busy, or the settings are wrong."""
 
 
-class MailServerAwayError(EmailDelayedError):
+class MailServerUnavailableError(EmailDelayedError):
     """The server accepts no message at all: it is unavailable or busy, or refuses the login."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmtpSettings:
-    """How to reach the mail server. Neither the password nor the user is in its repr."""
+    """The address and login of the mail server. Its repr has neither the user nor the password."""
 
     host: str
     port: int
     #: TLS from the first byte (smtps).
     implicit_tls: bool = False
-    #: TLS before anything else is said; without it nothing is sent.
+    #: TLS before anything else is sent. Without it nothing is sent.
     starttls: bool = False
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
@@ -51,10 +51,10 @@ class SmtpSettings:
 
     @classmethod
     def from_url(cls, url: str) -> Self:
-        """From smtp://user:password@host:587?starttls=1, smtps://host or smtp://host.
+        """Return the settings from smtp://user:password@host:587?starttls=1, smtps://host or smtp://host.
 
-        User and password are percent-encoded. The port is 465 for smtps, 587 with starttls, otherwise 25.
-        Raises SettingsError, without the URL in it.
+        User and password are percent-encoded. The default port is 465 for smtps, 587 with starttls, and 25
+        otherwise. Raise SettingsError, which does not show the URL, if it is invalid.
         """
         try:
             parts = urlsplit(url)
@@ -63,11 +63,11 @@ class SmtpSettings:
         except ValueError as error:
             raise _wrong("cannot be read") from error
         if parts.scheme not in {"smtp", "smtps"} or not parts.hostname or parts.path.strip("/"):
-            raise _wrong("must look like smtp://user:password@host:587?starttls=1 or smtps://host:465")
+            raise _wrong("must have the form smtp://user:password@host:587?starttls=1 or smtps://host:465")
         implicit_tls = parts.scheme == "smtps"
         starttls = options.pop("starttls", "0") == "1"
         if options:
-            raise _wrong("knows no option but starttls=1")
+            raise _wrong("has an unknown option. The only option is starttls=1")
         if implicit_tls and starttls:
             raise _wrong("cannot have both smtps and starttls=1")
         if (parts.username is None) != (parts.password is None):
@@ -83,9 +83,9 @@ class SmtpSettings:
 
 
 def send(message: EmailMessage, settings: SmtpSettings) -> None:
-    """Hand the message to the mail server; return when the server has taken it.
+    """Send the message, and return when the server has accepted it. Certificates are verified.
 
-    Raises EmailRefusedError or EmailDelayedError. Certificates are verified.
+    Raise EmailRefusedError if the failure is permanent, and EmailDelayedError if it is temporary.
     """
     sender = message["From"].addresses[0].addr_spec
     recipient = message["To"].addresses[0].addr_spec
@@ -113,10 +113,10 @@ def _connect(settings: SmtpSettings) -> smtplib.SMTP:
             try:
                 server.starttls(context=context)
             except smtplib.SMTPResponseException as error:
-                # What it says is about TLS, not about a message.
-                raise MailServerAwayError("The mail server refuses STARTTLS.") from error
+                # This answer is about TLS, not about a message.
+                raise MailServerUnavailableError("The mail server refuses STARTTLS.") from error
             except smtplib.SMTPNotSupportedError as error:
-                raise MailServerAwayError("The mail server offers no STARTTLS.") from error
+                raise MailServerUnavailableError("The mail server offers no STARTTLS.") from error
         if settings.user is not None and settings.password is not None:
             _log_in(server, settings.user, settings.password)
     except BaseException:
@@ -131,13 +131,13 @@ def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
     except smtplib.SMTPServerDisconnected:
         raise
     except smtplib.SMTPException as error:
-        raise MailServerAwayError(
+        raise MailServerUnavailableError(
             f"The mail server does not let this service log in ({type(error).__name__})."
         ) from None
 
 
 def _leave(server: smtplib.SMTP) -> None:
-    # Whatever becomes of this, the server has or has not taken the message by now.
+    # By now the server has accepted the message or not, whatever the answer to this is.
     with contextlib.suppress(smtplib.SMTPException, OSError):
         server.quit()
     server.close()
@@ -150,17 +150,17 @@ def _explain(error: smtplib.SMTPException | OSError, recipient: str) -> EmailErr
         case smtplib.SMTPRecipientsRefused():
             code, text = next(iter(error.recipients.values()))
         case smtplib.SMTPConnectError() | smtplib.SMTPHeloError():
-            return MailServerAwayError(f"The mail server takes no messages now ({error.smtp_code}).")
+            return MailServerUnavailableError(f"The mail server accepts no messages now ({error.smtp_code}).")
         case smtplib.SMTPResponseException():
             code, text = error.smtp_code, error.smtp_error
         case ssl.SSLError():
-            return MailServerAwayError(f"No TLS connection to the mail server: {error.reason}.")
+            return MailServerUnavailableError(f"No TLS connection to the mail server: {error.reason}.")
         case _:
-            return MailServerAwayError(f"The mail server cannot be reached ({type(error).__name__}).")
+            return MailServerUnavailableError(f"The mail server cannot be reached ({type(error).__name__}).")
     words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     answer = f"The mail server answered {code}: {words.replace(recipient, 'the address')[:200]}"
     if code in _ACCESS_CODES:
-        return MailServerAwayError(answer)
+        return MailServerUnavailableError(answer)
     return EmailRefusedError(answer) if code >= 500 else EmailDelayedError(answer)
 
 

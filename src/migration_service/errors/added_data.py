@@ -1,4 +1,4 @@
-"""Errors about an account's status, and about what is added to a created account (sections 4.4 to 4.11)."""
+"""Errors about an account's status, and about data added to a created account (sections 4.4 to 4.11)."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from migration_service.errors.base import (
     ServiceError,
 )
 
-_CHECK_ACCOUNT = "Check the supplier's code and the external account number; create the account first."
+_CHECK_ACCOUNT = "Check the supplier's code and the external account number. Create the account first."
 
 
 class AccountNotFoundError(NotFoundError):
@@ -39,7 +39,7 @@ class TransactionOutsideOpenPeriodError(InvalidError):
 class TransactionIdAlreadyUsedError(InvalidError):
     """Another transaction of the account has this transaction_id.
 
-    It has another amount or type, or nothing was to be skipped.
+    It has another amount or type, or the request does not ask to skip repeats.
     """
 
     code = "transaction_id_already_used"
@@ -48,7 +48,7 @@ class TransactionIdAlreadyUsedError(InvalidError):
 
 
 class TransactionImportError(InvalidError):
-    """No transaction of the request was added; the code is that of the error beneath.
+    """No transaction of the request was added. The code is that of the underlying error.
 
     `transaction_data` is the first failing transaction as it was sent, or None if none is at fault
     (section 4.9).
@@ -57,7 +57,7 @@ class TransactionImportError(InvalidError):
     def __init__(self, error: InvalidError, transaction_data: Any = None) -> None:
         self.code = error.code
         self.transaction_data = transaction_data
-        # The first reason says more than "the request has errors"; in a list its path is part of it.
+        # The first reason is more useful than "the request has errors". Its path is added to it.
         first = error.errors[0]
         in_a_list = isinstance(error, RequestFailedValidationError) and first.attr
         self.error_detail = f"{first.attr}: {first.detail}" if in_a_list else first.detail
@@ -102,8 +102,8 @@ class PaymentInstructionRejectedError(InvalidError):
 class PaymentVendorUnreachableError(InvalidError):
     """The payment vendor cannot be reached until an operator changes something.
 
-    An unknown host name, an invalid certificate, refused credentials, a redirect, or an answer that makes no
-    sense (section 4.11: persistent failure).
+    An unknown host name, an invalid certificate, rejected credentials, a redirect, or an invalid answer
+    (section 4.11: persistent failure).
     """
 
     code = "payment_vendor_unreachable"
@@ -115,12 +115,12 @@ class PaymentVendorUnreachableError(InvalidError):
 
 
 class PaymentVendorUnavailableError(ServiceError):
-    """The payment vendor cannot be asked right now.
+    """The payment vendor is temporarily unavailable.
 
     A timeout, a 5xx or 429 answer, a connection that was refused or cut, or a vendor that is not called for
     a moment because several calls failed (section 4.11: intermittent failure, retry unchanged).
     """
 
     code = "payment_vendor_unavailable"
-    default_detail = "The payment vendor does not answer right now. Send the same request again later."
+    default_detail = "The payment vendor is temporarily unavailable. Send the same request again later."
     remedy = "Send the same request again later."

@@ -1,4 +1,4 @@
-"""What every error has in common, and the errors that belong to no subject."""
+"""The base of every error, and the errors that belong to no subject."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class ErrorItem:
 
 
 class ServiceError(Exception):
-    """An expected failure. `code` is stable; `detail` is for people and may change.
+    """An expected failure. `code` is stable. `detail` is for people and may change.
 
     The first paragraph of a class's docstring is its meaning in docs/errors.md and in the interface
     description. Pass `found` (and `expected`) to name the value from the request in the message.
@@ -78,7 +78,7 @@ class InvalidError(ServiceError):
 
 
 class RequestFailedValidationError(InvalidError):
-    """A body or a parameter does not satisfy its rules; `errors` has every error found."""
+    """A body or a parameter is invalid. `errors` has every error found."""
 
     code = "request_failed_validation"
     default_detail = "The request has errors."
@@ -86,7 +86,7 @@ class RequestFailedValidationError(InvalidError):
 
 
 class ParseError(RequestFailedValidationError):
-    """The body is not JSON that this service reads."""
+    """The body is not JSON that this service accepts."""
 
     code = "parse_error"
     default_detail = "The body is not valid JSON."
@@ -102,7 +102,7 @@ class NotFoundError(ServiceError):
 
 
 class ServiceUnavailableError(ServiceError):
-    """A part of the service that this request needs is unavailable; nothing was changed."""
+    """A part of the service that this request needs is unavailable. Nothing was changed."""
 
     code = "service_unavailable"
     default_detail = "The service cannot do this right now. Nothing was changed. Try again."

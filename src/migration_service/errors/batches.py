@@ -13,7 +13,7 @@ class BatchNotFoundError(NotFoundError):
 
 
 class BatchFileError(InvalidError):
-    """The file of a batch cannot be read to its end; no line of it was kept."""
+    """The file of a batch cannot be read to its end. No line of it was stored."""
 
     code = "batch_file_unreadable"
     default_detail = "The file cannot be read."
@@ -59,7 +59,7 @@ class ImportSupplierMismatchError(LineError):
 
 
 class DuplicateLineError(LineError):
-    """An earlier line of the same file has the same account; only that line is used."""
+    """An earlier line of the same file has the same account. Only that line is used."""
 
     code = "duplicate_line_in_batch"
     default_detail = "An earlier line of the batch has the same account. Only that line is used."

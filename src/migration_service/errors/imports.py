@@ -13,7 +13,7 @@ from migration_service.errors.base import (
 
 
 class AccountFailedValidationError(RequestFailedValidationError):
-    """An account payload does not satisfy its rules; `errors` has every error found."""
+    """An account payload is invalid. `errors` has every error found."""
 
     code = "account_failed_validation"
     default_detail = "The account payload has errors."
@@ -32,14 +32,14 @@ class AccountFailedValidationError(RequestFailedValidationError):
         self.in_full = False
 
     def extra_fields(self) -> dict[str, Any]:
-        """Return the rest of the full report, if it is asked for."""
+        """Return the rest of the full report, if it was requested."""
         if not self.in_full:
             return {}
         return {"valid": False, "warnings": [it.to_dict() for it in self.warnings], "account": None}
 
 
 class AccountAlreadyImportedError(InvalidError):
-    """The account has been imported; the body has its two numbers.
+    """The account has been imported. The body has its two numbers.
 
     Section 4.3 adds the numbers.
     """
@@ -95,9 +95,9 @@ class AccountErasedError(InvalidError):
 
 
 class AccountCreationFailedError(InvalidError):
-    """The account could not be created; it is pending again.
+    """The account could not be created. It is pending again.
 
-    `code` is what the worker recorded, if that was an error of its own.
+    `code` is the code that the worker recorded, if it recorded a different error.
     """
 
     code = "account_creation_failed"
@@ -113,7 +113,7 @@ class AccountCreationFailedError(InvalidError):
 
 
 class DryRunSucceededError(InvalidError):
-    """The dry run succeeded; everything was rolled back.
+    """The dry run succeeded. Everything was rolled back.
 
     Section 4.3 gives the wording of the detail.
     """
@@ -144,7 +144,7 @@ class ConcurrencyLimitReachedError(ServiceError):
 
 
 class NoWorkerAvailableError(ConcurrencyLimitReachedError):
-    """No worker took the account in time; nothing was changed.
+    """No worker took the account in time. Nothing was changed.
 
     Slots are free, but every worker is busy with other work.
     """

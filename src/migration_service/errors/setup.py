@@ -33,7 +33,7 @@ class ImportSupplierNotFoundInBodyError(InvalidError):
 
 
 class ImportSupplierPausedError(InvalidError):
-    """The import supplier is paused; more accounts are expected later.
+    """The import supplier is paused. More accounts are expected later.
 
     Section 3.1.
     """
@@ -44,7 +44,7 @@ class ImportSupplierPausedError(InvalidError):
 
 
 class ImportSupplierCompleteError(InvalidError):
-    """The import supplier is complete; no more accounts are expected.
+    """The import supplier is complete. No more accounts are expected.
 
     Section 3.1.
     """
@@ -92,10 +92,10 @@ class ApiKeyEndedError(InvalidError):
 
 
 class NameTakenError(InvalidError):
-    """Something of this kind has the name already."""
+    """The name is already used."""
 
     code = "name_taken"
-    default_detail = "The name is taken."
+    default_detail = "The name is already used."
     remedy = "Choose another name, or use what exists."
 
 
@@ -108,7 +108,7 @@ class NameInvalidError(InvalidError):
 
 
 class PaymentVendorInvalidError(InvalidError):
-    """A payment vendor cannot be set up with this address, or with this name of a variable."""
+    """A payment vendor cannot be set up with this address, or with this variable name."""
 
     code = "payment_vendor_invalid"
     default_detail = "A payment vendor cannot be set up with these values."

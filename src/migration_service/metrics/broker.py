@@ -1,4 +1,4 @@
-"""What waits in a broker that is a Redis: the only module that knows how kombu keeps its queues there.
+"""The messages in a broker that is a Redis. Only this module knows how kombu stores its queues there.
 
 Each queue is a list under its own name. Unacknowledged messages are in a hash, whose name is the transport
 option `unacked_key`.
@@ -14,8 +14,8 @@ UNACKED_KEY = "unacked"
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerFigures:
-    """What waits in the broker."""
+class BrokerCounts:
+    """The numbers of messages in the broker."""
 
     #: Messages that no worker has taken yet, by queue.
     waiting: dict[str, int]
@@ -23,11 +23,11 @@ class BrokerFigures:
     unacknowledged: int
 
 
-def read_broker(broker: Redis, queues: Sequence[str], key_prefix: str) -> BrokerFigures:
+def read_broker(broker: Redis, queues: Sequence[str], key_prefix: str) -> BrokerCounts:
     """Return the lengths of the queues. All keys of the broker begin with `key_prefix`."""
     with broker.pipeline(transaction=False) as pipeline:
         for queue in queues:
             pipeline.llen(key_prefix + queue)
         pipeline.hlen(key_prefix + UNACKED_KEY)
         *waiting, unacknowledged = pipeline.execute()
-    return BrokerFigures(dict(zip(queues, waiting, strict=True)), unacknowledged)
+    return BrokerCounts(dict(zip(queues, waiting, strict=True)), unacknowledged)

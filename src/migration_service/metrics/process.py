@@ -1,8 +1,8 @@
-"""What this process counts and times for Prometheus, and how it is rendered.
+"""The metrics that this process counts and times, and their rendering for Prometheus.
 
-Every label has a closed set of values: route templates and not paths, codes and not sentences, suppliers and
-vendors that operators made. What is read at the moment of the question comes from
-`blueprints.metrics_collector`.
+Every label has a closed set of values: route templates instead of paths, codes instead of sentences, and the
+suppliers and vendors that operators created. `blueprints.metrics_collector` has the metrics that are read for
+each request.
 """
 
 from collections.abc import Callable
@@ -30,14 +30,14 @@ SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 REQUEST_SECONDS = Histogram(
     "migration_http_request_duration_seconds",
-    "Requests by route, with the time until the last byte was handed over.",
+    "Requests by route, with the time until the last byte was sent.",
     ("method", "route", "status"),
     buckets=SECONDS_BUCKETS,
 )
 
 VENDOR_CALL_SECONDS = Histogram(
     "migration_vendor_call_duration_seconds",
-    "Questions to payment vendors, retries included, by how they ended.",
+    "Calls to payment vendors, with retries, by outcome.",
     ("vendor", "outcome"),
     buckets=SECONDS_BUCKETS,
 )

@@ -1,4 +1,4 @@
-"""Figures that are kept in Redis: workers on any machine add to them, and any web process shows them.
+"""Metrics that are kept in Redis. Workers on any machine add to them, and any web process shows them.
 
 They are for monitoring only. Flushing Redis resets them to zero, as a restart does with any counter.
 """
@@ -13,15 +13,15 @@ from redis import Redis
 
 from migration_service.metrics.process import SECONDS_BUCKETS
 
-_TASKS = "migration:tallies:tasks"
-_COUNTS = "migration:tallies:counts"
-_REST = "migration:tallies:rest"
+_TASKS = "migration:metrics:tasks"
+_COUNTS = "migration:metrics:counts"
+_REST = "migration:metrics:rest"
 _SUM = "sum"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskTimes:
-    """How often tasks of this name ended in this state, and how long they took.
+    """How often tasks with this name ended in this state, and how long they took.
 
     `buckets` are cumulative, as Prometheus expects: one for each limit of SECONDS_BUCKETS, and one for +Inf.
     """
@@ -56,14 +56,14 @@ def read_task_times(redis: Redis) -> Iterator[TaskTimes]:
 
 
 def keep_counts(redis: Redis, counts: dict[str, Any], *, rest_seconds: float) -> None:
-    """Keep what was counted in the database. `is_resting` is true for the next `rest_seconds`."""
+    """Store what was counted in the database. `is_resting` returns True for the next `rest_seconds`."""
     redis.set(_COUNTS, json.dumps(counts))
     if rest_seconds >= 1:
         redis.set(_REST, b"1", ex=int(rest_seconds))
 
 
 def read_counts(redis: Redis) -> dict[str, Any] | None:
-    """Return what `keep_counts` kept last, or None if nothing was counted yet."""
+    """Return what `keep_counts` stored last, or None if nothing was counted yet."""
     stored = cast(bytes | None, redis.get(_COUNTS))
     return json.loads(stored) if stored else None
 

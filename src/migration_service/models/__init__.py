@@ -1,6 +1,6 @@
-"""The tables: `operation` has what the service is run with, `imports` and `batch` the work, others accounts.
+"""The tables: `operation` has what operators set up, `imports` and `batch` the work, the others the accounts.
 
-Every model is imported here, so that `Base.metadata` is complete for whoever imports the package.
+Every model is imported here, so that `Base.metadata` is complete once the package is imported.
 """
 
 from migration_service.models.access import Operator, OperatorOrganisation, RefreshToken, TokenSession

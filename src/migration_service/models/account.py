@@ -1,4 +1,4 @@
-"""What the service creates: the account and its customers."""
+"""The account and its customers."""
 
 from datetime import date, datetime
 

@@ -1,4 +1,4 @@
-"""What was sent, never became an account, and somebody has accepted so, with a reason."""
+"""Acknowledgements that something that was sent did not become an account, each with a reason."""
 
 from datetime import datetime
 from uuid import UUID
@@ -11,7 +11,7 @@ from migration_service.models.operation import ImportSupplier
 
 
 class Acknowledgement(Base):
-    """Who accepted, when and why, that an account or a line without a number stays out of the platform.
+    """A record of who accepted, when and why, that an account or an unnumbered line stays out.
 
     It covers what had been sent by then. What is sent and refused afterwards is open again.
     """
@@ -26,7 +26,7 @@ class Acknowledgement(Base):
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
-    #: The account; None if the line has no number.
+    #: The account, or None if the line has no number.
     external_account_number: Mapped[str | None]
     #: The line, if it has no number. No foreign key: the acknowledgement outlives the line.
     batch_id: Mapped[UUID | None]

@@ -1,4 +1,4 @@
-"""Batches: a file of payloads, its lines and what became of them, and the chunks that workers take."""
+"""Batches: a file of payloads, its lines with their outcomes, and the chunks that workers take."""
 
 from datetime import datetime
 from typing import Any
@@ -38,7 +38,7 @@ class Batch(Base):
             f"operations_team_id IS NOT NULL OR mode IN ({literals(_NO_TEAM)})", name="team_to_create"
         ),
         CheckConstraint(f"profile IN ({literals(Profile)})", name="profile"),
-        # What the feeder looks at: the few batches that are not over.
+        # For dispatching, which reads the few batches that are not over.
         Index("ix_batch_open", "created_at", postgresql_where=text("finished_at IS NULL")),
     )
 
@@ -48,15 +48,15 @@ class Batch(Base):
     mode: Mapped[str]
     source: Mapped[str]
     operations_team_id: Mapped[int | None] = mapped_column(ForeignKey(OperationsTeam.id))
-    #: What people call it, and the name of the file that its lines came in.
+    #: Its name, if it was given one, and the name of the file that its lines came in.
     name: Mapped[str | None]
     file_name: Mapped[str | None]
-    #: The profile that its lines are validated under; None: the supplier's own.
+    #: The profile that its lines are validated under, or None for the supplier's own.
     profile: Mapped[str | None]
-    #: The rules and the profile when it was started or last retried: if they are others now, a line that
+    #: The rules and the profile when it was started or last retried. If they have changed since, a line that
     #: failed for its content may pass.
     validated_under: Mapped[str | None]
-    #: The key that it runs under; None if an operator started it on the command line.
+    #: The key that it runs under, or None if an operator started it on the command line.
     api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
     #: The request that started it, and the address that it came from.
     request_id: Mapped[str | None]
@@ -71,30 +71,30 @@ class Batch(Base):
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     idempotency_key: Mapped[str | None]
-    #: The hash of what was asked for, the file included; a retry with the key must have the same.
+    #: The hash of the request and its file. A repeated request with the same key must have the same hash.
     request_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
-    #: When its lines were removed, after the time that they are kept.
+    #: When its lines were removed, after their retention time.
     lines_removed_at: Mapped[datetime | None]
 
 
 class BatchLine(Base):
-    """One line of the file: its text, and what became of it.
+    """One line of the file: its text and its outcome.
 
-    No foreign keys: a million lines come in with one COPY, and go with one DELETE.
+    It has no foreign keys, because a million lines are written with one COPY, and removed with one DELETE.
     """
 
     __tablename__ = "batch_line"
     __table_args__ = (
         CheckConstraint(f"status IN ({literals(LineStatus)})", name="status"),
-        # The text moves out of the row, and half of each page is left for the outcome: writing the
-        # outcome then touches neither the text nor the index.
+        # The text is stored outside the row, and half of each page is left free for the outcome. Writing the
+        # outcome then changes neither the text nor the index.
         {"postgresql_with": {"toast_tuple_target": "128", "fillfactor": "50"}},
     )
 
     batch_id: Mapped[UUID] = mapped_column(primary_key=True)
     #: The number of the line in the file, from 1, blank lines counted: `sed -n 17p` shows line 17.
     line_number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    #: The line as it came; None where the payload is staged (source `pending`) or the line was too long.
+    #: The line as it was sent. None if the payload is staged (source `pending`), or the line was too long.
     payload: Mapped[bytes | None] = mapped_column(LargeBinary)
     external_account_number: Mapped[str | None]
     #: The staged payload of a line of source `pending`.
@@ -112,14 +112,14 @@ class BatchChunk(Base):
     __tablename__ = "batch_chunk"
     __table_args__ = (
         CheckConstraint(f"state IN ({literals(ChunkState)})", name="state"),
-        # The feeder takes the next ones from here, the sweep finds lost ones, and a batch its end.
+        # For finding the chunks to dispatch, those that were lost, and whether a batch is complete.
         Index(
             "ix_batch_chunk_open",
             "batch_id",
             "first_line",
             postgresql_where=text(f"state <> '{ChunkState.DONE}'"),
         ),
-        # Chunks with slots: as few as there are workers.
+        # Chunks with slots, which are as few as there are workers.
         Index("ix_batch_chunk_working", "batch_id", postgresql_where=text("attempts IS NOT NULL")),
     )
 
@@ -129,22 +129,22 @@ class BatchChunk(Base):
     state: Mapped[str] = mapped_column(server_default=ChunkState.PENDING)
     #: When its message was last published, or a worker last took it.
     dispatched_at: Mapped[datetime | None]
-    #: The attempts, and so the slots, of the worker that has it; another worker's are void then.
+    #: The attempts, and so the slots, of the worker that has it. Those of any other worker are void.
     attempts: Mapped[list[UUID] | None] = mapped_column(ARRAY(Uuid))
-    #: How many workers took it and did not come back.
+    #: How many workers took it and died.
     tries: Mapped[int] = mapped_column(server_default="0")
-    #: Lines by status, and by the codes of their errors and warnings; counted from the lines whenever a
-    #: worker was through.
+    #: Lines by status, and by the codes of their errors and warnings. They are counted from the lines each
+    #: time a worker finishes.
     counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     error_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     warning_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
-    #: Lines that were worked on since the chunk was last opened: what the rate is made of.
+    #: Lines that were worked on since the chunk was last opened, from which the rate is calculated.
     worked: Mapped[int] = mapped_column(server_default="0")
     finished_at: Mapped[datetime | None]
-    #: When a worker last brought lines of it to their outcome.
+    #: When a worker last gave lines of it their outcome.
     worked_at: Mapped[datetime | None]
-    #: When a worker last gave it back because there were no slots.
+    #: When a worker last released it because no slots were free.
     throttled_at: Mapped[datetime | None]
-    #: Lines that failed before an account was attempted, each time they did. Never lowered, as the metric
-    #: that it feeds must only grow.
+    #: How often a line failed before an attempt began. It never decreases, because the metric that is made
+    #: from it is a counter.
     refused: Mapped[int] = mapped_column(server_default="0")

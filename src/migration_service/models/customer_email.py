@@ -1,4 +1,4 @@
-"""Customer e-mails: what is to be sent, and what became of it."""
+"""Customer e-mails and whether they were sent."""
 
 from datetime import datetime
 
@@ -23,15 +23,15 @@ class CustomerEmail(Base):
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    #: The recipient; the address is the customer's.
+    #: The recipient. The address is the customer's.
     customer_pk: Mapped[int] = mapped_column(ForeignKey(Customer.id), unique=True)
     state: Mapped[str] = mapped_column(server_default=EmailState.PENDING)
-    #: Recorded before the first try, so that a repeat carries the same.
+    #: Recorded before the first try, so that a retry has the same one.
     message_id: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When it is handed to a worker next; moved on with each hand-over and each failure.
+    #: When it is dispatched to a worker next. It is postponed by each dispatch and each failure.
     next_try_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: How often sending has failed, and how the last time.
+    #: How often sending has failed, and the last error.
     failures: Mapped[int] = mapped_column(server_default="0")
     error: Mapped[str | None]
     sent_at: Mapped[datetime | None]

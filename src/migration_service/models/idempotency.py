@@ -1,4 +1,4 @@
-"""The answers that are kept for requests with an Idempotency-Key."""
+"""The stored answers to requests with an Idempotency-Key."""
 
 from datetime import datetime
 from typing import Any
@@ -20,13 +20,13 @@ class IdempotencyKey(Base):
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), primary_key=True)
     endpoint: Mapped[str] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(primary_key=True)
-    #: Of everything that the request asks for: another request under the same key is an error.
+    #: The hash of everything that the request asks for. Another request with the same key is an error.
     request_sha256: Mapped[bytes] = mapped_column(LargeBinary)
-    #: Who carries the request out. For the process endpoint it is also the id of the attempt.
+    #: The request that holds the claim. For the process endpoint it is also the id of the attempt.
     claim_id: Mapped[UUID]
-    #: Until then the request is taken to be running, so that a killed process does not lock the key for ever.
+    #: Until then the request counts as running. So a killed process does not block the key for ever.
     leased_until: Mapped[datetime]
-    #: The answer. None while the request runs, and if only its attempt knows the outcome.
+    #: The answer. None while the request runs, and if the outcome is in its attempt.
     status: Mapped[int | None]
     headers: Mapped[dict[str, Any] | None]
     body: Mapped[bytes | None] = mapped_column(LargeBinary)

@@ -1,4 +1,4 @@
-"""The unit of migration and its attempts: the queue of record behind the Celery messages."""
+"""The unit of migration and its attempts, which decide what Celery messages do."""
 
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from migration_service.states import ImportState, Outcome
 
 
 class AccountImportProcess(Base):
-    """One supplier's account on its way into the platform (section 2.4); exists once staged."""
+    """The import of one supplier's account (section 2.4). It exists once the account is staged."""
 
     __tablename__ = "account_import_process"
     __table_args__ = (
@@ -24,13 +24,13 @@ class AccountImportProcess(Base):
         CheckConstraint(
             f"(state = '{ImportState.IN_PROGRESS}') = (attempt_id IS NOT NULL)", name="attempt_in_progress"
         ),
-        # The sweep and the slots look at what is in progress: never more rows than there are slots.
+        # For the sweep and the slots, which read what is in progress: never more rows than there are slots.
         Index(
             "ix_account_import_process_in_progress",
             "dispatched_at",
             postgresql_where=text(f"state = '{ImportState.IN_PROGRESS}'"),
         ),
-        # The payload moves out of the row whatever its size, so that lists and state changes stay small.
+        # The payload is stored outside the row whatever its size, so that lists and state changes are fast.
         {"postgresql_with": {"toast_tuple_target": "128"}},
     )
 
@@ -41,29 +41,29 @@ class AccountImportProcess(Base):
     #: The validated payload. None once the retention time of an imported account has passed.
     payload: Mapped[dict[str, Any] | None]
     payload_sha256: Mapped[bytes] = mapped_column(LargeBinary)
-    #: The rules and the profile that the payload passed; processing validates again if they changed.
+    #: The rules and the profile that the payload passed. Processing validates again if they have changed.
     rules_version: Mapped[str]
     profile: Mapped[str]
-    #: What staging found that is not an error: objects of detail, code, attr.
+    #: The warnings of staging: objects of detail, code, attr.
     warnings: Mapped[list[Any] | None]
     staged_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: Who staged the payload, with which request and from where. No foreign key: keys are never removed, and
-    #: a check for each staged account would cost more than the column.
+    #: The key, the request and the address that staged the payload. The key is no foreign key, because keys
+    #: are never removed, and a check for each staged account would cost more than the column.
     staged_by_api_key_id: Mapped[int | None]
     staged_request_id: Mapped[str | None]
     staged_address: Mapped[str | None]
-    #: The attempt that may create the account; a message for any other attempt is void.
+    #: The attempt that may create the account. A message for any other attempt is void.
     attempt_id: Mapped[UUID | None]
     #: When a message was last published for the attempt, and how often.
     dispatched_at: Mapped[datetime | None]
     tries: Mapped[int] = mapped_column(server_default="0")
-    #: Filled with the account, so that lists need no join.
+    #: Written together with the account, so that lists need no join.
     service_account_number: Mapped[str | None]
     account_created_at: Mapped[datetime | None]
 
 
 class SkipMark(Base):
-    """An account that is not staged and is not to be: no import process, so that status and lists omit it."""
+    """A mark that an account must not be staged. It is not an import process, so status and lists omit it."""
 
     __tablename__ = "skip_mark"
 

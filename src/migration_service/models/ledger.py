@@ -1,4 +1,4 @@
-"""Money: ledgers, their transactions, and what a supply charge is made of. Amounts are in euros."""
+"""Ledgers, their transactions, and the parts of a supply charge. Amounts are in euros."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,7 +14,7 @@ from migration_service.states import TransactionPeriod
 
 
 class Ledger(Part):
-    """An account's running balance; credit is positive."""
+    """An account's running balance. Credit is positive."""
 
     __tablename__ = "ledger"
     __table_args__ = (UniqueConstraint("account_pk", "ledger_code"),)
@@ -27,7 +27,7 @@ class Ledger(Part):
     last_settlement_balance: Mapped[Decimal | None]
     last_settlement_closing_date: Mapped[date | None]
     last_settlement_issue_date: Mapped[date | None]
-    #: The balance now: as staged, and moved by each transaction that was added since.
+    #: The current balance: the staged one, changed by each transaction that was added later.
     ledger_balance: Mapped[Decimal]
 
 
@@ -49,7 +49,7 @@ class Transaction(Traced, Part):
     )
 
     ledger_pk: Mapped[int] = parent_key(Ledger)
-    #: The ledger's account: a transaction_id occurs once in an account.
+    #: The ledger's account, in which a transaction_id is unique.
     account_pk: Mapped[int] = mapped_column(ForeignKey(Account.id), info={"root": True})
     period: Mapped[str] = mapped_column(info={"constant": True})
     transaction_id: Mapped[str]
@@ -86,7 +86,7 @@ class LineItem(Part):
 
 
 class TaxItem(Part):
-    """Tax on a supply charge; `vat_on` is the `ref` of the line item that it is on."""
+    """Tax on a supply charge. `vat_on` is the `ref` of the line item that is taxed."""
 
     __tablename__ = "tax_item"
     sources = (Source(Transaction, "tax_items"),)

@@ -15,7 +15,7 @@ class Note(Traced, Base):
     """A note on the account's support page (section 2.6)."""
 
     __tablename__ = "note"
-    # The account's lock keeps out a second note that is the same; this is for a writer that forgets it.
+    # The account's lock prevents a second note that is the same. This is for code that forgets the lock.
     __table_args__ = (UniqueConstraint("account_pk", "sameness_sha256", "created_at", name="uq_note_same"),)
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -23,12 +23,12 @@ class Note(Traced, Base):
     body: Mapped[str | None]
     #: Objects of document_path and its resolved document_location (section 2.1).
     documents: Mapped[list[Any]]
-    #: When the note was written: as sent, or when it came here. Whole seconds where it was not sent.
+    #: When the note was written, as sent. If it was not sent, when it was added, in whole seconds.
     created_at: Mapped[datetime]
-    #: When it was added; None for notes that were added before this was kept.
+    #: When it was added, or None for notes that were added before this was recorded.
     added_at: Mapped[datetime | None] = mapped_column(server_default=func.now())
-    #: At the top of the page, until `unpin_at` where there is one.
+    #: At the top of the page, until `unpin_at` if it is set.
     is_pinned: Mapped[bool]
     unpin_at: Mapped[datetime | None]
-    #: Of what makes two notes the same: the body, or the document paths where there is none.
+    #: The hash of what makes two notes the same: the body, or the document paths if it has no body.
     sameness_sha256: Mapped[bytes] = mapped_column(LargeBinary)

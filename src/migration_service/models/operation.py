@@ -1,4 +1,4 @@
-"""Who may do what: organisations and their keys, import suppliers, operations teams, the limit."""
+"""What operators set up: organisations and their keys, import suppliers, operations teams, the limit."""
 
 from datetime import datetime
 
@@ -22,7 +22,7 @@ from migration_service.states import Profile, SupplierStatus
 
 
 class Organisation(Base):
-    """Owns API keys and import suppliers; sees nothing of another organisation."""
+    """An owner of API keys and import suppliers, which sees nothing of another organisation."""
 
     __tablename__ = "organisation"
 
@@ -32,7 +32,7 @@ class Organisation(Base):
 
 
 class ApiKey(Base):
-    """A key that tokens are obtained with. Only its hash is kept; the prefix finds it."""
+    """A key with which tokens are obtained. Only its hash is stored. The prefix identifies it."""
 
     __tablename__ = "api_key"
 
@@ -57,7 +57,7 @@ class ApiKey(Base):
 
 
 class ImportSupplier(Base):
-    """Groups migrated accounts and says how they are migrated (section 2.2)."""
+    """A group of migrated accounts, with the settings of their migration (section 2.2)."""
 
     __tablename__ = "import_supplier"
     __table_args__ = (
@@ -78,7 +78,7 @@ class ImportSupplier(Base):
 
 
 class OperationsTeam(Base):
-    """A team that created accounts are linked to; it exists before an account names it."""
+    """A team to which created accounts are linked. It must exist before a request names it."""
 
     __tablename__ = "operations_team"
     __table_args__ = (
@@ -96,7 +96,7 @@ class OperationsTeam(Base):
 
 
 class ServiceLimit(Base):
-    """The concurrency limit (section 8) as operators set it while the service runs: one row."""
+    """The concurrency limit (section 8), which operators can change while the service runs: one row."""
 
     __tablename__ = "service_limit"
     __table_args__ = (
@@ -105,5 +105,5 @@ class ServiceLimit(Base):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    #: How many accounts are processed at once; None: no limit.
+    #: How many accounts are processed at once, or None if it is not limited.
     concurrency_limit: Mapped[int | None]

@@ -1,8 +1,8 @@
-"""How a payload becomes rows: each model below the account says which part of the payload it holds.
+"""How a payload becomes rows: each model below the account declares which part of the payload it holds.
 
-A column takes the value of the same name from its part, so the tables and section 2 of the
-specification name things alike; where the value lies deeper or is made from others, `value_at` and
-`document_location` say so. `services.creation` writes its SQL from nothing but these declarations.
+A column has the value of the same name in its part, so the tables and section 2 of the specification use the
+same names. If the value is deeper or is made from others, `value_at` and `document_location` declare that.
+`services.processing.creation` generates its SQL from these declarations only.
 """
 
 from collections.abc import Iterator
@@ -17,22 +17,22 @@ from migration_service.db.base import Base
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where in its parent's part of the payload the part of a model lies."""
+    """The place of a model's part within its parent's part of the payload."""
 
     parent: type[Base]
     key: str
     #: One object instead of a list of objects.
     single: bool = False
-    #: What is taken where the payload has nothing, or an empty list, under the key.
+    #: The value to use if the payload has nothing, or an empty list, under the key.
     default: list[dict[str, Any]] | None = None
     #: Values of columns that every row of this source gets.
     constants: tuple[tuple[str, str], ...] = ()
 
 
 class Part(Base):
-    """A model that holds a part of the payload: rows in the payload's order below their parent's row.
+    """A model that holds a part of the payload, with a row for each part, in the payload's order.
 
-    `*_pk` names our own keys; `*_id` is always an identifier that the supplier chose.
+    `*_pk` is a key of the database. `*_id` is always an identifier that the supplier chose.
     """
 
     __abstract__ = True
@@ -41,42 +41,42 @@ class Part(Base):
     #: Zero-based index in the payload's array.
     position: Mapped[int] = mapped_column(sort_order=-1)
 
-    #: Where rows come from when an account is created; a model may have several sources.
+    #: The parts that become rows when an account is created. A model may have several sources.
     sources: tuple[Source, ...]
 
 
 def parent_key(parent: type[Base]) -> MappedColumn[int]:
-    """The foreign key of a part to its parent's row."""
+    """Return the foreign key of a part to its parent's row."""
     return mapped_column(ForeignKey(f"{parent.__tablename__}.id"), index=True, info={"parent": True})
 
 
 def value_at(*path: str) -> MappedColumn[Any]:
-    """A column whose value lies at `path` in the part instead of under its own name."""
+    """Return a column whose value is at `path` in the part instead of under its own name."""
     return mapped_column(info={"path": path})
 
 
 def document_location(*path: str) -> MappedColumn[Any]:
-    """A column with the resolved location of the document path at `path` (section 2.1)."""
+    """Return a column with the resolved location of the document path at `path` (section 2.1)."""
     return mapped_column(info={"document": path})
 
 
 def table_of(model: type[Base]) -> Table:
-    """The table of a model."""
+    """Return the table of a model."""
     return cast(Table, model.__table__)
 
 
 def parts_of(parent: type[Base]) -> Iterator[type[Part]]:
-    """The models whose rows are parts of `parent`'s part of the payload."""
+    """Yield the models whose rows are parts of `parent`'s part of the payload."""
     return (model for model in Part.__subclasses__() if model.sources[0].parent is parent)
 
 
 def parent_column(model: type[Part]) -> Column[Any]:
-    """The column with the key of a part's parent."""
+    """Return the column with the key of a part's parent."""
     return next(column for column in table_of(model).columns if column.info.get("parent"))
 
 
 def payload_columns(model: type[Base]) -> Iterator[Column[Any]]:
-    """The columns that the payload fills: not our own keys, nor what the database fills in."""
+    """Yield the columns whose values are from the payload: no keys, and nothing that the database sets."""
     for column in table_of(model).columns:
         ours = column.name in ("id", "position") or column.info.keys() & {
             "parent",
@@ -90,6 +90,6 @@ def payload_columns(model: type[Base]) -> Iterator[Column[Any]]:
 
 
 def path_of(column: Column[Any]) -> tuple[str, ...]:
-    """Where in its part a column's value lies."""
+    """Return the path of a column's value in its part."""
     path: tuple[str, ...] = column.info.get("path", (column.name,))
     return path

@@ -25,10 +25,10 @@ class PaymentVendor(Base):
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    #: The organisation whose vendor it is; None: every organisation may name it.
+    #: The organisation that owns it, or None if every organisation may name it.
     organisation_id: Mapped[int | None] = mapped_column(ForeignKey(Organisation.id))
     name: Mapped[str]
-    #: The interface that it speaks.
+    #: The interface that it offers.
     kind: Mapped[str]
     url: Mapped[str]
     #: The environment variable of the web processes that holds the secret, which is never stored.
@@ -53,7 +53,7 @@ class PaymentInstruction(Traced, Base):
     payment_vendor_pk: Mapped[int] = mapped_column(ForeignKey(PaymentVendor.id))
     reference: Mapped[str]
     type: Mapped[str]
-    #: What the vendor told about it: nothing secret, no card number.
+    #: What the vendor returned about it: nothing secret, no card number.
     details: Mapped[dict[str, Any]]
     #: What the vendor calls its customer, and the account that it says the instruction is for.
     customer_reference: Mapped[str | None]

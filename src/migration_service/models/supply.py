@@ -1,4 +1,4 @@
-"""Where energy is supplied: addresses, meter points and everything that is dated on them."""
+"""Supply addresses, meter points, and everything that applies to them for a period."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,7 +11,7 @@ from migration_service.models.part import Part, Source, document_location, paren
 
 
 class SupplyAddress(Part):
-    """An address that energy is supplied to."""
+    """An address to which energy is supplied."""
 
     __tablename__ = "supply_address"
     sources = (Source(Account, "supply_addresses"),)
@@ -143,7 +143,7 @@ class GridOperatorEffectivePeriod(Part):
 
 
 class BillingConfigurationPeriod(Part):
-    """How a meter point is taxed in a period; the last one is open."""
+    """How a meter point is taxed in a period. The last one is open."""
 
     __tablename__ = "billing_configuration_period"
     sources = (Source(MeterPoint, "billing_configuration_periods"),)

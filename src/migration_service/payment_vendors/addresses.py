@@ -1,4 +1,4 @@
-"""Checks of what becomes part of a URL that is called: the vendor's URL, and the reference in its path."""
+"""Checks of the two parts of a URL that is called: the vendor's URL, and the reference in its path."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -10,10 +10,9 @@ MAX_REFERENCE_LENGTH = 255
 
 
 def check_reference(reference: str) -> None:
-    """Refuse a reference that no vendor can have, or that could change the URL that is called.
+    """Raise PaymentInstructionRejectedError if no vendor can have this reference, or if it changes the URL.
 
-    Everything else in it is percent-encoded; `.` and `..` cannot be, since an address loses them when it is
-    normalised. Raises PaymentInstructionRejectedError.
+    Everything else in it is percent-encoded. `.` and `..` cannot be, because normalising a URL removes them.
     """
     if not reference.strip():
         raise PaymentInstructionRejectedError("The reference is empty.")
@@ -23,14 +22,14 @@ def check_reference(reference: str) -> None:
         )
     if reference in {".", ".."} or not reference.isprintable():
         raise PaymentInstructionRejectedError(
-            "The reference has characters that a reference of a payment vendor cannot have."
+            "The reference contains characters that are not allowed in a payment vendor's reference."
         )
 
 
 def check_vendor_url(url: str, *, with_secret: bool) -> None:
-    """Refuse an address that a vendor cannot have. Raises ValueError with a sentence for the operator.
+    """Raise ValueError, with a message for the operator, if this cannot be the URL of a vendor.
 
-    A secret goes over TLS only, except to this machine itself.
+    A secret is sent over TLS only, except to this machine itself.
     """
     try:
         parts = urlsplit(url)
@@ -38,13 +37,15 @@ def check_vendor_url(url: str, *, with_secret: bool) -> None:
     except ValueError as error:
         raise ValueError("The URL of the payment vendor cannot be read.") from error
     if parts.scheme not in {"http", "https"} or not host or not url.isprintable() or " " in url:
-        raise ValueError("The URL of the payment vendor must look like https://host or https://host/path.")
+        raise ValueError(
+            "The URL of the payment vendor must have the form https://host or https://host/path."
+        )
     if parts.username is not None or parts.password is not None:
-        raise ValueError("The URL of the payment vendor may not hold a user or a password: use --secret-env.")
+        raise ValueError("The URL of the payment vendor may not have a user or a password. Use --secret-env.")
     if "?" in url or "#" in url:
         raise ValueError("The URL of the payment vendor may not have a query or a fragment.")
     if with_secret and parts.scheme == "http" and not _is_this_machine(host):
-        raise ValueError("A payment vendor with a secret must be called by https, or be on this machine.")
+        raise ValueError("A payment vendor with a secret must have an https URL, or run on this machine.")
 
 
 def _is_this_machine(host: str) -> bool:

@@ -1,11 +1,10 @@
 """A circuit breaker: a vendor that stays down is not called for a while, so that it does not block threads.
 
-It is kept per vendor and per process. Sharing it through Redis would make a payment instruction depend on
-Redis, and save no more than a few calls for each process when a vendor goes down.
+Each process has one for each vendor. Sharing it through Redis would make payment instructions depend on
+Redis, and would save only a few calls for each process when a vendor goes down.
 
-The breakers at hand did not fit: pybreaker holds a lock while it calls, so that a vendor that hangs would be
-asked by one thread at a time, each waiting for all before it; others let every thread try at once when the
-pause is over.
+No existing library fits. pybreaker holds a lock during the call, so that threads would wait for each other
+while a vendor hangs. Others let every thread try at once when the pause is over.
 """
 
 import threading
@@ -14,9 +13,9 @@ from collections.abc import Callable
 
 
 class CircuitBreaker:
-    """Closed until `failures_to_open` calls in a row have failed; then open.
+    """Closed until `failures_to_open` calls in a row have failed, then open.
 
-    While open, one call each `open_seconds` is let through as a trial. A success closes it.
+    While it is open, one call every `open_seconds` is let through as a trial. A success closes it.
     """
 
     def __init__(
@@ -37,7 +36,7 @@ class CircuitBreaker:
             now = self._clock()
             if now < self._next_trial_at:
                 return False
-            # Whoever gets the trial keeps the others out, also if its outcome is never recorded.
+            # The trial keeps other calls out for this time, even if its outcome is never recorded.
             self._next_trial_at = now + self._open_seconds
             return True
 

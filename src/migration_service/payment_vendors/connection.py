@@ -1,7 +1,7 @@
-"""Asking a vendor over HTTP, with limits on everything: time, size, tries, and asking one that is down.
+"""Calls to a vendor over HTTP, with limits on time, size, retries, and calls to a vendor that is down.
 
-Every way in which this can fail ends as one of three errors: the vendor says no, it cannot be asked for a
-lasting reason (400), or it cannot be asked right now (500); section 4.11.
+Every failure ends as one of three errors (section 4.11): the vendor rejects the instruction, the vendor
+cannot be reached for a permanent reason (400), or it is temporarily unavailable (500).
 """
 
 import http.client
@@ -42,27 +42,27 @@ _WORTH_RETRYING_LATER = {408, 409, 423, 424, 425}
 
 
 class _NameServerSilentError(OSError):
-    """The name could not be looked up right now, which says nothing about the name."""
+    """The name could not be resolved right now. It may still be a valid name."""
 
 
-#: What can be at the bottom of a failed call, the special before the general: whether it lasts, and why.
+#: Root causes of a failed call, the special before the general: whether each is permanent, and the reason.
 _FAILURES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], bool, str], ...] = (
-    (_NameServerSilentError, False, "its host name cannot be looked up right now"),
+    (_NameServerSilentError, False, "its host name cannot be resolved right now"),
     ((socket.gaierror, LocationParseError), True, "its host name is unknown"),
     (ssl.SSLCertVerificationError, True, "its certificate is not valid"),
     ((ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError), False, "the connection was cut"),
-    (ssl.SSLError, True, "no TLS connection can be agreed on"),
+    (ssl.SSLError, True, "no TLS connection can be established"),
     ((http.client.RemoteDisconnected, http.client.IncompleteRead), False, "the connection was cut"),
-    ((http.client.HTTPException, DecodeError), True, "its answer makes no sense: not HTTP"),
+    ((http.client.HTTPException, DecodeError), True, "its answer is invalid: not HTTP"),
     ((requests.Timeout, TimeoutError), False, "it did not answer in time"),
-    (ProxyError, False, "the proxy on the way did not let the call through"),
+    (ProxyError, False, "the proxy did not let the call through"),
     (ConnectionError, False, "the connection was refused or cut"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
-    """Limits of a call; times in seconds. The defaults keep a request of ours below ten seconds."""
+    """Limits of a call, in seconds. The defaults keep a request to this service below ten seconds."""
 
     #: For each address of the vendor's host.
     connect_seconds: float = 2.0
@@ -71,16 +71,16 @@ class CallLimits:
     #: All attempts and the pauses between them.
     total_seconds: float = 8.0
     attempts: int = 3
-    #: The first pause; each further one is twice as long, and all vary by half.
+    #: The first pause. Each further one is twice as long, and each varies at random by half.
     pause_seconds: float = 0.1
     max_body_bytes: int = 64 * 1024
-    #: Failed calls in a row (each with all its attempts) until the vendor is left alone.
+    #: Failed calls in a row (each with all its attempts) until the vendor is not called for a while.
     failures_to_open: int = 5
     open_seconds: float = 30.0
 
 
 class _BearerAuth(AuthBase):
-    """Puts the secret into the request. Being an `auth`, it keeps requests from looking into ~/.netrc."""
+    """Adds the secret to the request. With an `auth` set, requests does not read ~/.netrc."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
@@ -98,7 +98,7 @@ class _NoAuth(AuthBase):
 
 
 class VendorConnection:
-    """The way to one vendor; threads may share it. It keeps connections open between calls."""
+    """A client for one vendor, which threads may share. It keeps connections open between calls."""
 
     def __init__(
         self,
@@ -132,12 +132,12 @@ class VendorConnection:
         return f"<VendorConnection {self._name!r}>"
 
     def get(self, *segments: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """The JSON object at the path made of `segments`, each percent-encoded as a whole.
+        """Return the JSON object at the path made of `segments`, each percent-encoded as a whole.
 
-        Raises the three errors that PaymentVendor promises.
+        Raise the three errors of VendorClient.
         """
         if not self._breaker.allows_call():
-            raise self._unavailable("it has failed several times in a row and is left alone for a moment")
+            raise self._unavailable("it has failed several times in a row, and is not called for a moment")
         path = "/".join(quote(segment, safe="") for segment in segments)
         try:
             answer = self._try_repeatedly(f"{self._url}/{path}", query or {})
@@ -145,15 +145,15 @@ class VendorConnection:
             self._breaker.record_failure()
             raise
         except (PaymentInstructionRejectedError, PaymentVendorUnreachableError):
-            # A definite answer, or a reason that asking less often does not mend.
+            # A definite answer, or a failure that calling less often does not fix.
             self._breaker.record_success()
             raise
         self._breaker.record_success()
         return answer
 
-    def nonsense(self, what: str) -> PaymentVendorUnreachableError:
-        """The error for an answer that the adapter cannot make sense of; `what` ends a sentence."""
-        return self._unreachable(f"its answer makes no sense: {what}")
+    def invalid_answer(self, what: str) -> PaymentVendorUnreachableError:
+        """Return the error for an answer that the adapter cannot interpret. `what` ends its sentence."""
+        return self._unreachable(f"its answer is invalid: {what}")
 
     def _try_repeatedly(self, url: str, query: Mapping[str, str]) -> dict[str, Any]:
         deadline = self._clock() + self._limits.total_seconds
@@ -195,35 +195,35 @@ class VendorConnection:
         if status in _REFUSED_INSTRUCTION:
             raise PaymentInstructionRejectedError("The payment vendor refuses this payment instruction.")
         if status == 429:
-            # Asking again at once is what the vendor has just asked us not to do.
-            raise self._unavailable("it is asked too often (status 429)", _BusyError)
+            # No retry: the vendor has just asked for fewer requests.
+            raise self._unavailable("it received too many requests (status 429)", _BusyError)
         if status in _WORTH_RETRYING_LATER or status >= 500:
             raise self._unavailable(f"it answered with status {status}")
         if status in _REFUSED_CREDENTIALS:
-            raise self._unreachable(f"it refuses the credentials of this service (status {status})")
+            raise self._unreachable(f"it rejects the credentials of this service (status {status})")
         if 300 <= status < 400:
             raise self._unreachable(f"it answered with a redirect (status {status})")
-        raise self.nonsense(f"status {status}")
+        raise self.invalid_answer(f"status {status}")
 
     def _read_body(self, response: requests.Response) -> bytes:
         body = b""
         for piece in response.iter_content(8192):
             body += piece
             if len(body) > self._limits.max_body_bytes:
-                raise self.nonsense(f"more than {self._limits.max_body_bytes} bytes")
+                raise self.invalid_answer(f"more than {self._limits.max_body_bytes} bytes")
         return body
 
     def _parse(self, body: bytes) -> dict[str, Any]:
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise self.nonsense("not JSON") from error
+            raise self.invalid_answer("not JSON") from error
         if not isinstance(answer, dict):
-            raise self.nonsense("not a JSON object")
+            raise self.invalid_answer("not a JSON object")
         return answer
 
     def _explain(self, error: Exception) -> PaymentVendorUnreachableError | PaymentVendorUnavailableError:
-        """Which of the two it is, by what was at the bottom of it."""
+        """Return the error for a failed call, by its root cause."""
         for cause in _causes(error):
             for kinds, lasting, reason in _FAILURES:
                 if isinstance(cause, kinds):
@@ -234,23 +234,21 @@ class VendorConnection:
         self, reason: str, error_class: type[PaymentVendorUnavailableError] = PaymentVendorUnavailableError
     ) -> PaymentVendorUnavailableError:
         logger.warning("Payment vendor %s is unavailable: %s.", self._name, reason)
-        return error_class(
-            f"The payment vendor cannot be asked right now: {reason}. Send the same request again later."
-        )
+        return error_class(f"The payment vendor is unavailable: {reason}. Send the same request again later.")
 
     def _unreachable(self, reason: str) -> PaymentVendorUnreachableError:
         logger.error("Payment vendor %s is unreachable: %s.", self._name, reason)
         return PaymentVendorUnreachableError(
-            f"The payment vendor cannot be reached: {reason}. Retrying will not help until this is mended."
+            f"The payment vendor cannot be reached: {reason}. Retrying does not help until this is fixed."
         )
 
 
 class _BusyError(PaymentVendorUnavailableError):
-    """Not to be asked again within this call."""
+    """The vendor must not be called again within this call."""
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    """The error and what caused it, the first cause first."""
+    """Return the error and what caused it, the root cause first."""
     chain: list[BaseException] = []
     while error is not None and error not in chain:
         silent = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN

@@ -1,4 +1,4 @@
-"""From what is stored about a payment vendor to something that can be asked."""
+"""Makes the client of a payment vendor from what is stored about the vendor."""
 
 import functools
 import logging
@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 def make_vendor(
     kind: str, url: str, secret: str | None = None, *, name: str = "", limits: CallLimits | None = None
 ) -> VendorClient:
-    """A vendor with connections and a circuit breaker of its own: make one and keep it.
+    """Return a vendor with connections and a circuit breaker of its own: make it once and keep it.
 
-    `name` is what the log calls it. Raises ValueError if the kind or the URL cannot be.
+    `name` is used in the log. Raise ValueError if the kind or the URL is invalid.
     """
     if VendorKind(kind) is VendorKind.STRIPE:
         headers = {"Stripe-Version": API_VERSION}
@@ -31,17 +31,17 @@ def make_vendor(
 
 @functools.lru_cache(maxsize=1_024)
 def get_vendor(name: str, kind: str, url: str, secret_env: str | None, organisation_id: int) -> VendorClient:
-    """The vendor as an operator has set it up, the same object for each call in this process.
+    """Return the vendor as an operator has set it up, the same object for each call in this process.
 
-    The secret is read from the environment variable `secret_env`: nothing but its name is stored or logged.
-    Raises PaymentVendorUnreachableError if the variable or the URL is of no use on this server.
+    The secret is read from the environment variable `secret_env`. Only the variable's name is stored or
+    logged. Raise PaymentVendorUnreachableError if the variable or the URL cannot be used on this server.
     """
     try:
         secret = read_secret(secret_env) if secret_env else None
         return MeasuredVendor(name, make_vendor(kind, url, secret, name=name))
     except (SettingsError, ValueError) as error:
-        logger.error("Payment vendor %s is not set up rightly on this server: %s", name, error)
+        logger.error("Payment vendor %s is not set up correctly on this server: %s", name, error)
         raise PaymentVendorUnreachableError(
-            "The payment vendor is not set up rightly on this server. An operator must mend this; "
-            "the log says what is wrong."
+            "The payment vendor is not set up correctly on this server. An operator must correct this. "
+            "The log says what is wrong."
         ) from error

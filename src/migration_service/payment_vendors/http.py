@@ -9,7 +9,7 @@ from migration_service.payment_vendors.addresses import check_reference
 from migration_service.payment_vendors.connection import VendorConnection
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, reference_in
 
-#: The details that are taken over; everything else that a vendor sends is left behind.
+#: The details that are kept. Everything else that a vendor sends is dropped.
 KEPT_DETAILS = frozenset(
     {
         "description",
@@ -39,14 +39,14 @@ class HttpPaymentVendor:
         return f"HttpPaymentVendor({self._connection!r})"
 
     def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """The instruction as the vendor tells it; see PaymentVendor for the errors."""
+        """Return the instruction as the vendor has it. Raise the errors of VendorClient."""
         check_reference(reference)
         answer = self._connection.get("payment-instructions", reference, query={"type": type})
         if answer.get("reference") != reference:
-            raise self._connection.nonsense("it is about another reference")
+            raise self._connection.invalid_answer("it is about another reference")
         status = answer.get("status")
         if not isinstance(status, str) or not _CODE.fullmatch(status):
-            raise self._connection.nonsense("it has no status")
+            raise self._connection.invalid_answer("it has no status")
         if answer.get("type") != type:
             raise PaymentInstructionRejectedError(
                 f"The payment vendor knows this reference, but not as an instruction of type {type}."
@@ -76,6 +76,6 @@ def _kept_details(details: Any) -> dict[str, str | int | bool]:
 
 
 def _shortened(text: str) -> str:
-    """Without control characters and anything that may be a full card number, whatever the vendor sends."""
+    """Return the text shortened, without control characters and without what may be a full card number."""
     printable = "".join(character for character in text if character.isprintable())
     return _LONG_NUMBER.sub(lambda number: "*" * 8 + number[0][-4:], printable)[:_MAX_TEXT]

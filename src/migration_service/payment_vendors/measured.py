@@ -8,14 +8,14 @@ from migration_service.payment_vendors.protocol import PaymentInstructionDetails
 
 
 class MeasuredVendor:
-    """Asks `vendor`, and counts under `name` how long that took and how it ended."""
+    """A vendor that asks `vendor`, and counts under `name` how long each call took and how it ended."""
 
     def __init__(self, name: str, vendor: VendorClient) -> None:
         self._name = name
         self._vendor = vendor
 
     def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """As the vendor does it, with the same errors."""
+        """Return what the vendor returns, and raise what it raises."""
         started = time.monotonic()
         outcome = "error"
         try:

@@ -1,4 +1,4 @@
-"""What every payment vendor's adapter promises."""
+"""The protocol of payment vendors' adapters."""
 
 import enum
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ class VendorKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentInstructionDetails:
-    """What the vendor told about an instruction that it confirmed.
+    """What the vendor returned for an instruction that it confirmed.
 
-    `details` is ready for JSON and holds only what may be shown and kept: no card number, no secret.
+    `details` can be written as JSON, and has only what may be shown and kept: no card number, no secret.
     """
 
     reference: str
@@ -46,9 +46,10 @@ class VendorClient(Protocol):
     """A vendor that can be asked about the payment instructions it keeps."""
 
     def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """Ask the vendor whether the instruction exists and is of this type (section 4.11).
+        """Return the instruction if the vendor has it and it is of this type (section 4.11).
 
-        Raises PaymentInstructionRejectedError (the vendor says no), PaymentVendorUnreachableError (it cannot
-        be asked until somebody changes something) or PaymentVendorUnavailableError (worth sending again).
+        Raise PaymentInstructionRejectedError if the vendor rejects it, PaymentVendorUnreachableError if the
+        vendor cannot be asked until somebody changes something, and PaymentVendorUnavailableError if a later
+        retry may succeed.
         """
         ...

@@ -8,15 +8,15 @@ from migration_service.payment_vendors.addresses import check_reference
 from migration_service.payment_vendors.connection import VendorConnection
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, reference_in
 
-#: Stripe's shapes as this adapter knows them, whatever version the account has as its default.
+#: The version of Stripe's interface that this adapter uses, whatever the default of the account is.
 API_VERSION = "2023-10-16"
 
-#: Our instruction types that Stripe names differently; every other one is its own name in lower case.
+#: Instruction types that Stripe names differently. Every other one is its own name in lower case.
 _STRIPE_TYPES = {"DIRECT_DEBIT": "sepa_debit", "SEPA": "sepa_debit"}
 
 _PAYMENT_METHOD_ID = re.compile(r"pm_[A-Za-z0-9_]+")
 
-#: Field of Stripe's object -> our detail, of each kind of payment method that has more than its name.
+#: Field of Stripe's object -> our detail, for each kind of payment method that has details.
 _DETAILS = {
     "card": {
         "brand": "brand",
@@ -30,7 +30,7 @@ _DETAILS = {
 
 
 class StripePaymentVendor:
-    """Stripe; the secret is a (restricted) API key that may read payment methods."""
+    """Stripe. The secret is a (restricted) API key that may read payment methods."""
 
     def __init__(self, connection: VendorConnection) -> None:
         self._connection = connection
@@ -39,9 +39,9 @@ class StripePaymentVendor:
         return f"StripePaymentVendor({self._connection!r})"
 
     def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """The payment method as Stripe tells it; see PaymentVendor for the errors.
+        """Return the payment method as Stripe has it. Raise the errors of VendorClient.
 
-        A reference that is not a payment method's id is refused without asking Stripe.
+        A reference that is not a payment method's id is rejected without a call to Stripe.
         """
         check_reference(reference)
         if not _PAYMENT_METHOD_ID.fullmatch(reference):
@@ -49,7 +49,7 @@ class StripePaymentVendor:
         answer = self._connection.get("v1", "payment_methods", reference)
         stripe_type = answer.get("type")
         if answer.get("object") != "payment_method" or not isinstance(stripe_type, str):
-            raise self._connection.nonsense("it is not a payment method")
+            raise self._connection.invalid_answer("it is not a payment method")
         if stripe_type != _STRIPE_TYPES.get(type, type.lower()):
             raise PaymentInstructionRejectedError(
                 f"The payment method is of Stripe's type {stripe_type}, which does not fit {type}."
@@ -76,7 +76,7 @@ def _metadata(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _details(answer: dict[str, Any], stripe_type: str) -> dict[str, str | int | bool]:
-    # An unattached payment method cannot be charged again: an operator will want to see that.
+    # A payment method without a customer cannot be charged again, which an operator should see.
     details: dict[str, str | int | bool] = {"attached_to_customer": answer.get("customer") is not None}
     kind = answer.get(stripe_type)
     if isinstance(kind, dict):

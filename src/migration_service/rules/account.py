@@ -1,4 +1,4 @@
-"""The account, taken apart once for all rules."""
+"""The parts of an account in lists, which are made once for all rules."""
 
 from collections.abc import Collection
 from datetime import date
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 #: Field names and zero-based indexes, from the account to a value.
 Path: TypeAlias = tuple[str | int, ...]
-#: An object of the payload. Any key may be missing where the schema found a fault.
+#: An object of the payload. Any key may be missing if the schema found a fault.
 Item: TypeAlias = dict[str, Any]
 
 OPEN_TRANSACTIONS = "transactions_in_open_settlement_period"
@@ -25,10 +25,10 @@ class PeriodSeries(NamedTuple):
 
 
 class CheckedAccount:
-    """Account data with views over it: each list pairs an object with the path that leads to it.
+    """Account data, with lists of its parts. Each list has pairs of an object and its path.
 
-    `data` is what the schema made of the payload (section 2.3): dates are dates, amounts are Decimal.
-    Making the views costs a few microseconds; that each rule need not walk the payload saves more.
+    `data` is what the schema loaded from the payload (section 2.3): dates are dates, amounts are Decimal.
+    Making the lists costs a few microseconds, and saves each rule from walking the payload.
     """
 
     __slots__ = (
@@ -68,7 +68,7 @@ class CheckedAccount:
         self.period_series: list[PeriodSeries] = []
         self._add_meter_points()
         self.ledgers: list[tuple[Path, Item]] = []
-        #: All of all ledgers; beneath, the same by type. One without a type is in none of those.
+        #: Those of all ledgers, and the same by type. One without a type is in none of the latter.
         self.transactions: list[tuple[Path, Item]] = []
         self.charges_and_credits: list[tuple[Path, Item]] = []
         self.payments: list[tuple[Path, Item]] = []
@@ -100,7 +100,7 @@ class CheckedAccount:
                 series = PeriodSeries((*path, kind), "start_date", end, list(enumerate(periods)))
                 self.period_series.append(series)
         if volumes := meter_point.get("estimated_annual_volumes"):
-            # What is used and what is fed in are estimated side by side.
+            # Consumption and generation each have estimates of their own.
             by_direction: dict[str | None, list[tuple[int, Item]]] = {}
             for i, volume in enumerate(volumes):
                 by_direction.setdefault(volume.get("direction"), []).append((i, volume))

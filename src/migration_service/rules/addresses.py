@@ -55,7 +55,7 @@ def duplicate_meter_points_provided(account: CheckedAccount) -> Iterator[Fault]:
         ean, supply_type = meter_point.get("ean"), meter_point.get("supply_type")
         if ean and supply_type and first.setdefault((ean, supply_type), path) is not path:
             twin = ".".join(map(str, first[ean, supply_type]))
-            yield (*path, "ean"), f"{twin} is {supply_type} with the EAN {ean} already: send it once."
+            yield (*path, "ean"), f"{twin} is already {supply_type} with the EAN {ean}: send it once."
 
 
 @rule(Severity.WARNING, remedy="Correct the EAN: 18 digits, of which the last is the GS1 check digit.")
@@ -104,7 +104,7 @@ def future_supply_start_date(account: CheckedAccount) -> Iterator[Fault]:
 
 @rule(Severity.WARNING, remedy="Correct the date: only days that have passed can have been billed.")
 def last_billed_to_date_in_future(account: CheckedAccount) -> Iterator[Fault]:
-    """A meter point is said to be billed to a day after today."""
+    """A meter point has a last_billed_to_date after today."""
     for path, meter_point in account.meter_points:
         billed = meter_point.get("last_billed_to_date")
         if billed and billed > account.today:
@@ -116,9 +116,9 @@ def last_billed_to_date_in_future(account: CheckedAccount) -> Iterator[Fault]:
 
 @rule(Severity.WARNING, remedy="Correct one of the two dates.")
 def last_billed_to_date_before_supply_start_date(account: CheckedAccount) -> Iterator[Fault]:
-    """A meter point is said to be billed to a day more than one day before its supply started.
+    """A meter point has a last_billed_to_date more than one day before its supply started.
 
-    One day before is how some systems say that nothing has been billed.
+    Some systems write the day before the start if nothing has been billed.
     """
     for path, meter_point in account.meter_points:
         billed, start = meter_point.get("last_billed_to_date"), meter_point.get("supply_start_date")

@@ -1,4 +1,4 @@
-"""All rules, and the one function that runs them."""
+"""All rules, and the function that runs them."""
 
 import hashlib
 from collections.abc import Collection
@@ -25,7 +25,7 @@ from migration_service.rules.rule import Finding, Rule, Severity
 from migration_service.schemas.bounds import MAX_ERRORS
 from migration_service.states import Profile
 
-#: Every rule, in the order of the modules and of their text.
+#: Every rule, in the order of the modules and of their definitions.
 RULES: tuple[Rule, ...] = tuple(
     value
     for module in (
@@ -45,7 +45,7 @@ RULES: tuple[Rule, ...] = tuple(
     if isinstance(value, Rule)
 )
 
-# Exact for products and sums of any amounts that the database can hold, and never an exception.
+# Exact for products and sums of any amounts that the database can hold, and without exceptions.
 _EXACT = Context(prec=80, traps=[])
 
 
@@ -83,9 +83,9 @@ def digest_sources(folder: FilePath, modules: Collection[str] | None = None) -> 
     return digest.hexdigest()[:16]
 
 
-#: Changes with every change to the rules, or to the fields. Staging keeps it with the payload, and processing
-#: validates again where it differs. A hash of the source cannot be forgotten as a number to raise can be; the
-#: price of a change that changes nothing is one validation more for each staged account.
+#: Changes with every change to the rules or to the fields. Staging stores it with the payload, and processing
+#: validates again if it differs. Nobody can forget to change a hash of the source, unlike a version number.
+#: If the change has no effect, the cost is one more validation for each staged account.
 _PACKAGE = FilePath(__file__).parents[1]
 RULES_VERSION: str = "-".join(
     (
@@ -102,11 +102,11 @@ def check_account(
     today: date,
     faulty: Collection[str] = (),
 ) -> list[Finding]:
-    """Everything that the rules find in an account, sorted by path, then code.
+    """Return everything that the rules find in an account, sorted by path, then by code.
 
-    `data` is account data as the schema makes it (section 2.3), also of a payload that it refused: any key
-    may be missing, and a rule whose parts are missing stays silent. `faulty` has the paths (dot-delimited)
-    at which the schema reported an error already: nothing more is said there, nor about anything below.
+    `data` is account data as the schema loads it (section 2.3), also from a payload that it refused. So any
+    key may be missing, and a rule whose values are missing finds nothing. `faulty` has the paths
+    (dot-delimited) at which the schema already reported an error. Nothing else is reported there or below.
     Under the strict profile every finding is an error. A rule yields at most `MAX_ERRORS` + 1 findings.
     """
     account = CheckedAccount(data, today, faulty)

@@ -10,7 +10,7 @@ from migration_service.schemas.messages import shown
 _FIRST_BIRTHDAY = date(1900, 1, 1)
 _TEST_DOMAINS = ("example.com", "example.net", "example.org")
 _TEST_SUBDOMAINS = tuple(f".{domain}" for domain in _TEST_DOMAINS)
-#: What systems write in place of a name, in the languages that occur.
+#: What source systems write instead of a name, in the languages that occur.
 _OCCUPIER_NAMES = frozenset(
     {
         "occupier",
@@ -53,10 +53,10 @@ def customer_family_name_required(account: CheckedAccount) -> Iterator[Fault]:
 
 @rule(
     Severity.WARNING,
-    remedy="Send the customer's real name. Where nobody is known, set unknown_occupier and send no customer.",
+    remedy="Send the customer's real name. If nobody is known, set unknown_occupier and send no customer.",
 )
 def customer_may_not_be_named_the_occupier(account: CheckedAccount) -> Iterator[Fault]:
-    """A customer is named "the occupier" or the like; the flag unknown_occupier says that, not a name."""
+    """A customer is named "the occupier" or similar. The flag unknown_occupier says that, not a name."""
     for i, customer in enumerate(account.customers):
         family_name = customer.get("family_name", "")
         if _normal(family_name) in _OCCUPIER_NAMES or _full_name(customer) in _OCCUPIER_NAMES:
@@ -85,7 +85,7 @@ def date_of_birth_in_future(account: CheckedAccount) -> Iterator[Fault]:
     remedy="Correct the date of birth, or leave it out if it is a placeholder or not known.",
 )
 def date_of_birth_too_long_ago(account: CheckedAccount) -> Iterator[Fault]:
-    """A date of birth is before 1900, as a placeholder or a year in a wrong century is."""
+    """A date of birth is before 1900, so it is probably a placeholder or in the wrong century."""
     for i, customer in enumerate(account.customers):
         born = customer.get("date_of_birth")
         if born and born < _FIRST_BIRTHDAY:
@@ -133,7 +133,7 @@ def repeated_user_detail(account: CheckedAccount) -> Iterator[Fault]:
             if namespace and first.setdefault(namespace, j) != j:
                 yield (
                     ("customers", i, "user_details", j, "namespace"),
-                    f"The namespace {shown(namespace)} was used in user_details.{first[namespace]} already: "
+                    f"The namespace {shown(namespace)} is already used in user_details.{first[namespace]}: "
                     "send one value for each.",
                 )
 

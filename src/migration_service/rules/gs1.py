@@ -2,7 +2,7 @@
 
 
 def check_digit(body: str) -> str:
-    """The digit that completes `body` (ASCII digits): weights 3, 1, 3, ... from the right."""
+    """Return the check digit of `body` (ASCII digits), with weights 3, 1, 3, ... from the right."""
     codes = body.encode("ascii")
     threes, ones = codes[-1::-2], codes[-2::-2]
     # A digit's ASCII code is the digit plus 48.
@@ -11,7 +11,7 @@ def check_digit(body: str) -> str:
 
 
 def is_gs1_number(number: str, length: int) -> bool:
-    """Whether `number` has exactly `length` digits, the last of them the right check digit."""
+    """Return whether `number` has exactly `length` digits, of which the last is the right check digit."""
     return (
         len(number) == length
         and number.isascii()

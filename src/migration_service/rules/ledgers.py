@@ -9,7 +9,7 @@ from migration_service.rules.balances import ZERO, differ, sum_signed_amounts
 from migration_service.rules.rule import Fault, Severity, rule
 from migration_service.schemas.messages import shown
 
-# A list of meter points, or of addresses, that the schema refused; or one of their items.
+# A list of meter points or of addresses that the schema refused, or an item of one.
 _HIDES_METER_POINTS = re.compile(r"supply_addresses(\.\d+(\.meter_points(\.\d+)?)?)?")
 _IN_THE_BALANCE = ("last_settlement_balance", OPEN_TRANSACTIONS, HISTORICAL_TRANSACTIONS)
 
@@ -18,7 +18,7 @@ _IN_THE_BALANCE = ("last_settlement_balance", OPEN_TRANSACTIONS, HISTORICAL_TRAN
 def unknown_ledger_identifiers(account: CheckedAccount) -> Iterator[Fault]:
     """An identifier of a ledger is not the EAN of a meter point of the account."""
     eans = {meter_point.get("ean") for _, meter_point in account.meter_points}
-    # The identifier may mean a meter point that is at fault, or below what is at fault.
+    # The identifier may be that of a meter point that is at fault, or is below a faulty object.
     if None in eans or any(map(_HIDES_METER_POINTS.fullmatch, account.faulty)):
         return
     for path, ledger in account.ledgers:
@@ -41,7 +41,7 @@ def duplicate_identifiers_entries_found(account: CheckedAccount) -> Iterator[Fau
             here = (*path, "identifiers", i)
             if first.setdefault(identifier, here) is not here:
                 there = ".".join(map(str, first[identifier]))
-                yield here, f"{shown(identifier)} is named by {there} already: name it once."
+                yield here, f"{shown(identifier)} is already named by {there}: name it once."
 
 
 @rule(Severity.ERROR, remedy="Send one ledger for each ledger_code, with all of its transactions.")
@@ -54,7 +54,7 @@ def duplicate_ledger_entries_found(account: CheckedAccount) -> Iterator[Fault]:
         code = ledger.get("ledger_code")
         if code and first.setdefault(code, path) is not path:
             there = ".".join(map(str, first[code]))
-            yield (*path, "ledger_code"), f"{shown(code)} is the code of {there} already."
+            yield (*path, "ledger_code"), f"{shown(code)} is already the code of {there}."
 
 
 @rule(
@@ -144,7 +144,8 @@ def balance_mismatch_on_ledger_balance(account: CheckedAccount) -> Iterator[Faul
         if account.touched and any(account.is_faulty(*path, field) for field in _IN_THE_BALANCE):
             continue
         if settled is None:
-            # A ledger that was never settled starts at nothing. A bare balance cannot be checked.
+            # A ledger that was never settled starts at zero. A balance without transactions cannot be
+            # checked.
             if not transactions or ledger.get(HISTORICAL_TRANSACTIONS):
                 continue
             settled = ZERO

@@ -1,7 +1,7 @@
-"""Rules for line items and tax items: what a supply charge is made of, to the cent.
+"""Rules for line items and tax items, the parts of a supply charge, exact to the cent.
 
-There are far more of these than of anything else in an account, so the loops here are written for speed: a
-subscript and a KeyError for what is missing cost less than `get`, a set of all refs less than one at a time.
+An account has far more of these than of anything else, so the loops here are written for speed. A subscript
+and a KeyError for a missing value cost less than `get`, and a set of all refs less than one ref at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ def supply_charge_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
 
 
 def _sum(items: list[Item], field: str) -> Decimal | None:
-    """The sum of a field over all items; None where one lacks it."""
+    """Return the sum of a field over all items, or None if one lacks it."""
     try:
         return sum([item[field] for item in items], ZERO)
     except KeyError:
@@ -108,7 +108,7 @@ def unknown_vat_reference(account: CheckedAccount) -> Iterator[Fault]:
 def _values_of_params(items: Sequence[Item], field: str) -> set[str]:
     try:
         return {item["params"][field] for item in items}
-    except KeyError:  # not all of them have one
+    except KeyError:  # an item has no ref
         return {item["params"][field] for item in items if field in item.get("params", ())}
 
 
@@ -124,5 +124,5 @@ def duplicate_line_item_refs(account: CheckedAccount) -> Iterator[Fault]:
             if ref and first.setdefault(ref, i) != i:
                 yield (
                     (*path, "line_items", i, "params", "ref"),
-                    f"{shown(ref)} is the ref of line_items.{first[ref]} already: give each its own.",
+                    f"{shown(ref)} is already the ref of line_items.{first[ref]}: give each its own.",
                 )

@@ -20,7 +20,7 @@ def meter_point_with_duplicate_meter_ids(account: CheckedAccount) -> Iterator[Fa
             if meter_id and first.setdefault(meter_id, i) != i:
                 yield (
                     (*path, "meters", i, "meter_id"),
-                    f"The meter {shown(meter_id)} is meters.{first[meter_id]} already: send it once.",
+                    f"The meter {shown(meter_id)} is already meters.{first[meter_id]}: send it once.",
                 )
 
 
@@ -38,7 +38,7 @@ def meter_with_duplicate_register_ids(account: CheckedAccount) -> Iterator[Fault
                 if register_id and first.setdefault(register_id, j) != j:
                     yield (
                         (*path, "meters", i, "registers", j, "register_id"),
-                        f"The register {shown(register_id)} is registers.{first[register_id]} already: "
+                        f"The register {shown(register_id)} is already registers.{first[register_id]}: "
                         "give each its own register_id.",
                     )
 

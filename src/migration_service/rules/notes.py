@@ -20,15 +20,15 @@ NOTE_RULES = {
         "Correct unpin_at or created_at.",
     ),
     NOT_TAKEN: (
-        "A note that exists already was sent with documents or a pin that it does not have. "
-        "They were not taken. The warning is in the note's entry of the answer, and never an error.",
+        "A note that already exists was sent with documents or a pin that it does not have. "
+        "They were not added. The warning is in the note's entry of the response, and never an error.",
         "Send another note with them if they are needed.",
     ),
 }
 
 
 def check_note(note: dict[str, Any], now: datetime, index: int) -> Iterator[Finding]:
-    """What the rules find in one note of a request; `now` is its created_at where it has none."""
+    """Yield what the rules find in one note of a request. `now` is its created_at if it has none."""
     unpin_at = note.get("unpin_at")
     if unpin_at is None:
         return

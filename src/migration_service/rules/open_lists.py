@@ -1,4 +1,4 @@
-"""Words of open lists: the lists that the interface shows may be incomplete."""
+"""Values of open lists, which may be incomplete in the interface description."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,7 +7,7 @@ from migration_service.rules.rule import Fault, Severity, rule
 from migration_service.schemas.messages import shown
 from migration_service.schemas.vocabulary import PaymentType, RateBand, Reason, TimeOfUse
 
-# None is what an item without the field has.
+# None stands for an item without the field.
 _REASONS = frozenset((*map(str, Reason), None))
 _PAYMENT_TYPES = frozenset((*map(str, PaymentType), None))
 _RATE_BANDS = frozenset((*map(str, RateBand), None))
@@ -16,11 +16,11 @@ _TIMES_OF_USE = frozenset((*map(str, TimeOfUse), None))
 
 @rule(
     Severity.WARNING,
-    remedy="Correct the word if it is misspelt. Leave it if it is what your system has: it is kept as it is.",
+    remedy="Correct the word if it is misspelt. If your system has it, leave it: it is stored as it is.",
 )
 def unlisted_value(account: CheckedAccount) -> Iterator[Fault]:
     """A descriptive word (reason, payment_type, rate_band, time_of_use) is not among the listed ones."""
-    # Nearly always nothing is found: all the words of a list at once are quick.
+    # Nearly always nothing is found, so all the words of a list are checked at once.
     yield from _find_unlisted(account.transactions, "reason", _REASONS)
     yield from _find_unlisted(account.transactions, "payment_type", _PAYMENT_TYPES)
     for path, _, line_items in account.itemised:

@@ -1,7 +1,7 @@
-"""Rules for whatever has a start and an end.
+"""Rules for periods with a start and an end.
 
-The dated periods of a meter point end where the next one starts, so their end is exclusive. The periods of
-line items and statements name their last day, so that one of a single day starts and ends on it.
+The dated periods of a meter point end when the next one starts, so their end is exclusive. The periods of
+line items and statements name their last day, so a period of one day starts and ends on it.
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from migration_service.rules.rule import Fault, Severity, rule
 from migration_service.schemas.messages import shown
 
 
-@rule(Severity.ERROR, remedy="Correct one of the two dates; the end comes after the start.")
+@rule(Severity.ERROR, remedy="Correct one of the two dates: the end comes after the start.")
 def start_date_later_than_end_date(account: CheckedAccount) -> Iterator[Fault]:
-    """A period ends before it starts; a dated period of a meter point may not end where it starts either."""
+    """A period ends before it starts, or a dated period of a meter point ends when it starts."""
     for series in account.period_series:
         if not (end_field := series.end):
             continue
@@ -40,7 +40,7 @@ def start_date_later_than_end_date(account: CheckedAccount) -> Iterator[Fault]:
 def _find_reversed_line_items(account: CheckedAccount) -> Iterator[Fault]:
     for path, _, line_items in account.itemised:
         for i, item in enumerate(line_items):
-            try:  # quicker than two times `get`, and there are many line items
+            try:  # faster than calling `get` twice, and there are many line items
                 start, end = item["start_date"], item["end_date"]
             except KeyError:
                 continue
@@ -51,9 +51,9 @@ def _find_reversed_line_items(account: CheckedAccount) -> Iterator[Fault]:
                 )
 
 
-@rule(Severity.ERROR, remedy="Send one period for each start date, the one that holds.")
+@rule(Severity.ERROR, remedy="Send one period for each start date, the one that is valid.")
 def duplicate_period_start(account: CheckedAccount) -> Iterator[Fault]:
-    """Two periods of one kind start at the same time (estimated volumes: of the same direction)."""
+    """Two periods of one kind start at the same time. Estimated volumes are compared within a direction."""
     for series in account.period_series:
         if len(series.periods) < 2:
             continue
@@ -67,7 +67,7 @@ def duplicate_period_start(account: CheckedAccount) -> Iterator[Fault]:
                 )
 
 
-@rule(Severity.WARNING, remedy="Let each period end where the next one starts.")
+@rule(Severity.WARNING, remedy="End each period when the next one starts.")
 def gaps_or_overlaps_in_periods(account: CheckedAccount) -> Iterator[Fault]:
     """The periods of one kind do not follow one another: one ends before or after the next one starts."""
     for series in account.period_series:
@@ -85,13 +85,13 @@ def gaps_or_overlaps_in_periods(account: CheckedAccount) -> Iterator[Fault]:
             yield (
                 (*series.path, i, end_field),
                 f"The period {fault}, but the next one starts on {next_start.isoformat()}: "
-                "a period ends where the next one starts.",
+                "a period ends when the next one starts.",
             )
 
 
 @rule(Severity.WARNING, remedy="Leave out the end_date of the last period, or send the one that follows it.")
 def latest_period_not_open_ended(account: CheckedAccount) -> Iterator[Fault]:
-    """The last billing configuration period of a meter point has an end, so that nothing holds after it."""
+    """The last billing configuration period of a meter point has an end, and nothing follows it."""
     for path, meter_point in account.meter_points:
         periods: list[Item] | None = meter_point.get("billing_configuration_periods")
         if not periods or not all("start_date" in period for period in periods):

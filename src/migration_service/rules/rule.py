@@ -1,4 +1,4 @@
-"""What a rule is, and what it finds."""
+"""The classes of a rule and of its findings."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -11,11 +11,11 @@ from migration_service.rules.account import CheckedAccount, Path
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """How severe a finding is."""
 
     #: The account is refused.
     ERROR = "error"
-    #: The account is accepted, and the finding kept with it.
+    #: The account is accepted, and the finding is stored with it.
     WARNING = "warning"
 
 
@@ -23,8 +23,8 @@ class Severity(StrEnum):
 class Finding:
     """Something that a rule found.
 
-    `path` leads to the offending value: field names and zero-based indexes. `detail` tells a person what to
-    change; it may name values of the account, so it goes to the supplier and never into a log.
+    `path` is the path of the value at fault: field names and zero-based indexes. `detail` tells a person what
+    to change. It may contain values of the account, so it is sent to the supplier and never logged.
     """
 
     path: Path
@@ -34,15 +34,15 @@ class Finding:
 
     @property
     def attr(self) -> str:
-        """The path as section 7.2 writes it, for example `customers.0.family_name`."""
+        """Return the path as section 7.2 writes it, for example `customers.0.family_name`."""
         return ".".join(map(str, self.path))
 
     def error_item(self) -> ErrorItem:
-        """The error object of section 7.2."""
+        """Return the error object of section 7.2."""
         return ErrorItem(self.code, self.detail, self.attr)
 
 
-#: What a rule yields: where, and what to tell the supplier.
+#: What a rule yields: the path, and the text for the supplier.
 Fault: TypeAlias = tuple[Path, str]
 Check: TypeAlias = Callable[[CheckedAccount], Iterator[Fault]]
 
@@ -51,12 +51,12 @@ Check: TypeAlias = Callable[[CheckedAccount], Iterator[Fault]]
 class Rule:
     """A validation across fields.
 
-    Two rules may share a code where one fact is an error in one degree and a warning in another.
+    Two rules may share a code if the same fact can be an error or a warning, depending on its degree.
     `meaning` and `remedy` are sentences for the documentation: what is wrong, and what the client should do.
     """
 
     code: str
-    #: Under the lenient profile; under the strict one everything is an error.
+    #: Under the lenient profile. Under the strict one every finding is an error.
     severity: Severity
     check: Check
     meaning: str
@@ -64,7 +64,7 @@ class Rule:
 
 
 def rule(severity: Severity, *, remedy: str, code: str = "") -> Callable[[Check], Rule]:
-    """Make a function a rule: its name is the code (unless `code` is given), its docstring the meaning."""
+    """Make a function a rule. Its name is the code, unless `code` is given. Its docstring is the meaning."""
 
     def decorate(check: Check) -> Rule:
         meaning = " ".join((inspect.getdoc(check) or "").partition("\n\n")[0].split())

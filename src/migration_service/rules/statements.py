@@ -28,7 +28,7 @@ def _find_repeated(account: CheckedAccount, field: str) -> Iterator[Fault]:
         if value and first.setdefault(value, i) != i:
             yield (
                 ("statements", i, field),
-                f"{shown(value)} is the {field} of statements.{first[value]} already.",
+                f"{shown(value)} is already the {field} of statements.{first[value]}.",
             )
 
 
@@ -55,7 +55,7 @@ def statement_period_end_in_future(account: CheckedAccount) -> Iterator[Fault]:
     return _find_future(account, "bill_period_to_date", "bill period ends")
 
 
-@rule(Severity.WARNING, remedy="Correct the date: a historical statement was issued already.")
+@rule(Severity.WARNING, remedy="Correct the date: a historical statement has already been issued.")
 def statement_issued_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A statement is issued after today."""
     return _find_future(account, "issued_date", "statement is issued")

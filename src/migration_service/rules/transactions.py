@@ -20,7 +20,7 @@ def duplicate_transaction_ids(account: CheckedAccount) -> Iterator[Fault]:
         number = transaction.get("transaction_id")
         if number and first.setdefault(number, path) is not path:
             there = ".".join(map(str, first[number]))
-            yield (*path, "transaction_id"), f"{shown(number)} is the transaction_id of {there} already."
+            yield (*path, "transaction_id"), f"{shown(number)} is already the transaction_id of {there}."
 
 
 @rule(Severity.WARNING, remedy="Send the reason of each CHARGE and CREDIT.")
@@ -50,7 +50,7 @@ def payment_amount_must_be_positive(account: CheckedAccount) -> Iterator[Fault]:
         if amount is not None and amount <= 0:
             yield (
                 (*path, "amount"),
-                f"The amount of a {transaction['type']} is above zero, not {amount:f}: "
+                f"The amount of a {transaction['type']} must be above zero, not {amount:f}: "
                 "the type says which way the money went.",
             )
 

@@ -1,1 +1,1 @@
-"""marshmallow schemas of everything the interface takes and gives; no database, no network."""
+"""marshmallow schemas of everything that the interface accepts and returns. No database, no network."""

@@ -52,12 +52,10 @@ class CustomerSchema(Fields):
     family_name = Text(
         blank=True, personal=True, metadata=about("Family name, or the name of a company.", "Mulder")
     )
-    email = EmailAddress(
-        metadata=about("E-mail address. Empty if there is none.", "esmee.mulder@werk.example")
-    )
+    email = EmailAddress(metadata=about("E-mail address. Empty if unknown.", "esmee.mulder@werk.example"))
     mobile = PhoneNumber(
         metadata=about(
-            "Telephone number. Without a country prefix it is Dutch. Empty if there is none.", "+31653940257"
+            "Telephone number. Without a country prefix it is Dutch. Empty if unknown.", "+31653940257"
         )
     )
     landline = PhoneNumber(metadata=about("A second telephone number, of either kind.", "+31132420868"))
@@ -92,7 +90,7 @@ class AccountImportSchema(Fields):
     unknown_occupier = Flag(
         load_default=False,
         metadata=about(
-            "Whether nobody knows who lives there. Then customers are left out. It is answered as a boolean.",
+            "True if nobody knows who lives there. Then leave out the customers. Returned as a boolean.",
             "false",
             type=["boolean", "string"],
         ),
@@ -146,7 +144,7 @@ class AccountImportSchema(Fields):
     )
 
 
-#: One instance for the whole process: instantiating costs more than loading.
+#: One instance for the whole process, because instantiating costs more than loading.
 ACCOUNT_IMPORT = AccountImportSchema()
 _accept = compile_schema(ACCOUNT_IMPORT)
 _has_known_members = compile_shape(ACCOUNT_IMPORT)

@@ -1,4 +1,4 @@
-"""What is added to an account that exists: the bodies and answers of sections 4.8 to 4.11."""
+"""Data that is added to an existing account: the bodies and responses of sections 4.8 to 4.11."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ MAX_REFERENCE = 255
 
 
 class AddedDataSchema(CommandFields):
-    """What every body here has: the account that something is added to."""
+    """The fields that every body has here: the account to which something is added."""
 
     import_supplier = NormalIdentifier(
         required=True, metadata=about("Code of the account's import supplier.", "DEMO_SUPPLIER")
@@ -38,7 +38,7 @@ class AddedDataSchema(CommandFields):
         required=True, metadata=about("The account's number in the supplier's system.", "100000038")
     )
     dry_run = Flag(
-        metadata=about("Do everything, roll it back, and answer 200 with the body of a 201.", False)
+        metadata=about("Do everything, roll it back, and return 200 with the body of a 201.", False)
     )
 
 
@@ -66,11 +66,11 @@ class NoteSchema(Fields):
     )
     created_at = UtcMoment(
         metadata=about(
-            "When the note was written. By default the moment of the request.", "2026-01-15T09:30:00Z"
+            "When the note was written. The default is the time of the request.", "2026-01-15T09:30:00Z"
         )
     )
     is_pinned = Flag(metadata=about("Pins the note to the top of the account support page.", True))
-    unpin_at = UtcMoment(metadata=about("The note is pinned until then.", "2026-06-01T00:00:00Z"))
+    unpin_at = UtcMoment(metadata=about("When the note is unpinned.", "2026-06-01T00:00:00Z"))
 
     @validates_schema
     def _has_content(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -98,7 +98,7 @@ class NotesRequestSchema(AddedDataSchema):
 
 
 class NoteResultSchema(Answer):
-    """What became of one posted note."""
+    """The result for one posted note."""
 
     optional = frozenset({"warnings"})
 
@@ -110,14 +110,14 @@ class NoteResultSchema(Answer):
     )
     status = fields.String(
         metadata=about(
-            "Whether the note was added, or existed already.",
+            "Whether the note was added, or already existed.",
             "NOTE_CREATION_SUCCESS",
             enum=["NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"],
         )
     )
     warnings = fields.List(
         fields.Nested(ErrorObjectSchema),
-        metadata=about("What an existing note does not have and was not added to it. Left out if empty.", []),
+        metadata=about("What the existing note lacks. It was not added. Absent if empty.", []),
     )
 
 
@@ -148,12 +148,12 @@ class TransactionArgumentsSchema(Fields):
 
     check_previously_added = Flag(
         load_default=True,
-        metadata=about("Skip a transaction that was added already.", True, schema=_BOOLEAN),
+        metadata=about("Skip a transaction that was already added.", True, schema=_BOOLEAN),
     )
     force_add_to_current_statement = Flag(
         load_default=True,
         metadata=about(
-            "Change the date of a transaction outside the open statement period into it, instead of failing.",
+            "If a transaction is outside the open statement period, change its date instead of failing.",
             True,
             schema=_BOOLEAN,
         ),
@@ -165,7 +165,7 @@ class AddedTransactionSchema(TransactionSchema):
 
     status = fields.String(
         metadata=about(
-            "Only if the transaction was added already, by an earlier request.",
+            "Only if the transaction was already added by an earlier request.",
             "TRANSACTION_IMPORT_SUCCESS",
             enum=["TRANSACTION_IMPORT_SUCCESS"],
         )
@@ -173,11 +173,11 @@ class AddedTransactionSchema(TransactionSchema):
 
 
 class TransactionResultSchema(Answer):
-    """What became of one posted transaction."""
+    """The result for one posted transaction."""
 
     status = fields.String(
         metadata=about(
-            "Whether the transaction was added, or existed already.",
+            "Whether the transaction was added, or already existed.",
             "TRANSACTION_ADDED_TO_ACCOUNT",
             enum=["TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"],
         )
@@ -188,7 +188,7 @@ class TransactionResultSchema(Answer):
 
 
 class TransactionResultsSchema(Answer):
-    """The answer of the transactions endpoint."""
+    """The response of the transactions endpoint."""
 
     results = fields.List(
         fields.Nested(TransactionResultSchema),
@@ -203,7 +203,11 @@ class TransactionErrorBodySchema(ErrorBodySchema):
     """The body of a 400 of the transactions endpoint (sections 4.9 and 7.2)."""
 
     status = fields.String(
-        metadata=about("That none was added.", "TRANSACTION_IMPORT_ERROR", enum=["TRANSACTION_IMPORT_ERROR"])
+        metadata=about(
+            "States that no transaction was added.",
+            "TRANSACTION_IMPORT_ERROR",
+            enum=["TRANSACTION_IMPORT_ERROR"],
+        )
     )
     error_detail = fields.String(
         metadata=about("The first reason.", "The transaction is not within the open statement period.")
@@ -215,7 +219,7 @@ class TransactionErrorBodySchema(ErrorBodySchema):
 
 
 class StatementsRequestSchema(AddedDataSchema):
-    """The body of the historical statements endpoint, and its answer (section 4.10)."""
+    """The body of the historical statements endpoint, and its response (section 4.10)."""
 
     statements = Objects(
         HistoricalStatementSchema,
@@ -252,7 +256,7 @@ class PaymentInstructionRequestSchema(AddedDataSchema):
 
 
 class PaymentInstructionResultSchema(Answer):
-    """The answer of the payment instruction endpoint."""
+    """The response of the payment instruction endpoint."""
 
     service_account_number = fields.String(metadata=about("The account's number here.", "A-7KX2M9QD"))
     reference = fields.String(metadata=about("The reference that was sent.", "pm_1N0000000000"))

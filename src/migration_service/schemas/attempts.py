@@ -1,4 +1,4 @@
-"""Query strings and answers of the endpoints for attempts, failed imports and import suppliers."""
+"""Query strings and responses of the endpoints for attempts, failed imports and import suppliers."""
 
 from marshmallow import fields
 
@@ -22,7 +22,7 @@ class AttemptListArgumentsSchema(Fields):
     limit = WholeNumber(
         load_default=50,
         metadata=about(
-            "At most so many attempts, 1 to 500. The Link header leads to the next page.",
+            "At most this many attempts, 1 to 500. The Link header has the next page.",
             50,
             schema={"type": "integer", "minimum": 1, "maximum": 500, "default": 50},
         ),
@@ -38,7 +38,7 @@ class AttemptAnswerSchema(Answer):
     external_account_number = fields.String(
         metadata=about("The account's number in the supplier's system.", "100000038")
     )
-    dry_run = fields.Boolean(metadata=about("Whether the attempt is rolled back whatever comes of it.", True))
+    dry_run = fields.Boolean(metadata=about("Whether the attempt is rolled back even if it succeeds.", True))
     state = fields.String(
         metadata=about(
             "Whether the attempt has ended.", "FINISHED", enum=[state.value for state in AttemptState]
@@ -47,7 +47,7 @@ class AttemptAnswerSchema(Answer):
     outcome = fields.String(
         allow_none=True,
         metadata=about(
-            "What became of it. WITHDRAWN: no worker began it in time. Null until it has ended.",
+            "How it ended. WITHDRAWN: no worker began it in time. Null until it has ended.",
             "DRY_RUN_SUCCEEDED",
             enum=[*(outcome.value for outcome in Outcome), None],
         ),
@@ -102,9 +102,7 @@ class ImportSupplierAnswerSchema(Answer):
         )
     )
     profile = fields.String(
-        metadata=about(
-            "What its payloads are validated under.", "lenient", enum=[profile.value for profile in Profile]
-        )
+        metadata=about("The profile of its payloads.", "lenient", enum=[profile.value for profile in Profile])
     )
     counts = fields.Dict(
         metadata=about(

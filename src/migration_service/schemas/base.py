@@ -1,4 +1,4 @@
-"""The base of every schema, and loading: what was sound, and every error with its path."""
+"""The base of every schema, and loading: the valid data, and every error with its path."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS, MAX_SHOWN
 from migration_service.schemas.fields import Message, load_object
 from migration_service.schemas.messages import shown
 
-# Suggestions cost far more than the errors that they are a part of.
+# Suggestions cost far more than the errors that contain them.
 _MAX_SUGGESTIONS = 10
 
 
@@ -30,9 +30,9 @@ class Fields(Schema):
 
 
 class CommandFields(Fields):
-    """A schema of a body that commands something: an unknown field at its top level is an error.
+    """A schema of a body for which an unknown field at the top level is an error.
 
-    A misspelt `dry_run` must never create an account or book money.
+    A misspelt `dry_run` must never create an account or a transaction.
     """
 
     class Meta(Fields.Meta):
@@ -42,21 +42,21 @@ class CommandFields(Fields):
 
 
 class Answer(Fields):
-    """What an endpoint answers. Each of its fields is always there, except those in `optional`."""
+    """The base of responses. Each field is always present, except those in `optional`."""
 
-    #: Fields that an answer may lack.
+    #: Fields that a response may lack.
     optional: ClassVar[frozenset[str]] = frozenset()
 
     def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
-        """Describe the field as required, which changes nothing for dumping."""
+        """Describe the field as required. This does not affect dumping."""
         field_obj.required = field_name not in self.optional
 
 
 def load(schema: Schema, value: Any) -> tuple[Any, list[ErrorItem]]:
-    """Return `value` as `schema` reads it: what was sound, and all errors in the order of the fields.
+    """Return the valid data that `schema` loads from `value`, and all errors in the order of the fields.
 
-    With errors, faulty values are absent from the result. Objects in lists keep their places, and
-    one that is not an object at all is `{}` there. See `limit_errors` for how many are listed.
+    Faulty values are absent from the result. Objects in lists keep their positions, and one that is not an
+    object at all is replaced by `{}`. See `limit_errors` for how many errors are listed.
     """
     errors: list[ErrorItem] = []
     unknown: Iterator[ErrorItem] = iter(())
@@ -76,7 +76,7 @@ def limit_errors(errors: list[ErrorItem]) -> list[ErrorItem]:
     """Return `errors`, cut to `MAX_ERRORS` and one more that says so if there are too many."""
     if len(errors) <= MAX_ERRORS:
         return errors
-    detail = f"Only the first {MAX_ERRORS:,} are listed: correct them, and send the body again."
+    detail = f"Only the first {MAX_ERRORS:,} are listed. Correct them, and send the body again."
     return [*errors[:MAX_ERRORS], ErrorItem("too_many_errors", detail)]
 
 
@@ -142,7 +142,7 @@ def _find_unknown_members(
 
 
 def _path_part(name: str) -> str:
-    """Return a member's name as a part of a path: quoted if it has a dot, or does not print; cut if long."""
+    """Return a member's name for a path, quoted if it has a dot or is unprintable, and cut if it is long."""
     if name.isprintable() and "." not in name and '"' not in name and len(name) <= 2 * MAX_SHOWN:
         return name
     return json.dumps(name[: 2 * MAX_SHOWN])

@@ -1,4 +1,4 @@
-"""Query strings and answers of the endpoints for batches and reconciliation."""
+"""Query strings and responses of the endpoints for batches."""
 
 from typing import Any
 
@@ -35,30 +35,29 @@ class BatchArgumentsSchema(Fields):
         BatchMode,
         required=True,
         metadata=about(
-            "`validate`; `stage`; `import` stages and creates; `dry-run` is the same, undone.",
+            "`validate` and `stage` do what the endpoints do. `import` stages and creates. `dry-run` "
+            "does what `import` does, and rolls it back.",
             "import",
             schema={"type": "string", "enum": [mode.value for mode in BatchMode]},
         ),
     )
     operations_team_name = Identifier(
         metadata=about(
-            "The team of the created accounts; required for `import` and `dry-run`.", "Migration Team"
+            "The team of the created accounts. Required for `import` and `dry-run`.", "Migration Team"
         )
     )
     source = Choice(
         BatchSource,
         load_default=BatchSource.UPLOAD.value,
         metadata=about(
-            "`upload`: the lines are the body. `pending`: no body; everything that the supplier has pending, "
-            "for `import` and `dry-run`.",
+            "`upload`: the lines are the body. `pending`: no body, but everything that the supplier has "
+            "pending, for `import` and `dry-run`.",
             "upload",
             schema={"type": "string", "enum": [it.value for it in BatchSource], "default": "upload"},
         ),
     )
 
-    name = Text(
-        max_length=200, metadata=about("What people call the batch; shown wherever it is.", "First night")
-    )
+    name = Text(max_length=200, metadata=about("A name by which to recognise the batch.", "First night"))
     file_name = Text(
         max_length=255, metadata=about("The name of the file that is the body.", "book.ndjson.gz")
     )
@@ -80,12 +79,12 @@ class BatchListArgumentsSchema(Fields):
     limit = WholeNumber(
         load_default=50,
         metadata=about(
-            "At most so many batches, 1 to 500; the Link header leads to the next page.",
+            "At most this many batches, 1 to 500. The Link header has the next page.",
             50,
             schema={"type": "integer", "minimum": 1, "maximum": 500, "default": 50},
         ),
     )
-    cursor = Identifier(metadata=about("Where the page starts: taken from the Link header.", _BATCH_ID))
+    cursor = Identifier(metadata=about("Where the page starts, taken from the Link header.", _BATCH_ID))
 
 
 class ResultArgumentsSchema(Fields):
@@ -102,13 +101,13 @@ class ResultArgumentsSchema(Fields):
 
     code = Identifier(
         metadata=about(
-            "Only lines with an error or a warning of this code; in CSV, only those.", "invalid_phone_number"
+            "Only lines with an error or a warning of this code. CSV has only those.", "invalid_phone_number"
         )
     )
     path = Identifier(
         max_length=1_000,
         metadata=about(
-            "Only lines with an error or a warning at this path or below it; in CSV, only those. `*` stands "
+            "Only lines with an error or a warning at this path or below it. CSV has only those. `*` stands "
             "for any index, as in `customers.*.mobile`.",
             "customers.*.mobile",
         ),
@@ -135,7 +134,7 @@ class RetryArgumentsSchema(Fields):
     all = Flag(
         load_default=False,
         metadata=about(
-            "Also the lines that failed for their content, although nothing changed.",
+            "Also retry the lines that failed for their content, although nothing has changed.",
             False,
             schema={"type": "boolean", "default": False},
         ),
@@ -143,14 +142,14 @@ class RetryArgumentsSchema(Fields):
 
 
 class BatchAnswerSchema(Answer):
-    """A batch and how far it is."""
+    """A batch with its counts."""
 
     batch_id = fields.UUID(metadata=about("The id of the batch.", _BATCH_ID))
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     operations_team_name = fields.String(
         allow_none=True, metadata=about("The team of the created accounts.", "Migration Team")
     )
-    name = fields.String(allow_none=True, metadata=about("What people call it.", "First night"))
+    name = fields.String(allow_none=True, metadata=about("Its name, if it was given one.", "First night"))
     file_name = fields.String(
         allow_none=True, metadata=about("The name of the file that its lines came in.", "book.ndjson.gz")
     )
@@ -159,19 +158,17 @@ class BatchAnswerSchema(Answer):
     )
     profile = fields.String(
         allow_none=True,
-        metadata=about("What its lines are validated under; null: the supplier's own profile.", "strict"),
+        metadata=about("The profile of its lines. Null for the supplier's own profile.", "strict"),
     )
     source = fields.String(
         metadata=about("Where its lines came from.", "upload", enum=[source.value for source in BatchSource])
     )
-    state = fields.String(
-        metadata=about("How far it is.", "RUNNING", enum=[state.value for state in BatchState])
-    )
+    state = fields.String(metadata=about("Its state.", "RUNNING", enum=[state.value for state in BatchState]))
     reason = fields.String(
         allow_none=True,
         metadata=about("The code that says why it is WAITING, PAUSED or STOPPED.", "import_supplier_paused"),
     )
-    created_at = AnsweredMoment(metadata=about("When it was started by its request, in UTC.", _MOMENT))
+    created_at = AnsweredMoment(metadata=about("When the request started it, in UTC.", _MOMENT))
     started_at = AnsweredMoment(
         allow_none=True, metadata=about("When its first line was begun, in UTC.", _MOMENT)
     )
@@ -188,23 +185,23 @@ class BatchAnswerSchema(Answer):
 
 
 class BatchProgressAnswerSchema(BatchAnswerSchema):
-    """A batch with everything that there is to say about it."""
+    """The full report of a batch."""
 
     error_counts = fields.Dict(
         metadata=about(
             "Lines by the codes of their errors, the most frequent first.", {"required": 360}, **_COUNTS
         )
     )
-    warning_counts = fields.Dict(metadata=about("The same of warnings.", {"unknown_field": 12}, **_COUNTS))
+    warning_counts = fields.Dict(metadata=about("The same for warnings.", {"unknown_field": 12}, **_COUNTS))
     rate = fields.Float(
         allow_none=True,
-        metadata=about("Lines a second: lately, or on the whole once it is over.", 1_300.0),
+        metadata=about("Lines per second: recent, or the average once it is over.", 1_300.0),
     )
-    time_left = fields.Float(allow_none=True, metadata=about("In seconds, at this rate.", 45.4))
+    time_left = fields.Float(allow_none=True, metadata=about("The estimated time left, in seconds.", 45.4))
     condition = fields.String(
         allow_none=True,
         metadata=about(
-            "Why a running batch does not get on. `STALLED`: no line was worked on for a minute. "
+            "Why a running batch makes no progress. `STALLED`: no line was worked on for a minute. "
             "`THROTTLED`: its lines wait for slots.",
             "THROTTLED",
             enum=[*(condition.value for condition in BatchCondition), None],
@@ -213,33 +210,33 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
 
 
 class RetryAnswerSchema(BatchProgressAnswerSchema):
-    """A batch some of whose lines are tried again."""
+    """A batch of which some lines are retried."""
 
     retried = fields.Integer(metadata=about("Lines that are PENDING again.", 12))
     left = fields.Integer(
-        metadata=about("Lines that stay FAILED: they would fail for their content again.", 988)
+        metadata=about("Lines that stay FAILED, because they would fail for their content again.", 988)
     )
 
 
 class LineResultSchema(Answer):
-    """What became of one line of a batch: one line of the results."""
+    """The outcome of one line of a batch, which is one line of the results."""
 
-    line_number = fields.Integer(metadata=about("Its place in the file, from 1.", 3))
+    line_number = fields.Integer(metadata=about("Its position in the file, from 1.", 3))
     external_account_number = fields.String(
         allow_none=True,
-        metadata=about("The account's number. Null if the line does not say it.", "100000038"),
+        metadata=about("The account's number. Null if the line has no valid one.", "100000038"),
     )
     status = fields.String(
-        metadata=about("What became of it.", "FAILED", enum=[status.value for status in LineStatus])
+        metadata=about("The status of the line.", "FAILED", enum=[status.value for status in LineStatus])
     )
     service_account_number = fields.String(
         allow_none=True, metadata=about("The created account's number, or null.", "A-7KX2M9QD")
     )
     errors = fields.List(
         fields.Nested(ErrorObjectSchema),
-        metadata=about("What the line failed for, each with its path.", [_ERROR]),
+        metadata=about("The errors that the line failed for, each with its path.", [_ERROR]),
     )
     warnings = fields.List(
         fields.Nested(ErrorObjectSchema),
-        metadata=about("What does not keep it from being stored, each with its path.", [_WARNING]),
+        metadata=about("The warnings of the line, each with its path.", [_WARNING]),
     )

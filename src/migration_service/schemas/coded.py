@@ -7,23 +7,23 @@ from marshmallow.validate import Length, OneOf
 
 from migration_service.schemas.messages import Message, kind_of, shown
 
-#: The texts of a field's errors by key; the key is the code too, unless the text is a Message.
+#: The texts of a field's errors by key. The key is also the code, unless the text is a Message.
 Messages = dict[str, Any]
 
 
 def about(description: str, example: Any, *, unit: str = "", **more: Any) -> dict[str, Any]:
     """Return a field's metadata: what it means, an example, its unit and sign, and more for OpenAPI.
 
-    The interface description and docs/suppliers/fields.md are written from it.
+    The interface description and docs/suppliers/fields.md are generated from it.
     """
     text = f"{description} {unit[:1].upper()}{unit[1:]}." if unit else description
     return {"description": text, "meaning": description, "unit": unit, "example": example, **more}
 
 
 class Coded(fields.Field[Any]):
-    """The base of every field: its errors carry codes, and say what was found and what was expected.
+    """The base of every field. Its errors have codes, and say what was found and what was expected.
 
-    Messages of a field that is `personal` do not repeat the value.
+    Messages of a `personal` field do not repeat the value.
     """
 
     default_error_messages: Messages = {
@@ -31,7 +31,7 @@ class Coded(fields.Field[Any]):
         "null": "This field may not be null: leave it out.",
         "invalid": "This is not a valid value.",
     }
-    #: What OpenAPI says of every field of the class, unless the field itself says otherwise.
+    #: The OpenAPI properties of every field of the class, unless the field has its own.
     described: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *args: Any, personal: bool = False, **kwargs: Any) -> None:
@@ -40,7 +40,7 @@ class Coded(fields.Field[Any]):
         self.metadata = {**self.described, **self.metadata}
 
     def make_error(self, key: str, **kwargs: Any) -> ValidationError:
-        """Return a ValidationError whose message carries the code; `input` is the value found."""
+        """Return a ValidationError whose message has the code. `input` is the value found."""
         template = self.error_messages[key]
         text = str(template)
         if "{" in text:
@@ -52,7 +52,7 @@ class Coded(fields.Field[Any]):
 
 
 class CodedLength(Length):
-    """At most so many characters: code `max_length`."""
+    """At most this many characters: code `max_length`."""
 
     def __call__(self, value: Any) -> Any:
         """Raise unless `value` is short enough."""

@@ -1,10 +1,10 @@
-"""A fast acceptance test, compiled from a marshmallow schema when the process starts.
+"""A fast path for valid data, compiled from a marshmallow schema when the process starts.
 
-marshmallow takes a millisecond to load an account; nearly every account is sound, and for those msgspec
-does the same in a tenth of it. So `compile_schema` derives a msgspec type from a schema: what it accepts,
-marshmallow would load to the very same data. What it does not accept is asked of marshmallow, which finds
-every error and the words for it. The type may therefore refuse what is sound (it does so for rare things
-that would be long to say), but never accept what is not: a property test compares the two.
+marshmallow takes a millisecond to load an account. Nearly every account is valid, and msgspec loads a valid
+one in a tenth of that time. So `compile_schema` derives a msgspec type from a schema. What the type accepts,
+marshmallow would load to the same data. What it refuses is loaded by marshmallow, which finds every error and
+its message. The type may refuse valid data, and does so in rare cases that are hard to express. It never
+accepts invalid data: a property test compares the two.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from marshmallow import Schema, ValidationError, missing
 from migration_service.schemas import fields
 from migration_service.schemas.bounds import MAX_ITEMS
 
-#: How the text of a kind of field looks; `re.search` is what msgspec does with it.
+#: The pattern of the text of each kind of field. msgspec applies it with `re.search`.
 _PATTERNS: dict[type[fields.Text], str] = {
     fields.Text: r"\A(?!\s+\Z)[^\0]*\Z",
     fields.Identifier: r"\A[!-~][ -~]*\Z",
@@ -31,12 +31,12 @@ _ITEMS = msgspec.Meta(max_length=MAX_ITEMS)
 
 
 def compile_schema(schema: Schema) -> Callable[[Any], dict[str, Any] | None]:
-    """A function from a parsed value to the data that `schema` loads it to; None: ask the schema.
+    """Return a function from a parsed value to the data that `schema` loads, or to None to use the schema.
 
-    Defaults are filled in at the top only; no schema below has any.
+    Defaults are set at the top level only, because no nested schema has any.
     """
     accepted = _object_type(schema)
-    # msgspec reads a type at its first use, and crashes where a second thread uses it meanwhile: read it now.
+    # msgspec reads a type at its first use, and crashes if a second thread uses it meanwhile. So use it now.
     msgspec.json.Decoder(accepted, dec_hook=_read)
     defaults = {name: it.load_default for name, it in schema.load_fields.items() if not it.required}
     given = {name: value for name, value in defaults.items() if isinstance(value, str | bool | int)}
@@ -54,12 +54,12 @@ def compile_schema(schema: Schema) -> Callable[[Any], dict[str, Any] | None]:
 
 
 def compile_shape(schema: Schema) -> Callable[[Any], bool]:
-    """Return a function that tells whether a parsed value has no members but those that `schema` names.
+    """Return a function that returns whether a parsed value has only members that `schema` names.
 
-    It looks at nothing else. False means: search for them.
+    It checks nothing else. If it returns False, the unknown members must be searched for.
     """
     shape = _shape_of(schema)
-    msgspec.json.Decoder(shape)  # read the type now, as above
+    msgspec.json.Decoder(shape)  # use the type now, as above
 
     def has_known_members(value: Any) -> bool:
         try:
@@ -85,11 +85,11 @@ def _shape_of(schema: Schema) -> Any:
 
 class _Anything(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return True  # msgspec asks whether what `_read` made is of the type; the field has seen to it
+        return True  # msgspec asks whether the result of `_read` is of the type, which the field has ensured
 
 
 def _read(kind: Any, value: Any) -> Any:
-    """Called by msgspec for each value of a type that is not its own: the field itself reads it."""
+    """Return a value of a custom type as its field loads it. msgspec calls this."""
     return kind.read(value)
 
 
@@ -101,7 +101,7 @@ def _read_present(read: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _type_of(field: Any) -> Any:
-    """The msgspec type of a field."""
+    """Return the msgspec type of a field."""
     limit: Any = field.validators[0] if field.validators else None
     match field:
         case fields.Text() if type(field) in _PATTERNS:
@@ -124,7 +124,7 @@ def _type_of(field: Any) -> Any:
         case fields.Objects() if field.empty:
             result = Annotated[list[_object_type(field.schema)], _ITEMS]  # type: ignore[misc]
         case _:
-            # `deserialize` also runs validators and looks for null; without them half of it is enough.
+            # `deserialize` also runs validators and checks for null, which is not needed without validators.
             plain = not field.validators and not field.allow_none
             read = partial(field._deserialize, attr=None, data=None) if plain else field.deserialize
             if isinstance(field, fields.Text) and not field.blank and not field.required:

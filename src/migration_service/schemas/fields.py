@@ -1,7 +1,7 @@
-"""The kinds of value that payloads hold. Each refuses with a code of its own and a plain sentence.
+"""The kinds of value in payloads. The errors of each have a code of their own and a plain sentence.
 
-JSON arrives parsed by `schemas.json`: str, int, Decimal, bool, None, list, dict and nothing else. Texts and
-numbers have modules of their own; their names are here, too.
+The values are those of `schemas.json`: str, int, Decimal, bool, None, list, dict and nothing else. Texts and
+numbers have modules of their own, and their names are here, too.
 """
 
 import re
@@ -59,10 +59,10 @@ __all__ = [
 
 
 class Flag(Coded, fields.Boolean):
-    """True or false, also as the usual words and as 1 and 0 (section 2.3, unknown_occupier)."""
+    """True or false, also as the usual words or as 1 and 0 (section 2.3, unknown_occupier)."""
 
     default_error_messages: Messages = {
-        "invalid": "{found} is neither true nor false: send a boolean, or the text 'true' or 'false'."
+        "invalid": "{found} is neither true nor false. Send a boolean, or the text 'true' or 'false'."
     }
     _WORDS: ClassVar[dict[str, bool]] = {
         str(word).lower(): value
@@ -86,7 +86,7 @@ class Day(Coded, fields.Date):
     """A date, YYYY-MM-DD (section 2.1)."""
 
     default_error_messages: Messages = {
-        "invalid": Message("{found} is not a date of the calendar, written YYYY-MM-DD.", "invalid_date")
+        "invalid": Message("{found} is not a valid date of the form YYYY-MM-DD.", "invalid_date")
     }
     _FORM = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
@@ -115,11 +115,11 @@ class _Moment(Coded):
 
 
 class UtcMoment(_Moment, fields.DateTime):
-    """A moment with its zone, YYYY-MM-DDTHH:MM:SSZ (section 2.1); another offset is turned into UTC."""
+    """A time with its zone, YYYY-MM-DDTHH:MM:SSZ (section 2.1). Another offset is converted to UTC."""
 
     default_error_messages: Messages = {
         "invalid": Message(
-            "{found} is not a moment in UTC, written YYYY-MM-DDTHH:MM:SSZ.", "invalid_datetime"
+            "{found} is not a valid time in UTC of the form YYYY-MM-DDTHH:MM:SSZ.", "invalid_datetime"
         )
     }
     _FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -129,21 +129,21 @@ class UtcMoment(_Moment, fields.DateTime):
 
 
 class AnsweredMoment(fields.DateTime):
-    """A moment of an answer, YYYY-MM-DDTHH:MM:SSZ (section 2.1)."""
+    """A time in a response, YYYY-MM-DDTHH:MM:SSZ (section 2.1)."""
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> str | None:
         return None if value is None else write_moment(value)
 
 
 class LocalMoment(_Moment):
-    """A moment without a zone designator, YYYY-MM-DDTHH:MM:SS (section 2.3, estimated volumes).
+    """A time without a zone, YYYY-MM-DDTHH:MM:SS (section 2.3, estimated volumes).
 
-    OpenAPI's `date-time` has a zone, so a pattern describes it.
+    OpenAPI's `date-time` has a zone, so a pattern is used instead.
     """
 
     default_error_messages: Messages = {
         "invalid": Message(
-            "{found} is not a moment without zone designator, written YYYY-MM-DDTHH:MM:SS.",
+            "{found} is not a valid time without a zone, of the form YYYY-MM-DDTHH:MM:SS.",
             "invalid_datetime",
         )
     }
@@ -169,7 +169,7 @@ _TOO_LARGE = 10**MAX_NUMBER_DIGITS
 
 
 def _fault_within(value: Any) -> Message | None:
-    """Return what keeps the parts of a value from being stored, or None. `parse_json` bounds the depth."""
+    """Return why the parts of a value cannot be stored, or None. `parse_json` limits the depth."""
     match value:
         case str():
             return Text.default_error_messages["nul"] if "\0" in value else None
@@ -183,7 +183,7 @@ def _fault_within(value: Any) -> Message | None:
 
 
 _TOO_MANY_ITEMS = Message(
-    f"This list has more than {MAX_ITEMS:,} items: send fewer, or in several requests.", "too_many_items"
+    f"This list has more than {MAX_ITEMS:,} items. Send fewer, or several requests.", "too_many_items"
 )
 
 
@@ -211,7 +211,7 @@ class Values(Coded, fields.List[Any]):
                 result.append(loaded)
             except ValidationError as error:
                 errors[index] = error.messages
-                result.append({})  # the others keep their places
+                result.append({})  # the others keep their positions
                 if len(errors) > MAX_ERRORS:
                     break
         if errors:
@@ -233,9 +233,9 @@ class Object(Coded, fields.Nested):
 
 
 class Objects(Coded, fields.Nested):
-    """A list of objects, each described by a schema; an empty list is an error where `empty` is false.
+    """A list of objects, each described by a schema. An empty list is an error if `empty` is false.
 
-    Faulty objects keep their places in the result. Loading stops once there are too many errors.
+    Faulty objects keep their positions in the result. Loading stops once there are too many errors.
     """
 
     default_error_messages: Messages = {

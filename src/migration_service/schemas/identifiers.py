@@ -1,4 +1,4 @@
-"""One normal form for identifiers, so that two that look the same are the same."""
+"""The normal form of identifiers, so that two identifiers that appear the same are the same."""
 
 import unicodedata
 
@@ -7,7 +7,7 @@ from migration_service.schemas.messages import Message
 
 #: Characters of an identifier.
 MAX_IDENTIFIER = 128
-# Characters that turn the direction of the text after them.
+# Characters that change the direction of the text after them.
 _BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 # Invisible, and not in the category of format characters: joiners, fillers, variation selectors.
 _INVISIBLE = frozenset(
@@ -16,7 +16,7 @@ _INVISIBLE = frozenset(
 
 
 def identifier_fault(text: str) -> Message | None:
-    """Return what keeps `text` from being an identifier in its normal form, or None.
+    """Return why `text` is not an identifier in its normal form, or None if it is.
 
     Inner spaces, slashes and letters of any script are allowed.
     """
@@ -42,7 +42,7 @@ def identifier_fault(text: str) -> Message | None:
 
 
 def require_identifier(text: str, attr: str) -> None:
-    """Raise RequestFailedValidationError if `text`, found at `attr`, is no identifier in its normal form."""
+    """Raise RequestFailedValidationError if `text`, found at `attr`, is not a normal identifier."""
     fault = identifier_fault(text)
     if len(text) > MAX_IDENTIFIER:
         fault = Message(f"This has more than {MAX_IDENTIFIER} characters: {len(text)}.", "max_length")

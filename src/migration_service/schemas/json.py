@@ -1,4 +1,4 @@
-"""JSON in and out: parsed once, exactly. Numbers with a fraction are Decimals, never floats."""
+"""Reads and writes JSON exactly. Numbers with a fraction are Decimals, never floats."""
 
 import json
 import re
@@ -13,9 +13,9 @@ from migration_service.schemas.bounds import MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER
 from migration_service.schemas.messages import shown
 
 encode_json: Callable[[Any], bytes] = msgspec.json.Encoder(decimal_format="number").encode
-"""To JSON text: Decimals as numbers with all their digits, dates in ISO 8601, UTC as Z."""
+"""Return a value as JSON text: Decimals as numbers with all their digits, dates in ISO 8601, UTC as Z."""
 
-# An escape of one half of a surrogate pair. Text with such escapes is checked once more.
+# An escape of one half of a surrogate pair. Text with such escapes is checked again.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 # Reads a number exactly, or raises: a number beyond the bounds is never built.
@@ -32,8 +32,8 @@ _NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
 def parse_json(body: bytes) -> Any:
     """Return the value that the JSON text `body` holds (section 4: bodies are JSON, in UTF-8).
 
-    Raise ParseError if `body` is anything else. NaN and Infinity, half of a surrogate pair, text that is not
-    UTF-8, and a key given twice in one object are errors. So is what is beyond `schemas.bounds`.
+    Raise ParseError if it is not valid JSON. NaN and Infinity, half of a surrogate pair, text that is not
+    UTF-8, and a repeated key in an object are errors. So is anything beyond `schemas.bounds`.
     """
     try:
         value = _decode(body.decode())
@@ -55,8 +55,8 @@ def parse_json(body: bytes) -> Any:
 def _is_surely_shallow(body: bytes) -> bool:
     """Return True if the brackets of `body` show that it nests at most `MAX_DEPTH` levels.
 
-    Brackets inside of texts may make this False for a body that is not deep. Each round takes away the
-    innermost level. This is far quicker than visiting each value.
+    Brackets within texts may make this False for a body that is not deep. Each round removes the innermost
+    level, which is far faster than visiting each value.
     """
     brackets = body.translate(None, _NOT_BRACKETS)
     for _ in range(MAX_DEPTH):
@@ -86,7 +86,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise _parse_error(f"The key {shown(key)} is given twice in one object.")
+                raise _parse_error(f"The key {shown(key)} occurs twice in one object.")
             seen.add(key)
     return value
 
@@ -96,12 +96,12 @@ def _constant(name: str) -> NoReturn:
 
 
 def _too_deep() -> ParseError:
-    return _parse_error(f"The body nests too deep: at most {MAX_DEPTH} levels are read.", "too_deep")
+    return _parse_error(f"The body is nested too deeply: at most {MAX_DEPTH} levels are allowed.", "too_deep")
 
 
 def _number_too_long() -> ParseError:
     limits = f"at most {MAX_NUMBER_DIGITS} digits, and exponents from -{MAX_EXPONENT} to {MAX_EXPONENT}"
-    return _parse_error(f"The body has a number that is too long: {limits}, are read.", "number_too_long")
+    return _parse_error(f"The body has a number that is too long: {limits}, are allowed.", "number_too_long")
 
 
 def _parse_error(detail: str, code: str = ParseError.code) -> ParseError:

@@ -21,7 +21,7 @@ _CREDIT = "in euros; positive if the customer has credit, negative if the custom
 
 
 class LineItemParamsSchema(Fields):
-    """What a line item carries beside its amounts."""
+    """What a line item has besides its amounts."""
 
     ref = Identifier(metadata=about("The line's own name, for `vat_on` of a tax item.", "line-1"))
 
@@ -45,11 +45,11 @@ class LineItemSchema(Fields):
         ),
     )
     units = Values(Number(), metadata=about("The meter readings at the start and the end.", [10412.5, 10627]))
-    params = Object(LineItemParamsSchema, metadata=about("What else the line carries.", {"ref": "line-1"}))
+    params = Object(LineItemParamsSchema, metadata=about("What else the line has.", {"ref": "line-1"}))
 
 
 class TaxItemParamsSchema(Fields):
-    """What a tax item carries beside its amounts."""
+    """What a tax item has besides its amounts."""
 
     vat_on = Identifier(metadata=about("The `ref` of the line item that is taxed.", "line-1"))
 
@@ -64,9 +64,9 @@ class TaxItemSchema(Fields):
     rate = Number(
         metadata=about("The rate of the tax.", 0.21, unit="as a proportion if unit_type is PROPORTION")
     )
-    unit_type = Identifier(metadata=about("What the rate is a rate of.", "PROPORTION"))
+    unit_type = Identifier(metadata=about("The unit of the rate.", "PROPORTION"))
     value_taxed = Number(metadata=about("The amount that is taxed.", 25.91, unit=_EUROS))
-    params = Object(TaxItemParamsSchema, metadata=about("What else the item carries.", {"vat_on": "line-1"}))
+    params = Object(TaxItemParamsSchema, metadata=about("What else the item has.", {"vat_on": "line-1"}))
 
 
 class TransactionSchema(Fields):
@@ -80,9 +80,9 @@ class TransactionSchema(Fields):
     amount = Number(
         required=True,
         metadata=about(
-            "How much was charged or paid. The type tells which way the money goes.",
+            "The amount that was charged or paid. The type gives the direction.",
             49.28,
-            unit="in euros, tax included; positive, and negative only to correct",
+            unit="in euros, tax included; positive, or negative for a correction",
         ),
     )
     type = Choice(
@@ -96,7 +96,7 @@ class TransactionSchema(Fields):
     )
     reason = OpenChoice(
         Reason,
-        metadata=about("Why there is a CHARGE, CREDIT, PAYMENT or REPAYMENT.", "ACCOUNT_CHARGE_PAYMENT"),
+        metadata=about("The reason of a CHARGE, CREDIT, PAYMENT or REPAYMENT.", "ACCOUNT_CHARGE_PAYMENT"),
     )
     reference = Text(blank=True, metadata=about("The bank's reference of the payment.", "NL-DD-2026-02"))
     payment_type = OpenChoice(
@@ -126,7 +126,7 @@ class TransactionSchema(Fields):
 
 
 class LedgerSchema(Fields):
-    """An account's balance and what made it. Credit is positive."""
+    """An account's balance and its transactions. Credit is positive."""
 
     identifiers = Values(
         Ean(),
@@ -145,7 +145,7 @@ class LedgerSchema(Fields):
     ledger_balance = Number(
         required=True,
         metadata=about(
-            "The balance now: the last settlement's, and the open transactions.", -49.28, unit=_CREDIT
+            "The current balance: the last settlement's plus the open transactions.", -49.28, unit=_CREDIT
         ),
     )
     transactions_in_open_settlement_period = Objects(

@@ -1,4 +1,4 @@
-"""What errors of fields say: the code, what was found, what was expected."""
+"""The messages of fields' errors: the code, what was found, what was expected."""
 
 from decimal import Decimal
 from typing import Any
@@ -9,8 +9,8 @@ from migration_service.schemas.bounds import MAX_SHOWN
 class Message(str):
     """A message with the stable code that the client sees (section 7.2).
 
-    `{found}` in it stands for the value, or for "This" if the value is personal data. `{kind}` stands
-    for the kind of value.
+    `{found}` in it is replaced by the value, or by "This" if the value is personal data. `{kind}` is replaced
+    by the kind of value.
     """
 
     __slots__ = ("code",)
@@ -26,7 +26,7 @@ class Message(str):
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it: text quoted and cut, without characters that do not print."""
+    """Return a value as a message shows it: text quoted and cut, without unprintable characters."""
     match value:
         case str():
             return repr(value if len(value) <= MAX_SHOWN else value[: MAX_SHOWN - 3] + "...")

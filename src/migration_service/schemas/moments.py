@@ -1,23 +1,23 @@
-"""The one spelling of a moment: `YYYY-MM-DDTHH:MM:SSZ`, in UTC (section 2.1)."""
+"""The format of times: `YYYY-MM-DDTHH:MM:SSZ`, in UTC (section 2.1)."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 
 def write_moment(moment: datetime) -> str:
-    """Return a moment with a zone as text. Fractions of a second are left out."""
+    """Return a time with a zone as text. Fractions of a second are left out."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def sql_moment(column: str) -> str:
-    """Return the SQL expression, for `sqlalchemy.text`, that writes a column of moments in this spelling."""
+    """Return the SQL expression, for `sqlalchemy.text`, that writes a column of times in this format."""
     return rf"""to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\:MI\:SS"Z"')"""
 
 
 def write_moments(value: Any) -> Any:
-    """Return a JSON value with each moment in it as text.
+    """Return a JSON value in which each time is text.
 
-    A moment without a zone is left as it is: `start_at` and `end_at` have none (section 2.3).
+    A time without a zone is left unchanged: `start_at` and `end_at` have none (section 2.3).
     """
     match value:
         case dict():

@@ -1,4 +1,4 @@
-"""The kinds of number that payloads hold."""
+"""The kinds of number in payloads."""
 
 import re
 from decimal import Context, Decimal, Inexact, Rounded
@@ -9,25 +9,25 @@ from marshmallow import fields
 from migration_service.schemas.coded import Coded, Messages
 from migration_service.schemas.messages import Message
 
-#: What an amount or a volume may have: integer digits, and digits behind the point.
+#: The limits of an amount or a volume: digits before and after the decimal point.
 MAX_INTEGER_DIGITS = 12
 MAX_FRACTION_DIGITS = 10
 
 _TOO_LARGE = Decimal(10) ** MAX_INTEGER_DIGITS
 _SMALLEST = Decimal(10) ** -MAX_FRACTION_DIGITS
 _EXACT = Context(prec=40, traps=[Inexact])
-# Also refuses zeros behind the last digit that is kept.
+# Also refuses zeros after the last digit that is kept.
 _AS_WRITTEN = Context(prec=40, traps=[Inexact, Rounded])
 
 
 class Number(Coded, fields.Decimal):
-    """A number, kept exactly; also as text (section 2.5: amounts are sometimes numeric strings)."""
+    """A number, kept exactly. It may be text (section 2.5: amounts are sometimes numeric strings)."""
 
     default_error_messages: Messages = {
-        "invalid": "{found} is not a number, as 12.50 is.",
+        "invalid": "{found} is not a number. Expected a number such as 12.50.",
         "range": Message(
-            f"{{found}} has more than {MAX_INTEGER_DIGITS} digits before the point, or more than "
-            f"{MAX_FRACTION_DIGITS} behind it.",
+            f"{{found}} has more than {MAX_INTEGER_DIGITS} digits before the decimal point, or more than "
+            f"{MAX_FRACTION_DIGITS} after it.",
             "out_of_range",
         ),
     }
@@ -54,14 +54,14 @@ class Number(Coded, fields.Decimal):
 
 
 def _zero(number: Decimal) -> Decimal:
-    """Return zero without a sign, with its digits behind the point if there are not too many."""
+    """Return zero without a sign, with its digits after the decimal point unless they are too many."""
     exponent = number.as_tuple().exponent
     plain = isinstance(exponent, int) and -MAX_FRACTION_DIGITS <= exponent <= 0
     return abs(number) if plain else Decimal(0)
 
 
 class NumberText(Number):
-    """A number that travels as text ("string number" in section 2.3), and stays it."""
+    """A number that is sent as text ("string number" in section 2.3), and remains text."""
 
     described: ClassVar[dict[str, Any]] = {"type": "string", "pattern": r"^[+-]?\d{1,12}(\.\d{1,40})?$"}
 

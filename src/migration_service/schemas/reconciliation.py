@@ -1,4 +1,4 @@
-"""Query string, bodies and answers of reconciliation."""
+"""The query string, bodies and responses of reconciliation."""
 
 from typing import Any
 
@@ -57,20 +57,20 @@ class ReconciliationArguments(Fields):
 
 
 class SentAnswer(Answer):
-    """What was sent, by what became of it; each account number once."""
+    """What was sent, by outcome, with each account number counted once."""
 
     sent = fields.Integer(metadata=about("The sum of the next five numbers.", 100_000))
     refused = fields.Integer(metadata=about("Refused, so that nothing is staged.", 1))
     waiting = fields.Integer(metadata=about("On lines that are pending, or were only validated.", 0))
     staged = fields.Integer(metadata=about("Staged and not created.", 0))
     created = fields.Integer(metadata=about("Created accounts.", 99_999))
-    skipped = fields.Integer(metadata=about("Taken out by operators.", 0))
+    skipped = fields.Integer(metadata=about("Excluded by operators.", 0))
     acknowledged = fields.Integer(
-        metadata=about("How many of those refused or waiting were acknowledged with a reason.", 0)
+        metadata=about("Those refused or waiting that were acknowledged with a reason.", 0)
     )
     open = fields.Integer(metadata=about("Refused, waiting and staged, less those acknowledged.", 1))
     lines_removed = fields.Integer(
-        metadata=about("Lines that are no longer kept: what was refused of them is not known.", 0)
+        metadata=about("Lines that are no longer kept, so it is unknown which were refused.", 0)
     )
 
 
@@ -97,7 +97,7 @@ class OpenItemAnswer(Answer):
 
 
 class DifferenceAnswer(Answer):
-    """A measure of what was staged and of what was created, for one account or for all of them."""
+    """The staged and the created value of a measure, for one account or for all of them."""
 
     measure = fields.String(metadata=about("What was counted or added up.", "statements"))
     staged = fields.Float(metadata=about("Of the staged payloads.", 2))
@@ -135,7 +135,7 @@ class ReconciliationAnswer(Answer):
     not_comparable = fields.Integer(
         metadata=about("Created accounts whose staged payload is no longer kept.", 0)
     )
-    differing = fields.Integer(metadata=about("How many created accounts differ.", 1))
+    differing = fields.Integer(metadata=about("The number of created accounts that differ.", 1))
     clean = fields.Boolean(metadata=about("Whether no created account differs.", False))
 
 
@@ -150,7 +150,7 @@ class AcknowledgementBody(Fields):
     external_account_numbers = Values(
         Identifier(), metadata=about("The accounts that stay out.", ["100000038"])
     )
-    batch = Identifier(metadata=about("The batch whose lines without a number are meant.", _BATCH_ID))
+    batch = Identifier(metadata=about("The batch of the lines without a number.", _BATCH_ID))
     line_numbers = Values(
         WholeNumber(),
         metadata=about("Lines of that batch. By default all of its lines without a number.", [17]),

@@ -1,4 +1,4 @@
-"""Bodies and query strings of the endpoints, and what they answer (section 4)."""
+"""Bodies, query strings and responses of the endpoints (section 4)."""
 
 from marshmallow import fields
 
@@ -19,18 +19,18 @@ class ProcessRequestSchema(CommandFields):
     """The body of the process endpoint (section 4.3)."""
 
     external_account_number = NormalIdentifier(
-        required=True, metadata=about("The number of an account that is staged.", "100000038")
+        required=True, metadata=about("The number of a staged account.", "100000038")
     )
     import_supplier_code = NormalIdentifier(
         required=True, metadata=about("Code of the account's import supplier.", "DEMO_SUPPLIER")
     )
     operations_team_name = Identifier(
         required=True,
-        metadata=about("The team that will look after the account. It exists.", "Migration Team"),
+        metadata=about("The operations team of the account. It must exist.", "Migration Team"),
     )
     dry_run = Flag(
         load_default=False,
-        metadata=about("Do everything, then roll it back. The answer is 400 whatever comes of it.", False),
+        metadata=about("Do everything, then roll it back. The status is 400 even if it succeeds.", False),
     )
 
 
@@ -52,7 +52,7 @@ class ListArgumentsSchema(Fields):
 
     limit = WholeNumber(
         metadata=about(
-            "At most so many entries, 1 to 100,000. The Link header leads to the next page.",
+            "At most this many entries, 1 to 100,000. The Link header has the next page.",
             1_000,
             schema={"type": "integer", "minimum": 1, "maximum": 100_000},
         )
@@ -63,36 +63,36 @@ class ListArgumentsSchema(Fields):
 
 
 class StagedAccountSchema(Answer):
-    """The answer of the stage endpoint (section 4.2)."""
+    """The response of the stage endpoint (section 4.2)."""
 
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     external_account_number = fields.String(metadata=about("The number of the staged account.", "100000038"))
 
 
 class CreatedAccountSchema(Answer):
-    """The answer of the process endpoint (section 4.3)."""
+    """The response of the process endpoint (section 4.3)."""
 
     service_account_number = fields.String(metadata=about("The created account's number.", "A-7KX2M9QD"))
 
 
 class AcceptedAccountSchema(Answer):
-    """The answer where the creation goes on after it."""
+    """The response of the process endpoint if it does not wait for the account."""
 
     status = fields.String(
         metadata=about("The account is being created.", "IN_PROGRESS", enum=["IN_PROGRESS"])
     )
     external_account_number = fields.String(metadata=about("The number of the account.", "100000038"))
     attempt_id = fields.UUID(
-        metadata=about("The attempt, which `Location` leads to.", "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11")
+        metadata=about("The attempt to which `Location` points.", "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11")
     )
 
 
 class AccountStatusSchema(Answer):
-    """The answer of the status endpoint (section 4.4)."""
+    """The response of the status endpoint (section 4.4)."""
 
     status = fields.String(
         metadata=about(
-            "Whether the account exists (COMPLETED), is being created (IN_PROGRESS), or neither (UNKNOWN).",
+            "COMPLETED if the account exists, IN_PROGRESS if it is being created, otherwise UNKNOWN.",
             "COMPLETED",
             enum=["UNKNOWN", "IN_PROGRESS", "COMPLETED"],
         )
@@ -126,7 +126,7 @@ class ErrorObjectSchema(Answer):
     code = fields.String(metadata=about("What is wrong, for programs. It is stable.", "required"))
     attr = fields.String(
         allow_none=True,
-        metadata=about("The path to the value at fault. Null if there is none.", "customers.1.landline"),
+        metadata=about("The path to the value at fault, or null.", "customers.1.landline"),
     )
 
 
@@ -142,14 +142,14 @@ class ErrorBodySchema(Answer):
     errors = fields.List(
         fields.Nested(ErrorObjectSchema),
         metadata=about(
-            "Everything that was found, each with its path.",
+            "Every error, each with its path.",
             [{"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}],
         ),
     )
 
 
 class AccountErrorBodySchema(ErrorBodySchema):
-    """The body of a 400 that an account which was imported already is answered with, too (section 4.3)."""
+    """The body of a 400, also for an account that was already imported (section 4.3)."""
 
     optional = frozenset({"external_account_number", "service_account_number"})
 

@@ -1,4 +1,4 @@
-"""Statements: embedded in the account payload (2.3), and added to an account later (2.7)."""
+"""Statements: in the account payload (2.3), and added to an account later (2.7)."""
 
 from migration_service.schemas.base import Fields
 from migration_service.schemas.fields import Day, DocumentPath, FreeObject, Identifier, Number, about
@@ -40,5 +40,5 @@ class StatementSchema(HistoricalStatementSchema):
     """A statement in the account payload (section 2.3)."""
 
     statement_pdf_context = FreeObject(
-        metadata=about("What a PDF can be made from. An empty object counts as absent.", {})
+        metadata=about("The data to make a PDF from. An empty object counts as absent.", {})
     )

@@ -1,4 +1,4 @@
-"""Supply addresses with their meter points and all that is dated on them (section 2.3)."""
+"""Supply addresses with their meter points and everything that applies to them for a period (section 2.3)."""
 
 from migration_service.schemas.base import Fields
 from migration_service.schemas.fields import (
@@ -67,7 +67,7 @@ class MonthlyAdvanceChargeTemplateSchema(Fields):
     )
     forecast_annual_consumption = NumberText(
         metadata=about(
-            "What is expected to be used in a year.",
+            "The expected consumption of a year.",
             "2575",
             unit="in forecast_consumption_units; not negative",
         )
@@ -75,20 +75,20 @@ class MonthlyAdvanceChargeTemplateSchema(Fields):
     forecast_consumption_units = Choice(
         Units,
         metadata=about(
-            "Unit of the consumption, spelled as here. Electricity has KWH_CONSUMPION, gas has "
-            "CUBIC_METRES_CONSUMPTION.",
+            "Unit of the consumption: KWH_CONSUMPION (spelled so) for electricity, "
+            "CUBIC_METRES_CONSUMPTION for gas.",
             "KWH_CONSUMPION",
         ),
     )
     forecast_annual_generation = NumberText(
         metadata=about(
-            "What is expected to be fed in in a year.", "0", unit="in forecast_generation_units; not negative"
+            "The expected generation of a year.", "0", unit="in forecast_generation_units; not negative"
         )
     )
     forecast_generation_units = Choice(Units, metadata=about("Unit of the generation.", "KWH_CONSUMPION"))
     cost_details = Objects(
         CostDetailSchema,
-        metadata=about("The advance by what it is for.", [{"band": "ADVANCE_GRID_FEE", "net_amount": 21.35}]),
+        metadata=about("The parts of the advance.", [{"band": "ADVANCE_GRID_FEE", "net_amount": 21.35}]),
     )
 
 
@@ -126,7 +126,7 @@ class RegisterSchema(Fields):
     )
     metering_direction = Code(metadata=about("What the register counts.", "CONSUMPTION"))
     multiplication_factor = WholeNumber(metadata=about("What a reading is multiplied by.", 1))
-    number_of_digits = WholeNumber(metadata=about("Digits of a reading before the point.", 6))
+    number_of_digits = WholeNumber(metadata=about("Digits of a reading before the decimal point.", 6))
     time_of_use = OpenChoice(
         TimeOfUse, metadata=about("When the register counts. A gas register has none.", "PEAK")
     )
@@ -138,7 +138,7 @@ class MeterSchema(Fields):
     meter_id = Identifier(required=True, metadata=about("The number on the meter.", "E3650120601576"))
     type = Code(metadata=about("The kind of meter.", "SMART"))
     smart_meter_technical_communication = Code(
-        metadata=about("Whether the meter can be read from afar.", "ON")
+        metadata=about("Whether the meter can be read remotely.", "ON")
     )
     active_from = Day(metadata=about("The day the meter was installed.", "2017-03-29"))
     registers = Objects(RegisterSchema, metadata=about("What the meter counts.", [{"register_id": "1.8.1"}]))
@@ -178,7 +178,7 @@ class GridOperatorEffectivePeriodSchema(Fields):
 
 
 class BillingConfigurationPeriodSchema(Fields):
-    """How a meter point is taxed in a period. The open-ended period has no end_date."""
+    """How a meter point is taxed in a period. The last period has no end_date."""
 
     residency_status = Choice(
         ResidencyStatus, metadata=about("Whether somebody lives there. Absent for gas.", "RESIDENT")
@@ -195,10 +195,10 @@ class BillingConfigurationPeriodSchema(Fields):
 
 
 class EstimatedAnnualVolumeSchema(Fields):
-    """What is expected to be used or produced in a year."""
+    """The expected consumption or generation of a year."""
 
     direction = Choice(
-        Direction, required=True, metadata=about("Whether energy is used or fed in.", "CONSUMPTION")
+        Direction, required=True, metadata=about("Whether energy is consumed or generated.", "CONSUMPTION")
     )
     energy_netted_peak = Number(
         metadata=about("Energy in peak hours.", 1624, unit="in kWh a year; not negative")
@@ -213,7 +213,7 @@ class EstimatedAnnualVolumeSchema(Fields):
     end_at = LocalMoment(
         allow_none=True,
         metadata=about(
-            "End of the estimate, in local time without a zone. Null or absent if it still holds.", None
+            "End of the estimate, in local time without a zone. Null or absent if it is still valid.", None
         ),
     )
 
@@ -235,10 +235,10 @@ class MeterPointSchema(Fields):
     last_billed_to_date = Day(metadata=about("Last day that was billed.", "2026-02-28"))
     supply_start_date = Day(metadata=about("First day of the supply.", "2020-01-19"))
     supply_type = Choice(
-        SupplyType, required=True, metadata=about("What is supplied. One EAN may carry both.", "ELECTRICITY")
+        SupplyType, required=True, metadata=about("What is supplied. One EAN may have both.", "ELECTRICITY")
     )
     smart_meter_administrative_status = Code(
-        metadata=about("Whether the smart meter may be read from afar.", "ON")
+        metadata=about("Whether the smart meter may be read remotely.", "ON")
     )
     market_segment = Code(metadata=about("The market that the meter point belongs to.", "RETAIL"))
     location_description = Text(
@@ -265,14 +265,14 @@ class MeterPointSchema(Fields):
     estimated_annual_volumes = Objects(
         EstimatedAnnualVolumeSchema,
         metadata=about(
-            "What is expected to be used or fed in in a year.",
+            "The expected consumption and generation of a year.",
             [{"direction": "CONSUMPTION", "start_at": "2020-01-19T00:00:00"}],
         ),
     )
 
 
 class SupplyAddressSchema(Fields):
-    """An address that energy is supplied to."""
+    """An address to which energy is supplied."""
 
     supply_address1 = Text(
         blank=True, personal=True, metadata=about("First line of the address: the street.", "Leeuweriklaan")

@@ -1,4 +1,4 @@
-"""The kinds of text that payloads hold."""
+"""The kinds of text in payloads."""
 
 import re
 from enum import StrEnum
@@ -21,8 +21,8 @@ class Text(Coded, fields.String):
     """
 
     default_error_messages: Messages = {
-        "invalid": "This is {kind}, not text: put it in quotation marks.",
-        "blank": "This may not be empty, nor have only spaces.",
+        "invalid": "This is {kind}, not text. Put it in quotation marks.",
+        "blank": "This may not be empty or only spaces.",
         "nul": Message("This has the character U+0000, which cannot be stored.", "invalid_characters"),
     }
 
@@ -57,7 +57,7 @@ class Identifier(Text):
     """A supplier's identifier: printable, not only spaces, at most 128 characters."""
 
     default_error_messages: Messages = {
-        "control": Message("{found} has a character that does not print: remove it.", "invalid_characters"),
+        "control": Message("{found} has an unprintable character. Remove it.", "invalid_characters"),
     }
 
     def __init__(self, *, max_length: int = MAX_IDENTIFIER, **kwargs: Any) -> None:
@@ -70,7 +70,7 @@ class Identifier(Text):
 
 
 class NormalIdentifier(Identifier):
-    """An identifier that is compared: an account's number, a supplier's code. See `identifier_fault`."""
+    """An identifier that is compared, such as a supplier's code; see `identifier_fault`."""
 
     def _checked(self, text: str) -> str:
         if fault := identifier_fault(text):
@@ -93,7 +93,7 @@ class Choice(Coded, fields.String):
 
 
 class Code(Text):
-    """An upper-case word, where the specification shows values but no closed list."""
+    """An upper-case word, for which the specification shows values but no closed list."""
 
     default_error_messages: Messages = {
         "form": Message(
@@ -101,7 +101,7 @@ class Code(Text):
             "invalid_choice",
         ),
     }
-    #: What a code looks like.
+    #: The form of a code.
     FORM = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
     described: ClassVar[dict[str, Any]] = {"pattern": rf"^({FORM.pattern})?$"}
 
@@ -115,7 +115,7 @@ class Code(Text):
 
 
 class OpenChoice(Code):
-    """A word of a list that may be incomplete: another code is loaded too, and is a rule's warning."""
+    """A word of a list that may be incomplete. Another word is also loaded, and a rule warns about it."""
 
     def __init__(self, vocabulary: type[StrEnum], **kwargs: Any) -> None:
         self.vocabulary = vocabulary
@@ -123,14 +123,14 @@ class OpenChoice(Code):
 
 
 class PhoneNumber(Text):
-    """A telephone number valid in its country, the Netherlands unless it has a prefix; may be empty.
+    """A telephone number that is valid in its country (the Netherlands if it has no prefix), or empty.
 
-    Mobile and fixed lines are not told apart: suppliers mix them.
+    Mobile and fixed lines are not distinguished, because suppliers mix them.
     """
 
     default_error_messages: Messages = {
         "number": Message(
-            "This is not a telephone number that exists in its country: write it as +31612345678.",
+            "This is not a valid telephone number of its country. Write it as +31612345678.",
             "invalid_phone_number",
         )
     }
@@ -140,7 +140,7 @@ class PhoneNumber(Text):
 
     def _checked(self, text: str) -> str:
         if len(text) > 40:
-            return text  # the length is told, and nothing else about it
+            return text  # only the length is reported
         if not is_phone_number(text):
             raise self.make_error("number")
         return text
@@ -155,10 +155,10 @@ def is_phone_number(text: str) -> bool:
 
 
 class EmailAddress(Text):
-    """The form of an e-mail address, which may be empty. Nothing is looked up."""
+    """An e-mail address, of which only the form is checked. It may be empty."""
 
     default_error_messages: Messages = {
-        "form": Message("This is not an e-mail address: write it as name@domain.", "invalid_email_address")
+        "form": Message("This is not an e-mail address. Write it as name@domain.", "invalid_email_address")
     }
     _form = EmailForm()
 
@@ -167,7 +167,7 @@ class EmailAddress(Text):
 
     def _checked(self, text: str) -> str:
         if len(text) > 254:
-            return text  # the length is told; the form of a long text would take long to check
+            return text  # only the length is reported, because checking the form of a long text is slow
         try:
             self._form(text)
         except (ValidationError, UnicodeError) as error:
@@ -179,9 +179,9 @@ class Ean(Text):
     """The number of a meter point: digits, at most 18."""
 
     default_error_messages: Messages = {
-        "digits": Message("{found} is not an EAN: send digits only, at most 18.", "invalid_ean")
+        "digits": Message("{found} is not an EAN. Send digits only, at most 18.", "invalid_ean")
     }
-    #: What an EAN looks like.
+    #: The form of an EAN.
     FORM = re.compile(r"[0-9]{1,18}")
     described: ClassVar[dict[str, Any]] = {"pattern": rf"^{FORM.pattern}$"}
 
@@ -194,7 +194,7 @@ class Ean(Text):
 class DocumentPath(Text):
     """A path below the supplier's document root (section 2.1). It cannot lead out of it.
 
-    One leading slash is taken off.
+    One leading slash is removed.
     """
 
     default_error_messages: Messages = {

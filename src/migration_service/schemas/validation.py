@@ -23,7 +23,7 @@ class StageArgumentsSchema(Fields):
     report = Choice(
         Report,
         metadata=about(
-            "`full`: answer with everything that was found, warnings included.",
+            "`full`: respond with all findings, warnings included.",
             "full",
             schema={"type": "string", "enum": [it.value for it in Report]},
         ),

@@ -11,7 +11,7 @@ class SupplyType(StrEnum):
 
 
 class Units(StrEnum):
-    """Units of forecasts (section 2.3); the first is spelled so in the interface."""
+    """Units of forecasts (section 2.3). The first is spelled so in the interface."""
 
     KWH_CONSUMPION = "KWH_CONSUMPION"
     CUBIC_METRES_CONSUMPTION = "CUBIC_METRES_CONSUMPTION"
@@ -69,7 +69,7 @@ class EnergyTaxException(StrEnum):
 
 
 class Direction(StrEnum):
-    """Of an estimated volume (section 2.3)."""
+    """The direction of an estimated volume (section 2.3)."""
 
     CONSUMPTION = "CONSUMPTION"
     PRODUCTION = "PRODUCTION"
@@ -86,7 +86,7 @@ class TransactionType(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why there is a transaction (section 2.5)."""
+    """The reason of a transaction (section 2.5)."""
 
     IMPORTED_CHARGE = "IMPORTED_CHARGE"
     IMPORTED_CREDIT = "IMPORTED_CREDIT"

@@ -1,1 +1,1 @@
-"""Celery tasks: each opens a transaction and calls a service. Messages carry ids, never data."""
+"""Celery tasks. Each opens a transaction and calls a service. Messages have ids, never data."""

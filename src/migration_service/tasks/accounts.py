@@ -1,4 +1,4 @@
-"""Creating accounts: the task behind the process endpoint."""
+"""The task behind the process endpoint, which creates accounts."""
 
 from uuid import UUID
 
@@ -17,7 +17,7 @@ CREATE_ACCOUNT = "accounts.create_account"
 def create_account(task: "Task[[str], str]", attempt_id: str) -> str:
     """Create the account of an attempt, notify the waiting request, and release the slot.
 
-    The result is what Flower and the log show of the task.
+    Flower and the log show the result.
     """
     resources = celery_app().resources
     redelivered = bool((task.request.delivery_info or {}).get("redelivered"))

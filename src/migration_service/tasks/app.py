@@ -1,4 +1,4 @@
-"""The Celery application as tasks see it: with the connections of the process they run in."""
+"""The Celery application as tasks use it, with the connections of their process."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +13,9 @@ from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.slots import Slots
 
-#: What waits for what: requests, batches, upkeep.
+#: The queues: for requests, for batches, for maintenance.
 QUEUES = ("interactive", "batch", "maintenance")
-#: What the broker's keys begin with, where the broker is a Redis.
+#: The prefix of the broker's keys, if the broker is a Redis.
 KEY_PREFIX = "migration:"
 
 
@@ -29,7 +29,7 @@ class WorkerResources:
 
 
 class MigrationCelery(Celery):
-    """Celery with the service's settings. Only the children of a worker connect, each for itself."""
+    """Celery with the service's settings. Only the children of a worker connect, each by itself."""
 
     def __init__(self, settings: Settings, **kwargs: Any) -> None:
         super().__init__("migration_service", **kwargs)
@@ -37,7 +37,7 @@ class MigrationCelery(Celery):
 
     @cached_property
     def resources(self) -> WorkerResources:
-        """Made when the first task of a process asks; a connection must never be shared across a fork."""
+        """Return the connections, made for the first task of a process. A fork must never share them."""
         engine = make_engine(
             self.settings.database_url,
             pool_size=1,
@@ -50,5 +50,5 @@ class MigrationCelery(Celery):
 
 
 def celery_app() -> MigrationCelery:
-    """The application that the running task belongs to."""
+    """Return the application of the running task."""
     return cast(MigrationCelery, current_app)

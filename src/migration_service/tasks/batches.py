@@ -1,4 +1,4 @@
-"""Working on batches: the task for one chunk, and dispatching the next ones."""
+"""The task for one chunk of a batch, and the dispatch of the next ones."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ RUN_CHUNK = "batches.run_chunk"
 def run_chunk(batch_id: str, first_line: int) -> str:
     """Work on a chunk of a batch, then dispatch the next ones.
 
-    The result is what Flower and the log show of the task.
+    Flower and the log show the result.
     """
     app = celery_app()
     resources, key = app.resources, ChunkKey(UUID(batch_id), first_line)
@@ -32,7 +32,7 @@ def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:
     feed(
         sessions,
         app.settings.batch_chunks_in_flight,
-        # Flower cuts long arguments off at the end: so the line comes first there.
+        # Flower cuts long arguments at the end, so the line comes first.
         lambda batch_id, first_line: publish(
             app, RUN_CHUNK, str(batch_id), first_line, shown=f"(line {first_line} of {batch_id})"
         ),

@@ -1,4 +1,4 @@
-"""Counting what operators watch, so that nobody's question has to."""
+"""Counts accounts and attempts for the metrics, so that requests to /metrics need not."""
 
 import time
 
@@ -11,7 +11,7 @@ from migration_service.tasks.app import celery_app
 COUNT_ACCOUNTS = "maintenance.count_accounts"
 #: Seconds from one count to the next.
 COUNT_INTERVAL = 30.0
-#: Of the time, the part that may be spent on counting: a large table is counted less often.
+#: The part of the time that may be spent on counting. A large table is counted less often.
 _SHARE = 0.05
 
 

@@ -1,7 +1,7 @@
-"""Sending customer e-mails: a sweep hands what is due to the workers, one message each.
+"""Sends customer e-mails: a sweep dispatches those that are due, each in a message of its own.
 
-The sweep is the only one that publishes: the database has what is to be sent, so nothing is lost with a
-message, and a created account is never kept waiting for a mail server.
+Only the sweep publishes. The database has what is to be sent, so nothing is lost with a message, and the
+creation of an account never waits for a mail server.
 """
 
 import logging
@@ -25,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 SEND_CUSTOMER_EMAIL = "emails.send_customer_email"
 SWEEP_CUSTOMER_EMAILS = "emails.sweep_customer_emails"
-#: How many messages one sweep hands over.
+#: How many e-mails one sweep dispatches.
 LARGEST_SWEEP = 200
 
-# A mail server that hangs must not hold the workers, which have batches and upkeep to do.
+# A mail server that hangs must not block the workers, which also do maintenance.
 _breaker = CircuitBreaker(failures_to_open=2, open_seconds=30)
 
 
@@ -54,7 +54,7 @@ def send_customer_email(email_id: int) -> None:
 
 @shared_task(name=SWEEP_CUSTOMER_EMAILS, send_events=False)
 def sweep_customer_emails() -> None:
-    """Hand over the messages that are due; without a mail server they wait, and the log says so."""
+    """Dispatch the e-mails that are due. Without a mail server they wait, and a message is logged."""
     app = celery_app()
     try:
         mail_server(app.settings)
@@ -62,7 +62,7 @@ def sweep_customer_emails() -> None:
         with app.resources.Session.begin() as session:
             waiting = hold_due_emails(session)
         if waiting:
-            logger.error("%s customer e-mails wait, as none can be sent: %s", waiting, error)
+            logger.error("%s customer e-mails wait, because none can be sent: %s", waiting, error)
         return
     with app.resources.Session.begin() as session:
         due = take_due_emails(session, LARGEST_SWEEP)

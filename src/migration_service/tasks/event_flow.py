@@ -1,7 +1,7 @@
-"""How a worker tells Flower about its tasks: a quarter of a second's events in one message.
+"""Sends a worker's events to Flower in one message for each quarter of a second.
 
-Celery sends a message for every few events of a worker that has something to do, three a task, and that
-costs its main process more than everything else it does for the task.
+A task has three events. Celery sends a message for every few events, which costs the main process of a busy
+worker more than everything else that it does for the task.
 """
 
 from typing import Any
@@ -13,12 +13,12 @@ _GATHERED_FOR = 0.25
 
 
 class GatheredEvents(bootsteps.StartStopStep):
-    """A step of the worker's consumer: started anew with each connection to the broker."""
+    """A step of the worker's consumer, started again with each connection to the broker."""
 
     requires = ("celery.worker.consumer.events:Events",)
 
     def start(self, c: Any) -> None:
-        """Have the events of `c`, the consumer, wait for each other."""
+        """Buffer the events of `c`, the consumer."""
         dispatcher = c.event_dispatcher
         if dispatcher is None or dispatcher.on_send_buffered is None:
             return
@@ -27,7 +27,7 @@ class GatheredEvents(bootsteps.StartStopStep):
         def flush() -> None:
             nonlocal waits
             waits = False
-            # A connection that is lost meanwhile takes its events with it: they are news, not records.
+            # If the connection is lost meanwhile, its events are lost. Nothing depends on them.
             if dispatcher is c.event_dispatcher:
                 dispatcher.flush()
 

@@ -1,4 +1,4 @@
-"""The periodic tasks that keep accepted work from staying undone, and remove old data."""
+"""The periodic tasks, which dispatch lost work again and remove old data."""
 
 import logging
 import time
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
 SWEEP_BATCHES = "maintenance.sweep_batches"
 REMOVE_OLD_DATA = "maintenance.remove_old_data"
-#: Seconds that one removal goes on before it leaves the rest to the next one.
+#: Seconds after which one removal leaves the rest to the next one.
 REMOVAL_SECONDS = 20.0
 
 
@@ -34,17 +34,14 @@ def sweep_batches() -> None:
         lost = recover_chunks(session)
     if lost:
         logger.warning(
-            "%d chunks of batches were lost on their way to a worker, and are dispatched again", lost
+            "%d chunks of batches were lost before a worker finished them, and are dispatched again", lost
         )
     feed_batches(app, app.resources.Session)
 
 
 @shared_task(name=REMOVE_OLD_DATA, send_events=False)
 def remove_old_data() -> None:
-    """Seal the days of the audit, and remove everything that was kept long enough.
-
-    `services.reporting.retention` says what that is.
-    """
+    """Seal the days of the audit, and remove data whose retention time is over."""
     app = celery_app()
     until = time.monotonic() + REMOVAL_SECONDS
     with app.resources.Session.begin() as session:
@@ -63,13 +60,13 @@ def remove_old_data() -> None:
 
 @shared_task(name=SWEEP_ATTEMPTS, send_events=False)
 def sweep_attempts() -> None:
-    """Dispatch attempts again that nobody runs, give up those out of tries, and reconcile the slots."""
+    """Dispatch attempts again that no worker runs, give up those out of tries, and reconcile the slots."""
     app = celery_app()
     resources = app.resources
     with resources.Session.begin() as session:
         again, exhausted = redispatch_attempts(session)
     for attempt_id in again:
-        logger.warning("Attempt %s was lost on its way to a worker, and is published again", attempt_id)
+        logger.warning("Attempt %s was lost before a worker finished it, and is published again", attempt_id)
         publish_attempt(app, attempt_id)
     for attempt_id in exhausted:
         give_up_attempt(resources.Session, attempt_id)

@@ -1,4 +1,4 @@
-"""Publishing messages: the only place that does."""
+"""The only place that publishes messages."""
 
 import logging
 
@@ -19,8 +19,8 @@ def publish(
 ) -> bool:
     """Publish a message that names a row. Return False, and log it, if the broker is unavailable.
 
-    `shown` is what Flower and the log show of the arguments. Without it, they show the arguments.
-    PostgreSQL is the queue of record: a sweep publishes later what could not be published now.
+    Flower and the log show `shown`, or the arguments if it is absent. PostgreSQL is the queue of record: a
+    sweep publishes later what could not be published now.
     """
     headers = {"request_id": request_id} if request_id else {}
     try:

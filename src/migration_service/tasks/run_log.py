@@ -1,4 +1,4 @@
-"""What is told about every task that ran: one log line, and its time for the metrics."""
+"""Logs every task that ran in one line, and records its time for the metrics."""
 
 import logging
 import time
@@ -24,10 +24,10 @@ def _begin(task: Any, **_kwargs: Any) -> None:
 def _end(task: Any, task_id: str, state: str | None, retval: object, **_kwargs: Any) -> None:
     seconds = time.monotonic() - task.request.began_at
     milliseconds = round(seconds * 1000, 1)
-    # What beat starts every few seconds is no news as long as it goes well.
+    # A periodic task is logged only if it failed.
     scheduled = {entry["task"] for entry in celery_app().conf.beat_schedule.values()}
     quiet = state == "SUCCESS" and task.name in scheduled
-    # What went wrong is in a line of its own; the result of a task is a word, or nothing.
+    # An error has a line of its own. The result of a task is a word, or nothing.
     outcome = retval if state == "SUCCESS" and isinstance(retval, str) else state
     logger.log(
         logging.DEBUG if quiet else logging.INFO,
@@ -46,5 +46,5 @@ def _end(task: Any, task_id: str, state: str | None, retval: object, **_kwargs: 
     try:
         add_task_time(celery_app().resources.redis, task.name, str(state), seconds)
     except RedisError as error:
-        logger.debug("Redis is away: the time of a task was not counted: %s", error)
+        logger.debug("Redis is unavailable, and the time of a task was not counted: %s", error)
     request_id.set(None)

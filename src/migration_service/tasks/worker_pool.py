@@ -1,4 +1,4 @@
-"""How a worker's child processes end: the only use of billiard, which has no setting for this.
+"""Ends a worker's child processes promptly. This is the only use of billiard, which has no setting for it.
 
 A child that ends waits until its parent has counted all its results, for up to 30 seconds. A result whose
 acknowledgement was lost together with the connection to Redis is never counted. Nothing here depends on that

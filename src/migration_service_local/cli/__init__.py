@@ -7,6 +7,6 @@ COMMANDS = {
     "up": (f"{_HERE}.up:up", "Run the whole service on this machine, with nothing installed."),
     "samples": (
         f"{_HERE}.samples:samples",
-        "Write COUNT invented accounts as NDJSON: one account import payload a line.",
+        "Write COUNT invented accounts as NDJSON: one account import payload per line.",
     ),
 }

@@ -16,31 +16,31 @@ from migration_service_local.samples.parallel import BookOrder, generate_chunks
 @click.argument("count", type=click.IntRange(min=0))
 @click.option("--supplier", required=True, metavar="CODE", help="The import supplier that the accounts name.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Another seed, another book."
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Each seed gives another book."
 )
 @click.option(
     "--today",
     type=click.DateTime(["%Y-%m-%d"]),
-    help="The day on which the book is as it is; nothing in it lies later.  [default: the day in UTC]",
+    help="The date of the book. Nothing in it is later.  [default: today in UTC]",
 )
 @click.option(
     "--broken-share",
     type=click.FloatRange(0, 1),
     default=0.0,
     metavar="SHARE",
-    help="The share of accounts, from 0 to 1, that get an error of some known kind, as 0.03.",
+    help="The share of accounts, from 0 to 1, that get an error of a known kind, for example 0.03.",
 )
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write to FILE instead of standard output; compressed with gzip if its name ends in .gz.",
+    help="Write to FILE instead of standard output, compressed with gzip if its name ends in .gz.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes that generate.  [default: one a processor]",
+    help="Number of processes.  [default: one per processor]",
 )
 def samples(
     *,
@@ -52,10 +52,10 @@ def samples(
     output: Path | None,
     workers: int | None,
 ) -> None:
-    """Write COUNT invented accounts as NDJSON: one account import payload a line.
+    """Write COUNT invented accounts as NDJSON: one account import payload per line.
 
     The same seed on the same day gives the same book, and the first accounts of a larger book are those of a
-    smaller one. Sound accounts pass every rule, also those of the strict profile.
+    smaller one. Valid accounts pass every rule, also under the strict profile.
 
     \b
     migration-service samples 100 --supplier NORTHSTAR | head -n 1
@@ -73,7 +73,7 @@ def samples(
         with _open_output(output) as stream:
             _write(order, stream, workers)
     except BrokenPipeError:
-        # The reader has seen enough, as `head` does; nothing more can be flushed to it at exit.
+        # The reader ended early, as `head` does, so nothing more can be flushed to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ValueError as error:
         raise click.ClickException(str(error)) from error
@@ -88,7 +88,7 @@ def _open_output(output: Path | None) -> AbstractContextManager[BinaryIO]:
 
 
 def _write(order: BookOrder, stream: BinaryIO, workers: int | None) -> None:
-    """Write the book, with a progress bar if somebody looks at standard error."""
+    """Write the book, with a progress bar if standard error is a terminal."""
     with click.progressbar(
         length=order.count,
         label="Accounts",

@@ -22,7 +22,7 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     default=100,
     show_default=True,
     metavar="N",
-    help="Accounts of the sample book that are migrated at the first start; 0 for none.",
+    help="Accounts of the sample book to migrate at the first start. 0 for none.",
 )
 @click.option(
     "--port",
@@ -38,8 +38,8 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     "--home",
     type=click.Path(file_okay=False, path_type=Path),
     default=home_folder,
-    show_default="the system's place for data",
-    help="Folder of the servers' data (MIGRATION_SERVICE_HOME); one folder, one running service.",
+    show_default="the system's data folder",
+    help="Folder of the servers' data (MIGRATION_SERVICE_HOME). Each running service needs its own.",
 )
 @click.option(
     "--database-url",
@@ -57,7 +57,7 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     "--secret-key",
     envvar="MIGRATION_SERVICE_SECRET_KEY",
     show_envvar=True,
-    help="What tokens are signed with; made at the first start otherwise.",
+    help="The key that signs tokens. By default one is generated at the first start.",
 )
 @click.option("--web-workers", type=_AT_LEAST_ONE, default=2, show_default=True, help="Web server processes.")
 @click.option("--web-threads", type=_AT_LEAST_ONE, default=320, show_default=True, help="Threads of each.")
@@ -73,7 +73,7 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     type=_AT_LEAST_ONE,
     default=2,
     show_default=True,
-    help="Worker processes for batches and upkeep.",
+    help="Worker processes for batches and maintenance.",
 )
 def up(
     *,
@@ -91,11 +91,11 @@ def up(
 ) -> None:
     """Run the whole service on this machine, with nothing installed.
 
-    Starts PostgreSQL and Valkey (both come with the Python packages), brings the tables up to date, runs
-    the web server, the workers, beat and Flower, starts again what dies, and at the first start migrates a
-    sample book of accounts through the REST interface. Then it prints the addresses and serves until
-    Ctrl-C or SIGTERM. Data, passwords and keys stay in the home folder: the next start goes on with them,
-    and all other commands find the running service there.
+    Starts PostgreSQL and Valkey (both come with the Python packages), brings the tables up to date, and runs
+    the web server, the workers, beat and Flower. Restarts a program that dies. The first start migrates a
+    sample book of accounts through the REST interface. Then it prints the addresses and serves until Ctrl-C
+    or SIGTERM. Data, passwords and keys stay in the home folder. The next start uses them again, and all
+    other commands find the running service there.
     """
     options = UpOptions(
         home=home,

@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class SampleBatchOrder:
-    """What is to be imported: lines of NDJSON, each with its line feed, of this supplier, by this team."""
+    """The lines to import (NDJSON, each with its line feed), their supplier and their team."""
 
     supplier: str
     team: str
@@ -39,8 +39,8 @@ def import_as_batch(
 ) -> None:
     """Upload the lines with mode `import`, and return when all have an outcome, or when `over` is set.
 
-    `on_progress` is told how many lines are done so far. Failed lines are noted in the outcome. Raises
-    MigrationError where the batch was not accepted or was ended by somebody.
+    `on_progress` is called with the number of finished lines. Failed lines are recorded in the outcome. Raise
+    MigrationError if the batch was not accepted, or was ended by somebody else.
     """
     with tempfile.TemporaryFile() as book:
         with gzip.open(book, "wb", compresslevel=1) as packed:
@@ -78,7 +78,7 @@ def _upload(client: SupplierClient, order: SampleBatchOrder, book: IO[bytes]) ->
         again=BUSY,
     )
     if response.status_code != requests.codes.accepted:
-        raise MigrationError(f"the batch was not taken: {response.status_code} {response.text[:300]}")
+        raise MigrationError(f"the batch was not accepted: {response.status_code} {response.text[:300]}")
     return dict(response.json())
 
 
@@ -92,5 +92,5 @@ def _note_failures(client: SupplierClient, batch_id: str, outcome: RequestOutcom
 def _get(client: SupplierClient, path: str) -> requests.Response:
     response = client.send("GET", path)
     if response.status_code != requests.codes.ok:
-        raise MigrationError(f"{path} is not answered: {response.status_code} {response.text[:300]}")
+        raise MigrationError(f"{path} failed: {response.status_code} {response.text[:300]}")
     return response

@@ -13,7 +13,7 @@ from typing import Any
 import requests
 
 _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
-#: The service has no room, or a part of it is away: the same request may be answered a little later.
+#: The service is busy, or a part of it is unavailable. The same request may succeed a little later.
 BUSY = (requests.codes.too_many_requests, requests.codes.service_unavailable)
 # 202 and the code say that the account is being created still: sent again, the request tells how it went.
 _UNSETTLED = (*BUSY, requests.codes.accepted)
@@ -22,12 +22,12 @@ _GIVE_UP_SECONDS = 120.0
 
 
 class MigrationError(Exception):
-    """An account could not be migrated, or no token was given; the message has the interface's reason."""
+    """An account could not be migrated, or no token was issued. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A request that adds to an account that exists (4.8 to 4.11); `done` is what it is counted as."""
+    """A request that adds data to an existing account (4.8 to 4.11). `done` is the name of its count."""
 
     path: str
     body: dict[str, Any]
@@ -36,7 +36,7 @@ class Addition:
 
 @dataclass(slots=True)
 class RequestOutcome:
-    """What became of the accounts so far; counted by several threads."""
+    """The results of the accounts so far, counted by several threads."""
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
@@ -44,21 +44,21 @@ class RequestOutcome:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, what: str, number: int = 1) -> None:
-        """So many more of these."""
+        """Add `number` to the count of `what`."""
         with self._lock:
             self.counts[what] += number
 
     def fail(self, reason: str) -> None:
-        """One account less, and why."""
+        """Record why an account failed."""
         with self._lock:
             self.failures.append(reason)
 
 
 class SupplierClient(AbstractContextManager["SupplierClient"]):
-    """Migrates accounts one after the other; each thread has its own. Use it in a `with` statement.
+    """Migrates accounts one after the other. Each thread has its own. Use it in a `with` statement.
 
-    A request that is answered 429 or 503, or loses its connection, is sent again after the time that the
-    interface asks for, as every request here may be repeated without harm.
+    A request that gets 429 or 503, or loses its connection, is retried after the time in Retry-After, because
+    every request here is idempotent.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
         self._over = over
         self._additions = additions
         self._session = requests.Session()
-        # No proxy of the environment between us and a server on this machine.
+        # The proxies of the environment are not for a server on this machine.
         self._session.trust_env = False
 
     def __exit__(
@@ -82,28 +82,28 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
         self._session.close()
 
     def log_in(self, api_key: str) -> None:
-        """Obtain a token (section 5) and use it from now on. Raises MigrationError where the key is bad."""
+        """Obtain a token (section 5) and use it from now on. Raise MigrationError if the key is refused."""
         query = {"query": _LOG_IN, "variables": {"key": api_key}}
         response = self.send("POST", "/v1/graphql/", json=query)
         try:
             token = str(response.json()["data"]["obtainServiceToken"]["token"])
         except (ValueError, KeyError, TypeError) as error:
-            raise MigrationError(f"no token was given: {response.text[:300]}") from error
+            raise MigrationError(f"no token was issued: {response.text[:300]}") from error
         self._session.headers["Authorization"] = f"Token {token}"
 
     def is_over(self) -> bool:
-        """Whether the service is being stopped, so that nothing new should begin."""
+        """Return whether the service is being stopped, so that nothing new should begin."""
         return self._over.is_set()
 
     def try_to_migrate(self, payload: dict[str, Any], team: str) -> None:
-        """Migrate one account; a failure is noted in the outcome."""
+        """Migrate one account. A failure is recorded in the outcome."""
         try:
             self._migrate(payload, team)
         except (MigrationError, requests.RequestException) as error:
             self._outcome.fail(str(error))
 
     def _migrate(self, payload: dict[str, Any], team: str) -> None:
-        """Validate, stage and process one account, then add to it (section 4). Raises MigrationError."""
+        """Validate, stage and process one account, then add data to it (section 4). Raise MigrationError."""
         number = payload["external_account_number"]
         self._step(number, "validate-account/", payload, "validated")
         self._step(number, "account-import-process/create-or-update/", payload, "staged")
@@ -130,9 +130,9 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
     def send(
         self, method: str, path: str, *, again: Collection[int] = _UNSETTLED, **request: Any
     ) -> requests.Response:
-        """The answer to a request as `requests` describes it; sent again while its status is among `again`.
+        """Return the response to a request, which is retried while its status is in `again`.
 
-        Raises MigrationError where there is no answer for two minutes, or the service is being stopped.
+        Raise MigrationError if it gets no response for two minutes, or the service is being stopped.
         """
         deadline = time.monotonic() + _GIVE_UP_SECONDS
         while not self._over.is_set():
@@ -162,7 +162,7 @@ def migrate_book(
     clients: int,
     on_each: Callable[[], None],
 ) -> None:
-    """Migrate these account payloads with so many clients at once; failures go to their outcome."""
+    """Migrate these account payloads with several clients at once. Failures are recorded in the outcome."""
     taking = threading.Lock()
 
     def work() -> None:

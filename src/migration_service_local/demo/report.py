@@ -21,7 +21,7 @@ _FAILURES_SHOWN = 5
 
 
 def show_summary(output: Output, outcome: RequestOutcome, accounts: int, seconds: float) -> None:
-    """Counts and rate of the sample migration, and the first failures."""
+    """Print the counts and the rate of the sample migration, and the first failures."""
     table = Table(title=f"Sample migration: {accounts} accounts in {seconds:.1f} s", title_justify="left")
     table.add_column("what")
     table.add_column("count", justify="right")
@@ -30,7 +30,7 @@ def show_summary(output: Output, outcome: RequestOutcome, accounts: int, seconds
             table.add_row(what, str(outcome.counts[what]))
     table.add_row("failed", str(len(outcome.failures)))
     created = outcome.counts["processed"] + outcome.counts[IMPORTED]
-    table.add_row("accounts a second", f"{created / seconds:.1f}")
+    table.add_row("accounts per second", f"{created / seconds:.1f}")
     output.show(table)
     if outcome.failures:
         output.alarm("These accounts were not migrated", outcome.failures[:_FAILURES_SHOWN])
@@ -38,7 +38,7 @@ def show_summary(output: Output, outcome: RequestOutcome, accounts: int, seconds
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The sample supplier, the file with its API key, and an account of its that exists, if there is one."""
+    """The sample supplier, the file with its API key, and one of its created accounts, if any."""
 
     supplier: str
     key_file: Path
@@ -46,7 +46,7 @@ class Sample:
 
 
 def show_addresses(output: Output, home: Path, settings: Mapping[str, str], sample: Sample | None) -> None:
-    """Print the addresses, where the passwords are, and a request to paste, each on a line of its own.
+    """Print the addresses, the places of the passwords, and a request to paste, each on a line of its own.
 
     A key or a password is printed on a terminal only. Anything else, a log file for example, gets the path of
     the file that holds it.

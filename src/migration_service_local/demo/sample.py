@@ -1,6 +1,6 @@
-"""The sample migration: a made-up supplier moves a made-up book through the REST interface.
+"""The sample migration: an invented supplier migrates an invented book through the REST interface.
 
-The first fifth goes account by account through every endpoint, the rest as one batch.
+The first fifth is sent account by account to every endpoint, the rest as one batch.
 It is done once for each home folder. `demo.json` in it records the progress, `sample-api-key` holds the
 supplier's key.
 """
@@ -40,14 +40,14 @@ KEY_FILE = "sample-api-key"
 _STATE_FILE = "demo.json"
 _SEED = 1
 _CLIENTS = 8
-#: One in so many accounts is sent by itself, the others in a batch.
+#: One in this many accounts is sent by itself, the others in a batch.
 _ONE_IN = 5
 
 
 class SampleMigration:
-    """The sample book's way into the service of a home folder, which has to be running.
+    """Migrates the sample book into the service of a home folder, which must be running.
 
-    `over` is set when the service is stopped: then everything here returns early.
+    When the service is stopped, `over` is set, and everything here returns early.
     """
 
     def __init__(self, home: Home, output: Output, over: threading.Event) -> None:
@@ -57,16 +57,16 @@ class SampleMigration:
         self._settings = home.read("settings.json")
 
     def run(self, count: int) -> None:
-        """Migrate what is missing of `count` accounts, then print what happened and where to look.
+        """Migrate those of `count` accounts that are missing, then print the results and the addresses.
 
-        A failure is shown, and the service goes on serving.
+        A failure is printed, and the service continues.
         """
         try:
             if count:
                 self._migrate_missing(count)
         except (MigrationError, requests.RequestException) as error:
             if not self._over.is_set():
-                self._output.alarm("The sample migration failed; the service goes on", [str(error)])
+                self._output.alarm("The sample migration failed. The service continues", [str(error)])
         if not self._over.is_set():
             show_addresses(self._output, self._home.path, self._settings, self._sample())
 

@@ -1,4 +1,4 @@
-"""Who the servers run as: PostgreSQL refuses to run as root."""
+"""The user that runs the servers, because PostgreSQL refuses to run as root."""
 
 import os
 import pwd
@@ -13,7 +13,7 @@ _UNPRIVILEGED = "nobody"
 
 @dataclass(frozen=True, slots=True)
 class ServerAccount:
-    """The user that owns the servers' data and runs them; `switch` says whether that is somebody else."""
+    """The user that owns the servers' data and runs them. `switch` says whether it is another user."""
 
     user: int
     group: int
@@ -22,15 +22,15 @@ class ServerAccount:
 
     @classmethod
     def choose(cls) -> "ServerAccount":
-        """Ourselves, or `nobody` where we are root. Raises StartError if there is no such user."""
+        """Return the current user, or `nobody` for root. Raise StartError if that user does not exist."""
         if os.geteuid() != 0:
             return cls(os.geteuid(), os.getegid(), _user_name(os.geteuid()), switch=False)
         try:
             entry = pwd.getpwnam(_UNPRIVILEGED)
         except KeyError as error:
             raise StartError(
-                f"PostgreSQL does not run as root, and there is no user {_UNPRIVILEGED!r} to run it as: "
-                "start this as an ordinary user."
+                f"PostgreSQL does not run as root, and the user {_UNPRIVILEGED!r} does not exist. "
+                "Start this as an ordinary user."
             ) from error
         return cls(entry.pw_uid, entry.pw_gid, entry.pw_name, switch=True)
 
@@ -49,19 +49,19 @@ class ServerAccount:
         )
 
     def can_run(self, program: Path) -> bool:
-        """Whether this account reaches `program` and its libraries: it is asked for its version."""
+        """Return whether this account can run `program` with its libraries, by asking for its version."""
         try:
             return self.run([str(program), "--version"], environment={"LC_ALL": "C"}).returncode == 0
         except OSError:
             return False
 
     def can_enter(self, folder: Path) -> bool:
-        """Whether this account may go into `folder`; the kernel is asked, as modes alone do not tell."""
+        """Return whether this account may enter `folder`. The kernel is asked, as modes do not suffice."""
         script = 'cd "$1"'
         return self.run(["/bin/sh", "-c", script, "sh", str(folder)], environment={}).returncode == 0
 
     def own(self, path: Path, mode: int) -> None:
-        """Give `path` to this account, for its eyes only (`mode`)."""
+        """Make this account the owner of `path`, with `mode`."""
         path.chmod(mode)
         if self.switch:
             os.chown(path, self.user, self.group)

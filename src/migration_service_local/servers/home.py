@@ -23,9 +23,9 @@ from migration_service_local.servers.ports import is_free, random_free_port
 
 
 class Home:
-    """One home folder, locked by this process until `close` (or its end, however it comes).
+    """One home folder, locked by this process until `close` or until it ends.
 
-    Raises StartError where the folder cannot be used, or another copy uses it.
+    Raise StartError if the folder cannot be used, or another copy uses it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -136,7 +136,7 @@ class Home:
             holder = file.read().strip() or "unknown"
             file.close()
             raise StartError(
-                f"The service is running already on {self.path} (process {holder}): stop that one first, or "
+                f"The service is already running on {self.path} (process {holder}): stop that one first, or "
                 "choose another folder for a second copy (--home)."
             ) from error
         file.truncate(0)

@@ -1,4 +1,4 @@
-"""What a copy of us that was killed left running, found without trusting any process id."""
+"""Stops programs that a killed copy of the service left running. No stored process id is trusted."""
 
 import os
 import re
@@ -11,16 +11,16 @@ import psutil
 
 from migration_service_local.errors import StartError
 
-#: How an orphan is asked to go: PostgreSQL, Valkey, gunicorn and Celery all end cleanly on it.
+#: The signal for an orphan. PostgreSQL, Valkey, gunicorn and Celery all end cleanly on it.
 _POLITE = signal.SIGINT
 _SECONDS = 15.0
 
 
 def stop_orphans(folder: Path, program: str) -> int:
-    """Stop every process of `program` that works in `folder`; returns how many there were.
+    """Stop every process of `program` that works in `folder`. Return how many there were.
 
-    Waits until all are gone, as two PostgreSQL servers on one data folder would ruin it. Raises StartError
-    where one does not go.
+    Wait until all have ended, because two PostgreSQL servers on one data folder would corrupt it. Raise
+    StartError if one does not end.
     """
     orphans = find_processes(folder, program)
     left = orphans

@@ -1,4 +1,4 @@
-"""The embedded Valkey: broker, wake-up calls and slots. Loopback only, with a password, on disk."""
+"""The embedded Valkey: broker, notifications and slots. Loopback only, with a password, on disk."""
 
 import os
 import signal

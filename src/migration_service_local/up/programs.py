@@ -69,14 +69,14 @@ class Programs:
         )
 
     def workers(self) -> list[Program]:
-        """Celery workers: some that only serve waiting requests, others for batches and upkeep."""
+        """Celery workers: some only for waiting requests, others for batches and maintenance."""
         return [
             self._worker("interactive", "interactive", self._scale.interactive_workers),
             self._worker("batch", "batch,maintenance", self._scale.batch_workers),
         ]
 
     def beat(self) -> Program:
-        """Celery's clock, which starts the upkeep every few seconds."""
+        """Celery's scheduler, which starts the periodic tasks."""
         schedule = self._folder("beat") / "schedule"
         return self._python(
             "beat",
@@ -160,11 +160,11 @@ def _stop_orphans(folder: Path, arguments: Sequence[str]) -> None:
 
 
 def _project_folder() -> Path:
-    """The folder with `wsgi.py` and `celery_worker.py`, from which this package was installed."""
+    """Return the folder with `wsgi.py` and `celery_worker.py`, from which this package was installed."""
     root = Path(migration_service.__file__).resolve().parents[2]
     if not (root / "wsgi.py").exists():
         raise StartError(
-            f"There is no wsgi.py in {root}, so there is nothing to run. `up` works in a checkout of the "
+            f"{root} has no wsgi.py, so nothing can be run. `up` works in a checkout of the "
             "project, where `make run` starts it. Elsewhere, start gunicorn and the Celery workers yourself, "
             "as docker-compose.yml does."
         )

@@ -26,7 +26,7 @@ DEFAULT_FLOWER_PORT = 5555
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What the person who starts the service chose; None: the default, or something else that is free."""
+    """The options of `up`. A port that is None is the default one, or the next one that is free."""
 
     home: Path
     sample: int = 100
@@ -39,9 +39,9 @@ class UpOptions:
 
 
 def run_up(options: UpOptions, output: Output) -> None:
-    """Start everything, migrate the sample book, serve until a signal comes, stop everything.
+    """Start everything, migrate the sample book, serve until a signal arrives, and stop everything.
 
-    Raises StartError where it cannot start, after having stopped what was started.
+    If something cannot start, stop what was started, and raise StartError.
     """
     home = Home(options.home)
     over = threading.Event()
@@ -51,7 +51,7 @@ def run_up(options: UpOptions, output: Output) -> None:
             sample = SampleMigration(home, output, over)
             threading.Thread(target=sample.run, args=[options.sample], name="sample", daemon=True).start()
             supervisor.run()
-            output.say("stopping: what is being served is finished first; once more to stop at once")
+            output.say("stopping: running requests are finished first. Press Ctrl-C again to stop at once")
             over.set()
         output.say("stopped")
     finally:

@@ -1,4 +1,4 @@
-"""Keeps programs running: starts them, starts them again when they die, and stops them in order."""
+"""Starts programs, restarts them when they die, and stops them in order."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ from migration_service_local.servers.process import Child, Program, stop_childre
 _TICK_SECONDS = 0.05
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-#: A program that ran for this long was well: its next death is again its first.
+#: After this time a program counts as healthy, and its next death as the first.
 _HEALTHY_SECONDS = 20.0
 #: Deaths in a row after which the operator is alarmed.
 _CRASH_LOOP = 3
@@ -27,7 +27,7 @@ class StopRequestedError(Exception):
 
 
 def pause_before_restart(deaths: int) -> float:
-    """Seconds to wait after so many deaths in a row: none at first, then 1, 2, 4 ... 30."""
+    """Return the seconds to wait after `deaths` in a row: none at first, then 1, 2, 4 ... 30."""
     return 0.0 if deaths <= 1 else min(2.0 ** (deaths - 2), _LONGEST_PAUSE_SECONDS)
 
 
@@ -49,8 +49,8 @@ class _Watched:
         self.pump = LogPump(self.program.name, self.child.process.stdout, self._output)
         self.running = True
 
-    def look(self) -> None:
-        """Notice a death and plan the restart, or do the restart that is due."""
+    def check(self) -> None:
+        """Detect a death and schedule the restart, or do the restart that is due."""
         now = time.monotonic()
         if self.running and self.child.has_ended():
             self.running = False
@@ -71,11 +71,11 @@ class _Watched:
         ending = _describe_ending(self.child.process.returncode)
         again = f"in {pause:.0f} s" if pause else "at once"
         if self.deaths < _CRASH_LOOP:
-            self._output.say(f"{self.program.name} {ending}; it is started again {again}.")
+            self._output.say(f"{self.program.name} {ending}. It is restarted {again}.")
             return
         self._output.alarm(
             f"{self.program.name} keeps dying: {self.deaths} times in a row",
-            [f"It {ending}, and is started again {again}. Its last lines:", "", *self.pump.last_lines],
+            [f"It {ending}, and is restarted {again}. Its last lines:", "", *self.pump.last_lines],
         )
 
 
@@ -130,7 +130,7 @@ class Supervisor(AbstractContextManager["Supervisor"]):
             group.members.append(_Watched(program, self.output))
 
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Keep everything running until `until` says so, or a signal came."""
+        """Keep everything running until `until` returns True, or a signal arrives."""
         while not self.stopping and not until():
             self._look()
             time.sleep(_TICK_SECONDS)
@@ -157,7 +157,7 @@ class Supervisor(AbstractContextManager["Supervisor"]):
 
     def _look(self) -> None:
         for watched in self._all():
-            watched.look()
+            watched.check()
 
     def _stop_everything(self) -> None:
         while self._groups:

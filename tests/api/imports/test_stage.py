@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from batch_client import BatchClient
@@ -15,6 +15,7 @@ from migration_service.errors import (
     NameInvalidError,
 )
 from migration_service.models import AccountImportProcess
+from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -235,3 +236,41 @@ def test_many_accounts_are_skipped_together_or_not_at_all(supplier: SupplierClie
     assert _row(supplier, staged).state == "PENDING"
     with pytest.raises(NameInvalidError), supplier.Session.begin() as session:
         skip_accounts(session, _id_of(session, supplier), [staged, "a\nb"])
+
+
+def test_staging_another_payload_and_then_the_first_one_again_stores_the_first_one(
+    supplier: SupplierClient,
+) -> None:
+    (first,) = supplier.accounts()
+    for account in (first, first | {"billing_address1": "Damrak 2"}, first):
+        assert supplier.stage(account).status_code in (200, 201)
+        payload = _row(supplier, first["external_account_number"]).payload or {}
+        assert payload["billing_address1"] == account["billing_address1"]
+
+
+def test_staging_the_same_payload_after_a_change_of_the_rules_or_the_profile_records_them(
+    supplier: SupplierClient,
+) -> None:
+    (account,) = supplier.accounts()
+    supplier.stage(account)
+    number = account["external_account_number"]
+    with supplier.Session.begin() as session:
+        older = {"rules_version": "older", "profile": "strict", "warnings": [{"code": "of older rules"}]}
+        session.execute(update(AccountImportProcess).where(supplier.process_of(number)).values(**older))
+    before = _row(supplier, number).staged_at
+    assert supplier.stage(account).status_code == 200
+    row = _row(supplier, number)
+    assert (row.rules_version, row.profile, row.warnings) == (RULES_VERSION, "lenient", None)
+    assert row.staged_at > before
+    assert supplier.stage(account).status_code == 200
+    assert _row(supplier, number).staged_at == row.staged_at, "nothing has changed"
+
+
+def test_a_mark_to_skip_is_one_of_its_supplier(supplier: SupplierClient) -> None:
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    (account,) = supplier.accounts()
+    with supplier.Session.begin() as session:
+        skip_accounts(session, _id_of(session, other), [account["external_account_number"]])
+    assert supplier.stage(account).status_code == 201
+    assert supplier.process(account["external_account_number"]).status_code == 202
+    assert _code(other.stage(account | {"import_supplier": other.code})) == "account_marked_to_skip"

@@ -99,7 +99,7 @@ def test_accounts_attempts_slots_queues_and_tasks_are_told(
     make_client: MakeClient,
 ) -> None:
     redis = worker_resources.redis
-    redis.delete("migration:tallies:tasks", "migration:tallies:rest")
+    redis.delete("migration:metrics:tasks", "migration:metrics:rest")
     numbers = [
         json_of(supplier.stage(payload))["external_account_number"] for payload in supplier.accounts(3)
     ]
@@ -196,7 +196,7 @@ def test_refused_lines_of_an_import_count_as_failed_attempts_and_never_fewer(
     batches = BatchClient(supplier, worker_resources)
 
     def failed() -> float:
-        worker_resources.redis.delete("migration:tallies:rest")
+        worker_resources.redis.delete("migration:metrics:rest")
         count_accounts_for_metrics()
         labels = {"outcome": "FAILED", "code": "account_failed_validation"}
         return read_samples(client).get(("migration_attempts_total", frozenset(labels.items())), 0.0)

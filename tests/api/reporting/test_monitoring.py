@@ -26,7 +26,7 @@ def exported(
 ) -> set[str]:
     """The name of every sample that /metrics can have."""
     monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)  # another test may have asked a moment ago
-    worker_resources.redis.delete("migration:tallies:rest")
+    worker_resources.redis.delete("migration:metrics:rest")
     count_accounts_for_metrics()
     text = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text
     families = list(text_string_to_metric_families(text))

@@ -154,7 +154,7 @@ def test_data_and_passwords_are_closed_to_other_users(embedded_servers: Embedded
 
 def test_a_second_copy_on_the_same_folder_is_refused_and_names_the_first(folder: Path) -> None:
     first = Home(folder / "home")
-    with pytest.raises(StartError, match=rf"running already on .*process {os.getpid()}"):
+    with pytest.raises(StartError, match=rf"already running on .*process {os.getpid()}"):
         Home(folder / "home")
     first.close()
     Home(folder / "home").close()

@@ -84,7 +84,7 @@ def test_a_program_that_is_killed_is_started_again_at_once(tmp_path: Path, numbe
         (first,) = processes_in(tmp_path)
         first.send_signal(number)
         supervisor.run(until=lambda: screen.text.count("serving") == 2)
-    assert f"one was killed by {number.name}; it is started again at once." in screen.text
+    assert f"one was killed by {number.name}. It is restarted at once." in screen.text
 
 
 def test_a_crash_loop_is_shown_with_the_last_lines_and_keeps_the_start_from_succeeding(
@@ -99,7 +99,7 @@ def test_a_crash_loop_is_shown_with_the_last_lines_and_keeps_the_start_from_succ
         supervisor.run_until_ready(lambda: False, "one")
     assert "one keeps dying: 3 times in a row" in screen.text
     alarm = screen.text.partition("keeps dying")[2]
-    assert "It ended with exit status 1, and is started again in 2 s. Its last lines:" in alarm
+    assert "It ended with exit status 1, and is restarted in 2 s. Its last lines:" in alarm
     assert "no such table" in alarm
 
 

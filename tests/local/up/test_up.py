@@ -169,7 +169,7 @@ def answers(url: str) -> bool:
 def test_a_second_copy_on_the_same_folder_is_refused(running: RunningService) -> None:
     second = RunningService(running.home, "--sample", "0")
     assert second.process.wait(30) == 1
-    assert f"running already on {running.home} (process {running.process.pid})" in second.output
+    assert f"already running on {running.home} (process {running.process.pid})" in second.output
     assert running.process.poll() is None
 
 

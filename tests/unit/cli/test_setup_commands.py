@@ -238,9 +238,9 @@ def test_a_payment_vendor_is_made_and_listed_and_its_secret_is_only_named(run: R
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--url", "http://gateway.example", "--secret-env", "A"), "by https"),
-        (("--url", "ftp://gateway.example"), "must look like"),
-        (("--url", "https://user:pass@gateway.example"), "may not hold a user"),
+        (("--url", "http://gateway.example", "--secret-env", "A"), "https URL"),
+        (("--url", "ftp://gateway.example"), "must have the form"),
+        (("--url", "https://user:pass@gateway.example"), "may not have a user"),
         (("--url", "https://gateway.example", "--secret-env", "sk_live_a-b"), "not the secret itself"),
     ],
 )

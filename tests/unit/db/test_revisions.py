@@ -73,7 +73,7 @@ def test_a_revision_does_not_wait_for_ever_behind_a_long_transaction(
     with engine.connect() as somebody:
         somebody.execute(WRITE_LOCK)
         with pytest.raises(RevisionsBlockedError, match="nothing was changed"):
-            upgrade(_url(engine), patience=0)
+            upgrade(_url(engine), timeout=0)
         assert current_revision(somebody) == "0002"
 
 

@@ -50,7 +50,7 @@ class Mailbox:
     def log_in(
         self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: LoginPassword
     ) -> AuthResult:
-        """An authenticator: who logs in rightly is added to `logins`."""
+        """An authenticator: a user who logs in correctly is added to `logins`."""
         if data != LoginPassword(b"service@energy", b"p@ss/word"):
             return AuthResult(success=False, handled=False)
         self.logins.append(data.login.decode())

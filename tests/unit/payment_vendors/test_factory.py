@@ -46,7 +46,7 @@ def test_each_organisation_has_a_circuit_breaker_of_its_own() -> None:
         ("http", "not a url", None),
     ],
 )
-def test_a_vendor_that_is_not_set_up_rightly_is_unreachable(
+def test_a_vendor_that_is_not_set_up_correctly_is_unreachable(
     kind: str, url: str, secret_env: str | None
 ) -> None:
     with pytest.raises(PaymentVendorUnreachableError, match="operator"):

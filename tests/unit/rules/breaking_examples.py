@@ -133,7 +133,7 @@ _ACCOUNT = [
         "repeated_user_detail",
         "warning",
         "customers.0.user_details.1.namespace",
-        "The namespace 'loyalty' was used in user_details.0 already: send one value for each.",
+        "The namespace 'loyalty' is already used in user_details.0: send one value for each.",
         {"customers.0.user_details.1.namespace": "loyalty"},
     ),
     BreakingExample(
@@ -177,7 +177,7 @@ _SUPPLY = [
         "duplicate_meter_points_provided",
         "error",
         "supply_addresses.1.meter_points.0.ean",
-        f"supply_addresses.0.meter_points.0 is ELECTRICITY with the EAN {ELECTRICITY_EAN} already: "
+        f"supply_addresses.0.meter_points.0 is already ELECTRICITY with the EAN {ELECTRICITY_EAN}: "
         "send it once.",
         {
             "supply_addresses.+": {"supply_address1": "Kerkstraat"},
@@ -301,14 +301,14 @@ _SUPPLY = [
         "meter_point_with_duplicate_meter_ids",
         "warning",
         f"{_POWER}.meters.1.meter_id",
-        "The meter 'E0001' is meters.0 already: send it once.",
+        "The meter 'E0001' is already meters.0: send it once.",
         {f"{_POWER}.meters.+": {"meter_id": "E0001", "registers": [{"register_id": "1.8.0"}]}},
     ),
     BreakingExample(
         "meter_with_duplicate_register_ids",
         "error",
         f"{_POWER}.meters.0.registers.1.register_id",
-        "The register '1.8.1' is registers.0 already: give each its own register_id.",
+        "The register '1.8.1' is already registers.0: give each its own register_id.",
         {f"{_POWER}.meters.0.registers.1.register_id": "1.8.1"},
     ),
     BreakingExample(
@@ -353,7 +353,7 @@ _PERIODS = [
         "gaps_or_overlaps_in_periods",
         "warning",
         f"{_POWER}.billing_configuration_periods.0.end_date",
-        "The period ends on 2023-12-31, but the next one starts on 2024-01-01: a period ends where the next "
+        "The period ends on 2023-12-31, but the next one starts on 2024-01-01: a period ends when the next "
         "one starts.",
         {f"{_POWER}.billing_configuration_periods.0.end_date": date(2023, 12, 31)},
     ),
@@ -361,7 +361,7 @@ _PERIODS = [
         "gaps_or_overlaps_in_periods",
         "warning",
         f"{_POWER}.estimated_annual_volumes.1.end_at",
-        "The period has no end, but the next one starts on 2024-01-01T00:00:00: a period ends where the next "
+        "The period has no end, but the next one starts on 2024-01-01T00:00:00: a period ends when the next "
         "one starts.",
         {f"{_POWER}.estimated_annual_volumes.1.end_at": None},
     ),
@@ -400,14 +400,14 @@ _LEDGERS = [
         "duplicate_identifiers_entries_found",
         "error",
         "ledgers.1.identifiers.0",
-        f"'{GAS_EAN}' is named by ledgers.0.identifiers.1 already: name it once.",
+        f"'{GAS_EAN}' is already named by ledgers.0.identifiers.1: name it once.",
         {"ledgers.1.identifiers": [GAS_EAN]},
     ),
     BreakingExample(
         "duplicate_ledger_entries_found",
         "error",
         "ledgers.1.ledger_code",
-        "'ENERGY_LEDGER' is the code of ledgers.0 already.",
+        "'ENERGY_LEDGER' is already the code of ledgers.0.",
         {"ledgers.1.ledger_code": "ENERGY_LEDGER"},
     ),
     BreakingExample(
@@ -482,7 +482,7 @@ _TRANSACTIONS = [
         "duplicate_transaction_ids",
         "error",
         f"{_OPEN}.0.transaction_id",
-        f"'T-3' is the transaction_id of {_HISTORICAL}.2 already.",
+        f"'T-3' is already the transaction_id of {_HISTORICAL}.2.",
         {f"{_OPEN}.0.transaction_id": "T-3"},
     ),
     BreakingExample(
@@ -503,7 +503,7 @@ _TRANSACTIONS = [
         "payment_amount_must_be_positive",
         "warning",
         f"{_OPEN}.0.amount",
-        "The amount of a PAYMENT is above zero, not 0: the type says which way the money went.",
+        "The amount of a PAYMENT must be above zero, not 0: the type says which way the money went.",
         {f"{_OPEN}.0.amount": Decimal(0), "ledgers.0.ledger_balance": Decimal("-2.22")},
     ),
     *(
@@ -598,7 +598,7 @@ _TRANSACTIONS = [
         "duplicate_line_item_refs",
         "error",
         f"{_HISTORICAL}.0.line_items.2.params.ref",
-        "'line-1' is the ref of line_items.0 already: give each its own.",
+        "'line-1' is already the ref of line_items.0: give each its own.",
         {
             f"{_HISTORICAL}.0.line_items.2.params.ref": "line-1",
             f"{_HISTORICAL}.0.tax_items.2.params.vat_on": "line-1",
@@ -611,14 +611,14 @@ _STATEMENTS = [
         "duplicate_statement_ids",
         "error",
         "statements.1.statement_id",
-        "'S-1' is the statement_id of statements.0 already.",
+        "'S-1' is already the statement_id of statements.0.",
         {"statements.1.statement_id": "S-1"},
     ),
     BreakingExample(
         "duplicate_statement_numbers",
         "warning",
         "statements.2.number",
-        "'INV-1' is the number of statements.0 already.",
+        "'INV-1' is already the number of statements.0.",
         {"statements.+": _copy_of("statements", 0), "statements.2.statement_id": "S-3"},
     ),
     BreakingExample(

@@ -184,7 +184,7 @@ def _detail(field: Any, value: Any) -> str:
     [
         (fields.Number(), "twelve", "'twelve' is not a number"),
         (fields.Number(), Decimal("1E+30"), "1E+30 has more than 12 digits"),
-        (fields.Day(), "1-1-2026", "'1-1-2026' is not a date"),
+        (fields.Day(), "1-1-2026", "'1-1-2026' is not a valid date"),
         (fields.Choice(SupplyType), "WATER", "'WATER' is not one of: ELECTRICITY, GAS"),
         (fields.Text(), 5, "This is a number, not text"),
         (fields.Objects(Schema), "x", "This is text, not a list of objects"),

@@ -123,6 +123,11 @@ def test_an_attempt_that_a_worker_is_on_is_left_alone(begun: Begun, session: Orm
     assert begun.process().tries == 1
 
 
+def test_an_attempt_begins_with_its_first_try_at_this_moment(begun: Begun) -> None:
+    process = begun.process()
+    assert (process.tries, process.dispatched_at) == (1, begun.attempt().created_at)
+
+
 def test_the_oldest_are_published_first(supplier: SupplierClient, session: OrmSession) -> None:
     begun = []
     for account in supplier.accounts(3):

@@ -1,7 +1,7 @@
-"""API keys: what an organisation obtains its tokens with (section 5).
+"""API keys, with which an organisation obtains its tokens (section 5).
 
 A key is `ami_<10 characters>_<43 characters>`. The part before the second underscore is its prefix, which
-finds it and may be shown; of the whole only the SHA-256 is kept.
+identifies it and may be shown. Of the whole key only the SHA-256 is stored.
 """
 
 import hmac
@@ -30,7 +30,7 @@ from migration_service.services.setup.names import check_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.setup.suppliers import get_import_supplier
 
-#: `last_used_at` is that exact: one write in this time, however often a key is used.
+#: The precision of `last_used_at`: it is written at most once in this time, however often a key is used.
 _USE_NOTED_EVERY = timedelta(minutes=1)
 
 _NOT_VALID = "The API key is not valid, or it was revoked."
@@ -116,7 +116,7 @@ def roll_api_key(session: Session, prefix: str, overlap: timedelta) -> tuple[str
 
 
 def find_prefix(api_key: str) -> str | None:
-    """Return the prefix of what has the form of an API key, or None if it does not."""
+    """Return the prefix of a text that has the form of an API key, or None if it does not."""
     key = _KEY.fullmatch(api_key)
     return key.group(1) if key else None
 
@@ -173,7 +173,7 @@ def get_api_key(session: Session, prefix: str) -> ApiKey:
     if _PREFIX.fullmatch(prefix):
         api_key = session.scalar(select(ApiKey).where(ApiKey.prefix == prefix))
     if api_key is None:
-        # What has not the form of a prefix may be a mistyped key, which is not repeated.
+        # A text without the form of a prefix may be a mistyped key, so the error does not repeat it.
         raise ApiKeyNotFoundError(found=prefix if _PREFIX.fullmatch(prefix) else None)
     return api_key
 
@@ -205,5 +205,5 @@ def _hash(api_key: str) -> bytes:
 
 
 def get_api_key_name(session: Session, api_key_id: int) -> str:
-    """Return what an API key is called where somebody did something with it: its prefix."""
+    """Return the name by which an API key is recorded as the author of something."""
     return f"API key {session.get_one(ApiKey, api_key_id).prefix}"

@@ -6,8 +6,8 @@ refused until the window ends, also one with the right key. Successful attempts 
 Failures are not counted by API key: anybody who knows the public prefix of a key could then lock out its
 owner. A key needs no such protection, because its secret part has 256 random bits.
 
-Clients can obtain tokens while Redis is unavailable. Each web process then counts for itself, so an address
-gets at most as many times more attempts as there are processes.
+Clients can also obtain tokens while Redis is unavailable. Each web process then counts for itself, so an
+address can make ten failed attempts with each process.
 """
 
 import logging
@@ -30,7 +30,7 @@ WINDOW_SECONDS = 60
 #: How many counters a process keeps while Redis is unavailable. Beyond that it starts afresh.
 _MOST_COUNTERS = 10_000
 
-# Adds ARGV[2] (0: only read) to the counter. Answers the count, and the milliseconds until it expires.
+# Adds ARGV[2] (0: only read) to the counter. Returns the count, and the milliseconds until it expires.
 _COUNT = """
 local count = tonumber(redis.call('GET', KEYS[1]) or '0')
 if ARGV[2] == '1' then

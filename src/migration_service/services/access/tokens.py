@@ -1,4 +1,4 @@
-"""Tokens (section 5): signed texts that say which API key they were obtained with, and until when they hold.
+"""Tokens (section 5): signed texts with the API key that they were obtained with, and the time they expire.
 
 Each request looks at the row of the API key and at the session of the token, so that revoking the one or
 ending the other ends the token at once. A token names its key by prefix, not by a number that another
@@ -38,7 +38,7 @@ _FIND_CALLER = """
 
 
 class TokenKind(StrEnum):
-    """What a token is good for."""
+    """What a token can be used for."""
 
     #: Requests of the REST interface.
     ACCESS = "access"
@@ -48,7 +48,7 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request: what its token stands for."""
+    """The sender of a request, as identified by its token."""
 
     organisation_id: int
     api_key_id: int
@@ -62,11 +62,11 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What obtaining a token answers."""
+    """The tokens that a client has obtained."""
 
     token: str
     refresh_token: str
-    #: Unix time at which the refresh token ends.
+    #: Unix time at which the refresh token expires.
     refresh_expires_at: int
     #: The claims of `token`, for clients that want to know when it ends.
     payload: dict[str, Any]

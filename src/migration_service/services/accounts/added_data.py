@@ -1,4 +1,4 @@
-"""What all additions to an account share: finding the account, and the rules over what is added."""
+"""What all kinds of added data share: finding the account, and the rules for what is added."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -28,25 +28,25 @@ from migration_service.states import Profile
 
 @dataclass(frozen=True, slots=True)
 class PostedBody:
-    """A body that names an account: what its schema loads, and what the schema found wrong with it."""
+    """A body that names an account: the data that its schema loaded, and the errors that the schema found."""
 
     data: dict[str, Any]
     #: An error for each field that the interface does not have.
     unknown_fields: list[ErrorItem] = field(default_factory=list)
     #: Everything is done and then rolled back.
     dry_run: bool = False
-    #: The errors of a schema whose faults are reported together with those of the account.
+    #: The errors of the schema, if they are reported together with those of the account.
     errors: list[ErrorItem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAccount:
-    """An imported account that something is to be added to."""
+    """An imported account to which something is added."""
 
     id: int
     service_account_number: str
     supplier: KnownSupplier
-    #: What the body has that the interface does not; an error under the strict profile only.
+    #: Fields of the body that the interface does not have. They are errors under the strict profile only.
     unknown_fields: list[ErrorItem]
 
 
@@ -58,11 +58,11 @@ def open_account(
     lock: bool = True,
     missing: type[ServiceError] = AccountNotFoundInBodyError,
 ) -> OpenAccount:
-    """The account that a body names, whatever the status of its supplier: only accounts are refused then.
+    """Return the account that a body names. The status of its supplier matters for new accounts only.
 
-    With `lock` it is locked until the transaction ends, so that additions to one account come one after the
-    other. Raises ImportSupplierNotFoundInBodyError, `missing` where the account is not imported, and
-    AccountErasedError where its personal data was erased.
+    With `lock` it is locked until the transaction ends, so that additions to one account run one after the
+    other. Raise ImportSupplierNotFoundInBodyError, `missing` if the account is not imported, or
+    AccountErasedError if its personal data was erased.
     """
     supplier = get_import_supplier(
         Transaction.of(session),
@@ -75,7 +75,7 @@ def open_account(
         Account.external_account_number == body.data["external_account_number"],
     )
     if lock:
-        # NO KEY: rows that only refer to the account are still inserted by others meanwhile.
+        # NO KEY: other transactions can still insert rows that only refer to the account.
         statement = statement.with_for_update(key_share=True)
     row = session.execute(statement).one_or_none()
     if row is None:
@@ -86,12 +86,12 @@ def open_account(
 
 
 def resolve_document(supplier: KnownSupplier, document_path: str) -> str:
-    """Where a document of a payload lies: below the supplier's root (section 2.1)."""
+    """Return the location of a document of a payload, which is below the supplier's root (section 2.1)."""
     return f"{supplier.document_root}/{document_path}" if supplier.document_root else document_path
 
 
 def part_values(model: type[Part], part: dict[str, Any], supplier: KnownSupplier) -> dict[str, Any]:
-    """The columns of a model with the values of its part of a body; see `models.part`."""
+    """Return the columns of a model with the values of its part of a body; see `models.part`."""
     values: dict[str, Any] = {}
     for column in payload_columns(model):
         document = column.info.get("document")
@@ -110,9 +110,9 @@ def check_fragment(
     below: str,
     without: Collection[str],
 ) -> None:
-    """Run the account's rules over an addition; see `find_faults`.
+    """Check added data with the account's rules; see `find_faults`.
 
-    Raises RequestFailedValidationError with every error.
+    Raise RequestFailedValidationError with every error, if there are any.
     """
     profile = Profile(account.supplier.profile)
     findings = find_faults(fragment, profile, prefix=prefix, below=below, without=without)
@@ -128,11 +128,11 @@ def find_faults(
     without: Collection[str],
     faulty: Collection[str] = (),
 ) -> list[Finding]:
-    """Return what the account's rules find in an addition, which `fragment` holds as an account payload does.
+    """Return what the account's rules find in added data, which `fragment` has in the form of a payload.
 
-    Only findings below `prefix` count. Their paths begin with `below` instead. `without` has the codes of
-    rules that the addition replaces by checks of its own. `faulty` has the paths, beginning with `below`, of
-    values that the schema refused already.
+    Only findings below `prefix` count, and `below` replaces the prefix in their paths. `without` has the
+    codes of rules that are replaced by other checks. `faulty` has the paths, beginning with `below`, of
+    values that the schema already refused.
     """
     start = ".".join(map(str, prefix))
     findings = check_account(
@@ -157,7 +157,7 @@ def raise_findings(findings: Iterable[Finding], account: OpenAccount) -> None:
 def list_errors(
     findings: Iterable[Finding], profile: Profile, unknown_fields: Sequence[ErrorItem]
 ) -> list[ErrorItem]:
-    """Return the errors under `profile`: every finding and unknown field under the strict one."""
+    """Return the errors. Under the strict profile warnings and unknown fields are errors, too."""
     strict = profile is Profile.STRICT
     errors = [it.error_item() for it in findings if strict or it.severity is Severity.ERROR]
     return errors + (list(unknown_fields) if strict else [])

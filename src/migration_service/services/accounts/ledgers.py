@@ -19,18 +19,18 @@ ENERGY_LEDGER = "ENERGY_LEDGER"
 
 @dataclass(frozen=True, slots=True)
 class OpenPeriod:
-    """The days that transactions can be added to, both included."""
+    """The days to which transactions can be added, both included."""
 
-    #: None: there was no settlement yet, and any day of the past is open.
+    #: None if there was no settlement yet: then any day of the past is open.
     first: date | None
     last: date
 
     def has(self, day: date) -> bool:
-        """Whether `day` is open."""
+        """Return whether `day` is open."""
         return day <= self.last and (self.first is None or day >= self.first)
 
     def nearest(self, day: date) -> date:
-        """`day` where it is open, otherwise the open day that is nearest to it."""
+        """Return `day` if it is open, otherwise the open day nearest to it."""
         return min(max(day, self.first or day), self.last)
 
     def __str__(self) -> str:
@@ -38,9 +38,9 @@ class OpenPeriod:
 
 
 def open_period(last_settlement_closing_date: date | None, today: date) -> OpenPeriod:
-    """From the day after the last settlement was closed until today.
+    """Return the period from the day after the last settlement closed until today.
 
-    Where it closes today or later, its only open day is the one after: transactions wait there.
+    If the settlement closes today or later, the only open day is the day after it.
     """
     if last_settlement_closing_date is None:
         return OpenPeriod(None, today)
@@ -49,7 +49,7 @@ def open_period(last_settlement_closing_date: date | None, today: date) -> OpenP
 
 
 class Ledgers:
-    """The ledgers of a locked account, and what is added to them: write it with `save`."""
+    """The ledgers of a locked account, and what is added to them. Call `save` to write it."""
 
     def __init__(self, session: Session, account_pk: int, today: date) -> None:
         self._session = session
@@ -64,10 +64,10 @@ class Ledgers:
         self._changes: dict[int, Decimal] = {}
 
     def choose(self, transaction: dict[str, Any]) -> int:
-        """The key of the ledger that a transaction belongs to; it does not name one itself.
+        """Return the key of the ledger that a transaction belongs to, because it does not name one itself.
 
-        The only one; else the one whose meter points have the transaction's supply_type; else the
-        ENERGY_LEDGER; else the first.
+        If the account has one ledger, it is that one. Otherwise it is the one whose meter points have the
+        transaction's supply_type, or else the ENERGY_LEDGER, or else the first.
         """
         of_its_type = self._by_supply_type.get(transaction.get("supply_type", ""))
         if of_its_type is not None:
@@ -76,17 +76,17 @@ class Ledgers:
         return int(next(energy, self._rows[0].id))
 
     def period(self, ledger_pk: int) -> OpenPeriod:
-        """The open statement period of a ledger."""
+        """Return the open statement period of a ledger."""
         return self._periods[ledger_pk]
 
     def add(self, ledger_pk: int, transaction: dict[str, Any]) -> int:
-        """Take a transaction into the balance; its position among those that were added to the ledger."""
+        """Add a transaction to the balance. Return its position among those that were added to the ledger."""
         self._changes[ledger_pk] = self._changes.get(ledger_pk, Decimal(0)) + signed_amount(transaction)
         self._positions[ledger_pk] += 1
         return self._positions[ledger_pk] - 1
 
     def save(self) -> None:
-        """Move the balances in the database by what was added; NUMERIC adds exactly."""
+        """Change the balances in the database by what was added. NUMERIC adds exactly."""
         for ledger_pk, change in sorted(self._changes.items()):
             self._session.execute(
                 update(Ledger)

@@ -1,7 +1,7 @@
 """Adding notes to an account (sections 2.6 and 4.8).
 
-A note is the same as one on the account if its body is the same and, where it comes with a created_at, that
-too. Without a body the document paths take its place.
+A note is the same as one on the account if its body is the same. If it has a created_at, that must be the
+same too. If it has no body, the document paths are compared instead.
 """
 
 from dataclasses import dataclass, field
@@ -41,44 +41,44 @@ class NoteStatus(StrEnum):
 
     #: It is on the account now.
     CREATED = "NOTE_CREATION_SUCCESS"
-    #: It was there already.
+    #: It was on the account already.
     ALREADY_EXISTS = "NOTE_ALREADY_EXISTS"
 
 
 @dataclass(frozen=True, slots=True)
 class NoteResult:
-    """One posted note: the moment of the note that is on the account now, and its body."""
+    """The result for one posted note: the time of the note that is on the account now, and its body."""
 
     created_at: datetime
     body: str | None
     status: NoteStatus
-    #: What the posted note has and the existing one has not. It was not taken.
+    #: Warnings for what the posted note has and the existing one does not. It was not added.
     warnings: list[ErrorItem] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry of the answer (section 4.8). It has `warnings` only if there are some."""
+        """Return the entry of the response (section 4.8). It has `warnings` only if there are any."""
         entry = {"created_at": write_moment(self.created_at), "body": self.body, "status": self.status}
         return entry | ({"warnings": [it.to_dict() for it in self.warnings]} if self.warnings else {})
 
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What a note on the account has beside its body and its moment."""
+    """What a note on the account has besides its body and its time."""
 
     document_paths: frozenset[str]
     is_pinned: bool
     unpin_at: datetime | None
 
 
-#: The notes that are the same as a posted one, by their moments.
+#: The notes that are the same as a posted one, by their times.
 _Same = dict[datetime, _Content]
 
 
 def add_notes(session: Session, caller: Caller, body: PostedBody) -> list[NoteResult]:
-    """Add the notes that are not on the account yet; one result for each, in their order.
+    """Add the notes that are not on the account yet. Return one result for each note, in their order.
 
-    `body.data` is what `schemas.added.NotesRequest` loads. Raises ImportSupplierNotFoundError,
-    AccountNotFoundError, and RequestFailedValidationError where a strict supplier's notes have warnings.
+    `body.data` is what `schemas.added_data.NotesRequest` loads. Raise ImportSupplierNotFoundError,
+    AccountNotFoundError, or RequestFailedValidationError if the supplier is strict and a note has warnings.
     """
     try:
         account = open_account(session, caller, body, missing=AccountNotFoundError)
@@ -95,7 +95,7 @@ def add_notes(session: Session, caller: Caller, body: PostedBody) -> list[NoteRe
 def write_notes(
     session: Session, account: OpenAccount, notes: list[dict[str, Any]], now: datetime | None = None
 ) -> list[NoteResult]:
-    """Add notes to an account that the caller has locked; see `add_notes`."""
+    """Add notes to an account that the caller has locked, as `add_notes` does."""
     known = _find_same(session, account, notes)
     now = now or _now()
     rows, results = [], []
@@ -119,7 +119,7 @@ def write_notes(
 
 
 def read_notes(session: Session, account_pk: int) -> list[dict[str, Any]]:
-    """The notes of an account, the pinned ones first, then by their moments: as the support page has them."""
+    """Return the notes of an account as the support page shows them: the pinned ones first, then by time."""
     now = datetime.now(UTC)
     found = session.scalars(select(Note).where(Note.account_pk == account_pk).order_by(Note.created_at))
     notes = [
@@ -136,7 +136,7 @@ def read_notes(session: Session, account_pk: int) -> list[dict[str, Any]]:
 
 
 def _now() -> datetime:
-    # Whole seconds, as the interface writes moments: a client that sends ours back means the same note.
+    # In whole seconds, as the interface writes times: a client that sends one back means the same note.
     return datetime.now(UTC).replace(microsecond=0)
 
 
@@ -178,7 +178,7 @@ def _not_taken(note: dict[str, Any], existing: _Content, index: int) -> list[Err
     }
     return [
         ErrorItem(
-            NOT_TAKEN, f"The note exists already, and its {name} was not changed.", f"notes.{index}.{name}"
+            NOT_TAKEN, f"The note already exists, and its {name} was not changed.", f"notes.{index}.{name}"
         )
         for name, is_lost in lost.items()
         if is_lost

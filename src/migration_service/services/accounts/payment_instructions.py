@@ -35,15 +35,15 @@ class InstructionOrder:
     vendor: PaymentVendor
     reference: str
     type: str
-    #: It was added before: the vendor is not asked again.
+    #: It was added before, so the vendor is not asked again.
     exists: bool
 
 
 def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> InstructionOrder:
-    """Everything that can be looked up before the vendor is asked.
+    """Check everything that can be checked before the vendor is asked.
 
-    `body.data` is what `schemas.added.PaymentInstructionRequest` loads. Raises
-    ImportSupplierNotFoundInBodyError, AccountNotFoundInBodyError, RequestFailedValidationError and
+    `body.data` is what `schemas.added_data.PaymentInstructionRequest` loads. Raise
+    ImportSupplierNotFoundInBodyError, AccountNotFoundInBodyError, RequestFailedValidationError or
     PaymentVendorNotFoundError.
     """
     account = open_account(session, caller, body, lock=False)
@@ -62,7 +62,7 @@ def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> I
 
 
 def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
-    """What the vendor says about the instruction; takes seconds, so no transaction may be open.
+    """Return what the vendor says about the instruction. This takes seconds, so no transaction may be open.
 
     Raise PaymentVendorUnreachableError, PaymentVendorUnavailableError, and PaymentInstructionRejectedError,
     also if the vendor says that the instruction is for another account.
@@ -82,7 +82,7 @@ def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
 def add_instruction(
     session: Session, order: InstructionOrder, details: PaymentInstructionDetails | None
 ) -> dict[str, str]:
-    """Keep a confirmed instruction, and return the body of the answer (section 4.11).
+    """Store a confirmed instruction, and return the body of the response (section 4.11).
 
     Nothing changes if another request was faster, or if `details` is None because it was added before. Raise
     PaymentInstructionRejectedError if another organisation's account has an instruction of the same customer
@@ -129,7 +129,7 @@ def _is_of_another_organisation(
 
 
 def read_payment_instructions(session: Session, account_pk: int) -> list[dict[str, Any]]:
-    """The payment instructions of an account in the order in which they were added."""
+    """Return the payment instructions of an account in the order in which they were added."""
     rows = session.execute(
         select(
             PaymentVendor.name.label("vendor"),

@@ -22,17 +22,17 @@ from migration_service.states import StatementOrigin
 
 _FIELDS = tuple(HistoricalStatementSchema().fields)
 
-# A statement that is there already may be sent again, and here its document is optional.
+# A statement that already exists may be sent again, and here its document is optional.
 _NOT_CHECKED = ("duplicate_statement_ids", "duplicate_statement_numbers", "missing_statement_document")
 
 
 def add_historical_statements(session: Session, caller: Caller, body: PostedBody) -> dict[str, Any]:
-    """Add the statements that the account does not have; one that is there already changes nothing.
+    """Add the statements that the account does not have yet. One that already exists changes nothing.
 
-    `body.data` is what `schemas.added.StatementsRequest` loads. Raises ImportSupplierNotFoundInBodyError,
-    AccountNotFoundInBodyError, RequestFailedValidationError where rules are broken, and
-    HistoricalStatementAlreadyExistsError with every statement that has another one's statement_id; then
-    nothing is to be kept. Returns the validated data, which is the body of the answer.
+    `body.data` is what `schemas.added_data.StatementsRequest` loads. Return the validated data, which is the
+    body of the response. Raise ImportSupplierNotFoundInBodyError, AccountNotFoundInBodyError,
+    RequestFailedValidationError if a rule is broken, or HistoricalStatementAlreadyExistsError with every
+    statement whose statement_id another statement has. The caller then rolls back.
     """
     account = open_account(session, caller, body)
     statements: list[dict[str, Any]] = body.data["statements"]

@@ -20,16 +20,17 @@ from migration_service.states import Profile
 #: What is wrong, and the class of error that the request fails with if it is the first fault.
 Fault: TypeAlias = tuple[type[InvalidError], ErrorItem]
 
-# Sameness and dates have checks of their own: a transaction may be moved, or skipped, instead of refused.
+# Duplicates and dates have checks of their own: such a transaction may be skipped or moved, not refused.
 _NOT_CHECKED = ("duplicate_transaction_ids", "transaction_in_future")
 
 
 def open_checked_account(
     session: Session, caller: Caller, body: PostedBody
 ) -> tuple[OpenAccount, list[Fault]]:
-    """Return the account that a body names, locked, and what schema and rules find wrong with the body.
+    """Return the account that a body names, locked, and the faults that schema and rules find in the body.
 
-    Without an account, raises what `open_account` raises, or `first_error` if the body has other faults.
+    If the account is not found, raise what `open_account` raises, or `first_error` if the body has other
+    faults.
     """
     account, refusal = None, None
     if body.data.keys() >= {"import_supplier", "external_account_number"}:
@@ -70,6 +71,6 @@ def _check_form(body: PostedBody, profile: Profile) -> list[ErrorItem]:
 
 
 def _index(item: ErrorItem) -> int:
-    """Return the position of the transaction that an error is about, -1 if it is about none."""
+    """Return the position of the transaction that an error is about, or -1 if it is about none."""
     path = (item.attr or "").split(".")
     return int(path[1]) if path[0] == "transactions" and len(path) > 1 else -1

@@ -1,7 +1,7 @@
 """Adding financial transactions to an account: all of a request, or none (sections 2.5 and 4.9).
 
-A transaction is known by its transaction_id. One that is known with the same amount and type is skipped;
-with another amount or type it is an error, as money would be lost if it were skipped.
+A transaction is identified by its transaction_id. If the account has it with the same amount and type, it is
+skipped. With another amount or type it is an error, because skipping it would lose money.
 """
 
 from dataclasses import dataclass
@@ -44,20 +44,20 @@ class TransactionStatus(StrEnum):
 
     #: It is on the account now.
     ADDED = "TRANSACTION_ADDED_TO_ACCOUNT"
-    #: It was there already.
+    #: It was on the account already.
     ALREADY_EXISTS = "TRANSACTION_ALREADY_EXISTS"
 
 
-#: What every transaction has that the schema has nothing against.
+#: What every transaction has that passed the schema.
 _ADDABLE = {"transaction_id", "transaction_date", "amount", "type"}
 
-#: The status within the data of a transaction that was there already.
+#: The status within the data of a transaction that was on the account already.
 _IMPORTED = {"status": "TRANSACTION_IMPORT_SUCCESS"}
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionResult:
-    """One posted transaction, as it is on the account now."""
+    """The result for one posted transaction, as it is on the account now."""
 
     status: TransactionStatus
     transaction_data: dict[str, Any]
@@ -65,7 +65,7 @@ class TransactionResult:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A transaction that the account has; `id` None: earlier in this request, with this data."""
+    """A transaction that the account has. If `id` is None, it came earlier in this request."""
 
     id: int | None
     amount: Decimal
@@ -81,14 +81,14 @@ def add_transactions(
     check_previously_added: bool,
     force_add_to_current_statement: bool,
 ) -> list[TransactionResult]:
-    """Add the transactions that the account does not have; one result for each, in their order.
+    """Add the transactions that the account does not have yet. Return one result for each, in their order.
 
-    `body.data` is what `schemas.added.TransactionsRequest` loads, and `body.errors` what it refused. Every
-    check is done for every transaction before anything is raised. The error is that of the first failing
-    transaction: RequestFailedValidationError, TransactionIdAlreadyUsedError or
-    TransactionOutsideOpenPeriodError. It lists the errors of all transactions in their order. Raises
-    ImportSupplierNotFoundInBodyError and AccountNotFoundInBodyError if nothing else is wrong. Nothing is to
-    be kept then.
+    `body.data` is what `schemas.added_data.TransactionsRequest` loads, and `body.errors` what it refused.
+    Every check is made for every transaction before anything is raised. The error is that of the first
+    failing transaction: RequestFailedValidationError, TransactionIdAlreadyUsedError or
+    TransactionOutsideOpenPeriodError. It lists the errors of all transactions in their order. Raise
+    ImportSupplierNotFoundInBodyError or AccountNotFoundInBodyError if nothing else is wrong. The caller rolls
+    back after any of these.
     """
     account, faults = open_checked_account(session, caller, body)
     transactions: list[dict[str, Any]] = body.data.get("transactions", [])
@@ -102,7 +102,7 @@ def add_transactions(
 
 
 class _Addition:
-    """One request's transactions on their way to the account."""
+    """The transactions of one request while they are added to the account."""
 
     def __init__(
         self,
@@ -127,9 +127,9 @@ class _Addition:
         self.faults: list[Fault] = []
 
     def take(self, transaction: dict[str, Any], *, move: bool) -> None:
-        """Decide what becomes of the next transaction; `move` its date into the open period if need be.
+        """Check the next transaction. With `move`, change its date to the open period if it is outside.
 
-        A value that the schema refused is absent. Nothing is written then, so the rest is checked as it is.
+        A value that the schema refused is absent. The rest is still checked, and nothing is written later.
         """
         index = self._count
         self._count += 1
@@ -148,7 +148,7 @@ class _Addition:
             self._add(transaction, ledger_pk)
 
     def write(self) -> None:
-        """Add everything that was taken, and move the balances."""
+        """Write the transactions that were accepted, and change the balances."""
         if not self._added:
             return
         inserted = insert(Transaction).returning(Transaction.id, sort_by_parameter_order=True)
@@ -160,7 +160,7 @@ class _Addition:
             write_notes(self._session, self._account, self._notes)
 
     def results(self) -> list[TransactionResult]:
-        """What became of each transaction."""
+        """Return the result for each transaction."""
         keys = {it.id for _, it in self._taken if isinstance(it, _Known) and it.id is not None}
         existing = read_parts(self._session, Transaction, keys) if keys else {}
         results = []
@@ -180,7 +180,7 @@ class _Addition:
             self._taken.append((TransactionStatus.ALREADY_EXISTS, known))
             return
         what = "the same transaction" if same else "a transaction of another amount or type"
-        detail = f"The transaction_id is used already by {what} of the account."
+        detail = f"The transaction_id is already used by {what} of the account."
         item = ErrorItem(TransactionIdAlreadyUsedError.code, detail, f"transactions.{index}.transaction_id")
         self.faults.append((TransactionIdAlreadyUsedError, item))
 

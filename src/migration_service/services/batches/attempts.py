@@ -1,4 +1,4 @@
-"""The attempts of a batch: recorded for each account as those of single requests are, but many at once."""
+"""The attempts of a batch, recorded as those of single requests are, but for many accounts at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class ChunkJob:
     operations_team_id: int | None
     api_key_id: int | None
     batch_id: UUID
-    #: What the lines are validated under.
+    #: The profile that the lines are validated under.
     profile: Profile
 
 
@@ -39,7 +39,7 @@ class PerformedLine:
 
 
 def record_attempts(session: Session, job: ChunkJob, performed: Sequence[PerformedLine]) -> None:
-    """Record the attempts. The processes of accounts that were created for good are IMPORTED.
+    """Record the attempts. Unless it is a dry run, the processes of created accounts become IMPORTED.
 
     Their customers get e-mails if the supplier sends them.
     """

@@ -1,12 +1,12 @@
-"""A chunk in the hands of a worker: looked at, claimed, worked on, given back.
+"""A chunk as a worker performs it: read, claim, work, finish.
 
-    look    how many lines are there to do, and so how many slots are to be taken
-    claim   commit who works on it with which attempts: the slots have their owner in the database
-    work    in one transaction, under the chunk's lock: accounts, outcomes of the lines, counts
-    finish  (in the same transaction) DONE, or free for the next piece of it
+    read    how many lines are to be done, which is the number of slots to acquire
+    claim   commit the attempts that work on it, so that the database knows who holds the slots
+    work    in one transaction, with the chunk locked: accounts, outcomes of the lines, counts
+    finish  (in the same transaction) DONE, or released for its next piece
 
-A worker that dies anywhere leaves a claim without a lock, which `batch_feed.recover_chunks` and the next
-worker see. Its outcomes are there as a whole or not at all, so no line is done twice.
+A worker that dies at any step leaves a claim without a lock, which `feed.recover_chunks` and the next worker
+find. Its outcomes are committed together or not at all, so no line is done twice.
 """
 
 from collections.abc import Sequence
@@ -30,26 +30,26 @@ from migration_service.states import BatchMode, BatchState, ChunkState, LineStat
 
 @dataclass(frozen=True, slots=True)
 class ChunkKey:
-    """Which chunk."""
+    """The key of a chunk."""
 
     batch_id: UUID
     first_line: int
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkOutlook:
-    """What a worker has to know before it claims a chunk."""
+class ChunkPlan:
+    """What a worker needs to know before it claims a chunk."""
 
-    #: How many lines to take at once. One by one where a worker died on the chunk: so the line that did
-    #: it stands alone.
+    #: How many lines to take at once. It is one if a worker died on the chunk, so that only the line that
+    #: caused it fails.
     lines: int
     needs_slots: bool
-    #: The concurrency limit in force; None: off.
+    #: The concurrency limit in force, or None if it is off.
     limit: int | None
 
 
-def look_at_chunk(session: Session, key: ChunkKey) -> ChunkOutlook | None:
-    """What there is to do in a chunk now; None: nothing (any more)."""
+def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
+    """Return what is to be done in a chunk now, or None if nothing is."""
     row = session.execute(
         select(BatchChunk.tries, BatchChunk.counts, Batch.mode)
         .join(Batch, Batch.id == BatchChunk.batch_id)
@@ -59,12 +59,12 @@ def look_at_chunk(session: Session, key: ChunkKey) -> ChunkOutlook | None:
         return None
     lines = 1 if row.tries else row.counts.get(LineStatus.PENDING, 0)
     limit = session.scalar(select(ServiceLimit.concurrency_limit))
-    return ChunkOutlook(lines, BatchMode(row.mode).creates, limit)
+    return ChunkPlan(lines, BatchMode(row.mode).creates, limit)
 
 
 def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bool:
-    """Say who works on the chunk, before doing so; false where somebody else does at this moment."""
-    # Losing this in a crash of the server costs nothing: then there is no worker either.
+    """Record the attempts that work on the chunk. Return False if another worker is working on it."""
+    # If a crash of the server loses this, the worker has lost its connection as well.
     session.execute(text("SET LOCAL synchronous_commit = off"))
     free = select(BatchChunk.batch_id).where(_is(key), BatchChunk.state != ChunkState.DONE)
     if session.execute(free.with_for_update(skip_locked=True)).first() is None:
@@ -83,9 +83,9 @@ def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bo
 
 
 def work_on_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> int | None:
-    """Bring as many pending lines to their outcome as there are `attempts`; how many are left to do.
+    """Give as many pending lines an outcome as there are `attempts`. Return how many lines are left to do.
 
-    None where the claim does not hold any more, or the batch does not run: nothing was done.
+    Return None, with nothing done, if the claim is no longer valid or the batch is not running.
     """
     chunk = session.execute(
         select(BatchChunk)
@@ -136,13 +136,13 @@ def _origin_of(batch: Batch) -> Origin:
 
 
 def _was_refused(result: LineResult) -> bool:
-    """Return whether a line failed before an account was attempted: then no attempt tells of it."""
+    """Return whether a line failed before an attempt began, so that no attempt records the failure."""
     attempted = any(item.code == AccountCreationFailedError.code for item in result.errors)
     return result.status is LineStatus.FAILED and not attempted
 
 
 def release_chunk(session: Session, key: ChunkKey) -> None:
-    """Give a chunk back that could not be worked on now: it is a row among the others again."""
+    """Release a chunk that could not be worked on now, so that it is dispatched again."""
     free = select(BatchChunk.batch_id).where(_is(key), BatchChunk.state == ChunkState.DISPATCHED)
     if session.execute(free.with_for_update(skip_locked=True)).first():
         values = {"state": ChunkState.PENDING, "attempts": None, "throttled_at": func.now()}

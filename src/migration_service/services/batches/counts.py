@@ -1,6 +1,6 @@
-"""Counts of batches: always sums over their chunks, which are counted from their lines.
+"""Counts of batches, which are sums over their chunks. The counts of a chunk are counted from its lines.
 
-They are counted in the transaction that changes the lines, so they are right whatever is killed.
+They are counted in the transaction that changes the lines, so they are right even after a crash.
 """
 
 from collections.abc import Sequence
@@ -53,39 +53,39 @@ def recount(
     worked: int = 0,
     refused: int = 0,
 ) -> None:
-    """Count the lines of these chunks again (None: of all chunks), which no worker has any more.
+    """Count the lines of these chunks (None: of all chunks) again, and release them from their workers.
 
-    A chunk without pending lines is DONE. One that was DONE and has some is opened again. `worked` lines of
-    each just came to their outcome, `refused` of them before an account was attempted. The caller holds the
+    A chunk without pending lines becomes DONE. A DONE chunk that has pending lines is opened again. `worked`
+    lines of each have just got their outcome, `refused` of them before an attempt began. The caller holds the
     locks of the chunks.
     """
     values = {"batch_id": batch_id, "first_lines": first_lines, "worked": worked, "refused": refused}
     session.execute(_RECOUNT, values)
 
 
-#: How far back the rate looks, in seconds.
+#: The time over which the rate is measured, in seconds.
 RATE_WINDOW = 30
 
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """How far a batch is."""
+    """The progress of a batch."""
 
-    #: Lines by status; no status has a zero.
+    #: Lines by status. A status without lines is absent.
     counts: dict[str, int]
-    #: Lines with this code among their errors, the most frequent first; the same for warnings.
+    #: The number of lines that have an error of this code, the most frequent first. The same for warnings.
     error_counts: dict[str, int]
     warning_counts: dict[str, int]
-    #: Lines a second: lately while it runs, on the whole once it is over. None: nothing was done yet.
+    #: Lines per second: recent while it runs, the average once it is over. None if nothing was done yet.
     rate: float | None
     #: Seconds since lines were last worked on, or since the start; None if it has no chunk.
     idle_seconds: float | None
-    #: Whether workers gave lines back lately because there were no slots.
+    #: Whether workers recently released chunks because no slots were free.
     is_throttled: bool
 
 
 def count_lines(session: Session, batch_ids: list[UUID]) -> dict[UUID, dict[str, int]]:
-    """The lines by status of several batches."""
+    """Return the number of lines by status of each of these batches."""
     counts: dict[UUID, dict[str, int]] = {batch_id: {} for batch_id in batch_ids}
     for batch_id, status, n in session.execute(_COUNTS, {"batch_ids": batch_ids}):
         counts[batch_id][status] = n
@@ -95,7 +95,7 @@ def count_lines(session: Session, batch_ids: list[UUID]) -> dict[UUID, dict[str,
 def get_progress(
     session: Session, batch_id: UUID, *, started_at: datetime | None, finished_at: datetime | None
 ) -> BatchProgress:
-    """The counts and the rate of a batch."""
+    """Return the counts and the rate of a batch."""
     found: dict[str, dict[str, int]] = {"counts": {}, "errors": {}, "warnings": {}}
     for kind, key, n in session.execute(_PROGRESS, {"batch_id": batch_id}):
         found[kind][key] = n
@@ -116,7 +116,7 @@ def get_progress(
 
 
 def read_idle_seconds(session: Session, batch_ids: list[UUID]) -> dict[UUID, float]:
-    """Return for how long no line was worked on, for those batches that run and have pending lines."""
+    """Return for how long no line was worked on, for each running batch that has pending lines."""
     rows = session.execute(_IDLE, {"batch_ids": batch_ids})
     return {batch_id: float(seconds) for batch_id, seconds in rows}
 
@@ -142,8 +142,8 @@ _PROGRESS = text("""
     WHERE batch_id = :batch_id GROUP BY kind, key ORDER BY kind, n DESC, key
 """)
 
-# The batch may have been resumed lately: then nothing was worked on for long, and nothing is wrong. A chunk
-# that was published a moment ago is no sign of work, so only the outcomes count.
+# If the batch was resumed recently, no line was worked on for long, though nothing is wrong. A chunk that was
+# just published is no sign of work, so only the outcomes count.
 _PACE = text("""
     SELECT extract(epoch FROM now() - greatest(max(worked_at), max(batch.created_at))),
            bool_or(throttled_at > now() - interval '30 seconds')

@@ -1,4 +1,4 @@
-"""A chunk in the hands of a worker, from its message to its outcomes; see `chunks` for the steps.
+"""What a worker does with a chunk, from its message to its outcomes; see `chunks` for the steps.
 
 These functions open their own transactions, which is why they take a sessionmaker.
 """
@@ -14,9 +14,9 @@ from migration_service.db.base import new_id
 from migration_service.errors import ServiceUnavailableError
 from migration_service.services.batches.chunks import (
     ChunkKey,
-    ChunkOutlook,
+    ChunkPlan,
     claim_chunk,
-    look_at_chunk,
+    read_chunk,
     release_chunk,
     work_on_chunk,
 )
@@ -27,32 +27,32 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that a worker waits for a slot before it releases the chunk.
 SLOT_TIMEOUT = 2.0
-#: Seconds that a worker goes on with the pieces of one chunk.
+#: Seconds for which a worker continues with the pieces of one chunk.
 CHUNK_TIMEOUT = 15.0
-# If the limit is off, batches have no bound either.
+# If the limit is off, batches are not limited either.
 _NO_CAP = 1_000_000
 
 
 def perform_chunk(sessions: sessionmaker[Session], slots: Slots, key: ChunkKey, *, reserve: int) -> bool:
-    """Bring the lines of a chunk to their outcomes, as many at once as there are slots.
+    """Give the lines of a chunk their outcomes, as many at once as there are slots.
 
-    `reserve` is the number of slots that batches leave to single requests. Return False if some lines are
-    left because no slots were free in time; the chunk is released then.
+    `reserve` is the number of slots that batches leave to single requests. Return False, with the chunk
+    released, if some lines are left because no slots were free in time.
     """
     deadline = time.monotonic() + CHUNK_TIMEOUT
     while time.monotonic() < deadline:
         with sessions.begin() as session:
-            outlook = look_at_chunk(session, key)
-        if outlook is None:
+            plan = read_chunk(session, key)
+        if plan is None:
             return True
-        attempts = _acquire_slots(sessions, slots, outlook, reserve)
+        attempts = _acquire_slots(sessions, slots, plan, reserve)
         if not attempts:
             break
         try:
             if _perform_piece(sessions, key, attempts):
                 return True
         finally:
-            if outlook.needs_slots:
+            if plan.needs_slots:
                 release_slots(slots, attempts)
     with sessions.begin() as session:
         release_chunk(session, key)
@@ -70,19 +70,17 @@ def _perform_piece(sessions: sessionmaker[Session], key: ChunkKey, attempts: Seq
 
 
 def _acquire_slots(
-    sessions: sessionmaker[Session], slots: Slots, outlook: ChunkOutlook, reserve: int
+    sessions: sessionmaker[Session], slots: Slots, plan: ChunkPlan, reserve: int
 ) -> Sequence[UUID]:
     """Return new attempts: one for each line, or one for each slot that was free in time."""
-    attempts = [new_id() for _ in range(outlook.lines)]
-    if not outlook.needs_slots:
+    attempts = [new_id() for _ in range(plan.lines)]
+    if not plan.needs_slots:
         return attempts
-    cap = _NO_CAP if outlook.limit is None else max(1, outlook.limit - reserve)
+    cap = _NO_CAP if plan.limit is None else max(1, plan.limit - reserve)
     try:
-        return acquire_slots(
-            sessions, slots, attempts, limit=outlook.limit, batch_cap=cap, timeout=SLOT_TIMEOUT
-        )
+        return acquire_slots(sessions, slots, attempts, limit=plan.limit, batch_cap=cap, timeout=SLOT_TIMEOUT)
     except ServiceUnavailableError as error:
-        logger.warning("Redis is unavailable, and a chunk waits for its slots: %s", error.__cause__)
-        # The chunk is dispatched again at once: without a pause it would go round and round.
+        logger.warning("Redis is unavailable. A chunk waits for its slots: %s", error.__cause__)
+        # The chunk is dispatched again at once. Without a pause this would be a busy loop.
         time.sleep(SLOT_TIMEOUT)
         return []

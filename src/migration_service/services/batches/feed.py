@@ -1,6 +1,7 @@
-"""Which chunks are to be worked on now: a few of every running batch, so that none waits for another.
+"""Dispatches the chunks to work on next: a few of every running batch, so that none waits for another.
 
-The chunks are the queue; a message only tells a worker to look at one. Lost ones are found by `recover`.
+The chunks in the database are the queue. A message only makes a worker read one. `recover_chunks` finds those
+whose message was lost.
 """
 
 from collections.abc import Callable
@@ -25,8 +26,9 @@ def feed(sessions: sessionmaker[Session], in_flight: int, publish: Callable[[UUI
 def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
     """Mark the next chunks of every running batch DISPATCHED, up to `in_flight` of each.
 
-    Answers their batch and first line, for the caller to publish after the commit: one of each batch,
-    then the next of each. Also lets batches follow their API keys and suppliers, and be complete.
+    Return their batch and first line, for the caller to publish after the commit: one of each batch,
+    then the next of each. Also change the states of batches that are complete, whose API key was revoked, or
+    whose supplier's status has changed.
     """
     complete_batches(session)
     follow_keys(session)
@@ -36,9 +38,9 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
 
 
 def recover_chunks(session: Session) -> int:
-    """Give back chunks whose worker, or message, was lost; how many there were.
+    """Release the chunks whose worker or message was lost. Return how many there were.
 
-    A worker holds the lock of the chunk that it works on, so SKIP LOCKED passes over exactly those.
+    A worker holds the lock of the chunk that it works on, so SKIP LOCKED skips exactly those.
     """
     return len(session.execute(_RECOVER).all())
 

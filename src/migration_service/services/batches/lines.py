@@ -1,7 +1,7 @@
-"""From the lines of a chunk to what became of their accounts, many in one go, each by itself.
+"""Validates, stages and creates the accounts of a chunk's lines, many at once. Each line has its own outcome.
 
-Validation, staging and creation are the very functions behind the single endpoints. Where the database
-refuses a set of accounts, the set is halved until those at fault stand alone (`_each_by_itself`).
+Validation, staging and creation are the same functions as behind the single endpoints. If the database
+refuses a set of accounts, the set is halved until those at fault are found (`_each_by_itself`).
 """
 
 from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ class LineResult:
     warnings: list[ErrorItem] = field(default_factory=list)
 
     def refuse(self, error: ServiceError, process: StagedProcess | None = None) -> None:
-        """The account was not taken, for this reason."""
+        """Record that the account was refused for this reason."""
         status = {ImportState.IMPORTED: LineStatus.ALREADY_IMPORTED, ImportState.SKIPPED: LineStatus.SKIPPED}
         self.status = status.get(process.state, LineStatus.FAILED) if process else LineStatus.FAILED
         self.errors = error.errors
@@ -74,11 +74,11 @@ class LineResult:
 
 @dataclass(slots=True)
 class _Candidate:
-    """A line whose payload is valid, on its way."""
+    """A line with a valid payload, before its account is staged or created."""
 
     result: LineResult
     attempt_id: UUID
-    #: None where the payload is staged already and need not be stored.
+    #: None if the payload is already staged and need not be stored.
     account: ValidatedAccount | None = None
     process: StagedProcess | None = None
 
@@ -86,10 +86,10 @@ class _Candidate:
 def work_on_lines(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
 ) -> list[LineResult]:
-    """Bring each line to its outcome in the mode of its batch; `attempts` has an id for each.
+    """Return the outcome of each line in the mode of its batch. `attempts` has an id for each line.
 
-    A dry run is rolled back to where it began. The caller's transaction has the outcomes, and must commit
-    them together with what was done.
+    A dry run is rolled back to its savepoint. The caller must commit the outcomes in the same transaction as
+    what was done.
     """
     results, candidates = _read_lines(session, job, lines, attempts)
     if job.mode is BatchMode.VALIDATE:
@@ -110,7 +110,7 @@ def work_on_lines(
 def _read_lines(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
 ) -> tuple[list[LineResult], list[_Candidate]]:
-    """A result for each line, FAILED with what is wrong with it, and the candidates among them."""
+    """Return a result for each line, which is FAILED with its errors if it is invalid, and the candidates."""
     results: list[LineResult] = []
     candidates: list[_Candidate] = []
     staged = _lock_staged(session, job, lines)
@@ -134,7 +134,7 @@ def _read_lines(
 
 
 def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
-    """Validate a payload into the candidate; true where nothing is wrong with it."""
+    """Validate a payload into the candidate. Return whether it has no errors."""
     result = candidate.result
     try:
         account = validate_account(parse_json(payload), job.profile)
@@ -153,12 +153,12 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Staged:
     process: StagedProcess
-    #: The payload, where it has to be validated again: the rules or the supplier's profile changed.
+    #: The payload, if it must be validated again because the rules or the supplier's profile changed.
     payload: bytes | None
 
 
 def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> dict[int, _Staged]:
-    """The processes behind lines of source `pending`, locked; not those that somebody else works on."""
+    """Lock and return the processes of lines of source `pending`, except those that are locked already."""
     ids = [line.account_import_process_id for line in lines if line.account_import_process_id is not None]
     if not ids:
         return {}
@@ -199,7 +199,7 @@ def _take_staged(job: ChunkJob, process_id: int, staged: dict[int, _Staged], can
 
 
 def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:
-    """Stage the candidates and create their accounts, as far as the mode goes; the attempts made."""
+    """Stage the candidates and create their accounts, as the mode says. Return the attempts made."""
     _stage(session, job, [candidate for candidate in candidates if candidate.account])
     taken = [candidate for candidate in candidates if candidate.process and not candidate.result.errors]
     if not job.mode.creates:
@@ -251,9 +251,9 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
 def _each_by_itself(
     session: Session, items: Sequence[_Item], action: Callable[[Sequence[_Item]], Sequence[_Result]]
 ) -> list[_Result | ServiceError]:
-    """Do `action` to all items at once; where the database refuses that, to one half and then the other.
+    """Call `action` with all items at once. If the database refuses them, do the same with each half.
 
-    So a single bad one among a hundred costs some repetitions, and only its own result is an error.
+    So one bad item among a hundred costs some repetitions, and only its own result is an error.
     """
     if not items:
         return []

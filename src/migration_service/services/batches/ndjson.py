@@ -1,4 +1,4 @@
-"""Reading NDJSON, plain or gzip, in constant memory: lines with their numbers in the file."""
+"""Reads NDJSON, plain or gzip, in constant memory, as lines with their numbers in the file."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -14,10 +14,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line that is not blank. `number` is its place in the file, from 1, blank lines counted."""
+    """One line that is not blank. `number` is its position in the file from 1, with blank lines counted."""
 
     number: int
-    #: The text without its line feed; None where it is longer than a line may be.
+    #: The text without its line feed, or None if it is longer than the limit.
     text: bytes | None
 
 
@@ -30,16 +30,16 @@ class FileLimits:
 
 
 def read_blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """What `stream` has, in blocks."""
+    """Yield the content of `stream` in blocks."""
     while block := stream.read(_READ):
         yield block
 
 
 def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
-    """The lines of a file that comes in `blocks`; gzip (of several members, too) is recognised by itself.
+    """Yield the lines of a file that arrives in `blocks`. Gzip, also of several members, is recognised.
 
-    Blank lines are left out; the last one needs no line feed. A line that is too long has no text and is
-    never held in memory as a whole. Raises BatchFileError where gzip data is broken or ends early, and
+    Blank lines are left out. The last line needs no line feed. A line that is too long has no text, and is
+    never held in memory as a whole. Raise BatchFileError if gzip data is corrupt or incomplete, and
     BatchFileTooLargeError beyond `limits.total`.
     """
     number, head, too_long = 0, b"", False
@@ -88,7 +88,7 @@ def _decompress(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _gunzip(data: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """One block at a time, however much a block of compressed data holds."""
+    """Yield decompressed blocks of limited size, whatever a block of compressed data expands to."""
     member = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         while data or (data := next(blocks, b"")):
@@ -103,6 +103,6 @@ def _gunzip(data: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
         while not member.eof and (piece := member.decompress(b"", _READ)):
             yield piece
     except zlib.error as error:
-        raise BatchFileError(f"The gzip data is broken: {error}.") from error
+        raise BatchFileError(f"The gzip data is corrupt: {error}.") from error
     if not member.eof:
-        raise BatchFileError("The gzip data ends too early.")
+        raise BatchFileError("The gzip data is incomplete.")

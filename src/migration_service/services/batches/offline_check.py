@@ -1,7 +1,7 @@
-"""Validating a file of payloads with no server at all: what a batch in mode `validate` would find.
+"""Validates a file of payloads without any server, with the findings of a batch in mode `validate`.
 
-Blocks of lines go to worker processes, at most two ahead of each, so memory stays small however large the
-file is; the same functions validate here and behind the interface.
+Blocks of lines are sent to worker processes, at most two ahead of each, so memory stays small however large
+the file is. The functions that validate are those of the interface.
 """
 
 import os
@@ -54,7 +54,7 @@ class Summary:
     examples: dict[str, list[Example]] = field(default_factory=dict)
 
     def add(self, other: "Summary") -> None:
-        """Take in what was found in the next part."""
+        """Add what was found in the next part."""
         self.lines += other.lines
         self.failed += other.failed
         self.errors += other.errors
@@ -63,7 +63,7 @@ class Summary:
             self.examples[code] = (self.examples.get(code, []) + examples)[:EXAMPLES]
 
     def find(self, checked: "_Checked") -> None:
-        """Take in what was found in a line."""
+        """Add what was found in a line."""
         self.lines += 1
         self.failed += bool(checked.errors)
         self.errors.update({item.code for item in checked.errors})
@@ -76,7 +76,7 @@ class Summary:
 
 @dataclass(slots=True)
 class _Checked:
-    """A line after validation, on its way from its worker process."""
+    """A validated line, as a worker process returns it."""
 
     line_number: int
     number: str | None
@@ -87,9 +87,9 @@ class _Checked:
 def check_lines(
     lines: Iterable[Line], profile: Profile, *, supplier: str | None = None, processes: int | None = None
 ) -> Iterator[Summary]:
-    """What is wrong with the lines, part by part in their order; add the parts up.
+    """Yield what was found in the lines, part by part in their order, for the caller to add up.
 
-    With `supplier` every line must name that import supplier. `processes` is one a processor by default.
+    With `supplier` every line must name that import supplier. `processes` is one per processor by default.
     """
     seen: set[bytes] = set()
     blocks = _split(lines)
@@ -133,7 +133,7 @@ def _check(line: Line, profile: Profile, supplier: str | None) -> _Checked:
 
 
 def _summarise(block: list[_Checked], seen: set[bytes]) -> Summary:
-    """What was found in a block. `seen` has a hash of every number so far: less memory than the numbers."""
+    """Return what was found in a block. `seen` has a hash of every number so far, to save memory."""
     summary = Summary()
     for checked in block:
         if checked.number is not None:

@@ -47,15 +47,15 @@ _HAS_FINDING = text("""
 class ResultFormat(StrEnum):
     """How results are written."""
 
-    #: One JSON object a line.
+    #: One JSON object per line.
     NDJSON = "ndjson"
-    #: With a heading; one row for each error and warning, and one for each line that has none.
+    #: With a header. One row for each error and warning, and one for each line that has none.
     CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFilter:
-    """Which lines are wanted; None: any."""
+    """Which lines are wanted. None means any."""
 
     status: LineStatus | None = None
     #: Lines with an error or a warning of this code.
@@ -72,7 +72,7 @@ class ResultFilter:
 
     @property
     def picks_findings(self) -> bool:
-        """Whether only some errors and warnings are wanted."""
+        """Return whether only some errors and warnings are wanted."""
         return self.code is not None or self.path is not None
 
     def picks(self, finding: dict[str, Any]) -> bool:
@@ -218,7 +218,7 @@ def _payload(line: RowMapping) -> Any:
 
 
 def _value_at(payload: Any, path: str | None) -> str | None:
-    """Return the value at a path of a payload as JSON text, shortened; None if there is nothing."""
+    """Return the value at a path of a payload as JSON text, shortened, or None if it has no value there."""
     if path is None:
         return None
     value = payload

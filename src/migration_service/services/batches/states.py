@@ -30,13 +30,13 @@ from migration_service.states import BatchMode, BatchState, ChunkState, Supplier
 
 @dataclass(frozen=True, slots=True)
 class BatchChange:
-    """A change that somebody asks for: from any of `sources` to `target`."""
+    """A change that a client or an operator requests, from any of `sources` to `target`."""
 
     sources: tuple[BatchState, ...]
     target: BatchState
 
 
-#: States in which a batch goes on by itself.
+#: States in which a batch continues by itself.
 OPEN = (BatchState.RUNNING, BatchState.WAITING)
 
 PAUSE = BatchChange(OPEN, BatchState.PAUSED)
@@ -68,12 +68,12 @@ def complete_batches(session: Session) -> None:
 
 
 def follow_keys(session: Session) -> None:
-    """Pause batches whose API key was revoked. Whoever resumes such a batch takes it over."""
+    """Pause batches whose API key was revoked. The key that resumes such a batch takes it over."""
     session.execute(_FOLLOW_KEYS)
 
 
 def follow_suppliers(session: Session) -> None:
-    """Let batches wait, go on or stop as the status of their import supplier says."""
+    """Make batches wait, continue or stop according to the status of their import supplier."""
     session.execute(_FOLLOW_SUPPLIERS)
 
 
@@ -83,7 +83,7 @@ _COMPLETE = text(f"""
         SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> '{ChunkState.DONE}')
 """)
 
-# What a revoked key started must not go on by itself.
+# A batch of a revoked key must not continue by itself.
 _FOLLOW_KEYS = text(f"""
     UPDATE batch SET state = '{PAUSE.target}', reason = '{API_KEY_REVOKED}'
     FROM api_key
@@ -91,7 +91,7 @@ _FOLLOW_KEYS = text(f"""
       AND batch.state IN ({literals(PAUSE.sources)})
 """)
 
-# A batch that only validates needs no supplier that accepts accounts.
+# A batch that only validates runs whether its supplier accepts accounts or not.
 _FOLLOW_SUPPLIERS = text(f"""
     UPDATE batch SET state = follow.state, reason = follow.reason,
         finished_at = CASE follow.state WHEN '{BatchState.STOPPED}' THEN now() END

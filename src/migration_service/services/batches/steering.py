@@ -1,4 +1,4 @@
-"""Batches as people see and control them; `states` has the table of the changes."""
+"""Reads, pauses, resumes, cancels and retries batches; `states` has the table of the changes."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,24 +26,24 @@ from migration_service.services.batches.upload import validated_under
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchCondition, BatchState, ChunkState, LineStatus
 
-#: Seconds without a line that was worked on, after which a running batch is stalled.
+#: A running batch is stalled if no line was worked on for this many seconds.
 STALLED_AFTER = 60.0
-#: The errors of a line that have nothing to do with its content: with no others it may pass another time.
+#: The errors of a line that are not about its content. A line with no others may pass on a retry.
 MAY_PASS = (AccountCreationFailedError.code, AccountImportInProgressError.code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReport:
-    """A batch with how far it is; the names are those of the interface."""
+    """A batch and its progress. The names are those of the interface."""
 
     batch_id: UUID
     import_supplier: str
     operations_team_name: str | None
-    #: What people call it, and the name of the file that its lines came in.
+    #: Its name, if it was given one, and the name of the file that its lines came in.
     name: str | None
     file_name: str | None
     mode: str
-    #: The profile that its lines are validated under; None: the supplier's own.
+    #: The profile that its lines are validated under, or None for the supplier's own.
     profile: str | None
     source: str
     state: str
@@ -51,24 +51,24 @@ class BatchReport:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    #: When the lines were removed, after the time that they are kept.
+    #: When the lines were removed, after their retention time.
     lines_removed_at: datetime | None
     lines: int
-    #: Lines by status; every status is there.
+    #: Lines by status, with every status.
     counts: dict[str, int]
-    #: The rest only in the report of a single batch. Lines with this code among their errors.
+    #: The rest is only in the report of a single batch. The number of lines with an error of this code.
     error_counts: dict[str, int] | None = None
     warning_counts: dict[str, int] | None = None
-    #: Lines a second, lately or on the whole; None: nothing was done yet.
+    #: Lines per second, recent or on average. None if nothing was done yet.
     rate: float | None = None
-    #: Seconds; None if it does not run, or if nothing was done yet.
+    #: Seconds. None if it does not run, or if nothing was done yet.
     time_left: float | None = None
-    #: Why it does not get on; None if it does, or if it does not run.
+    #: Why it makes no progress. None if it makes progress, or does not run.
     condition: BatchCondition | None = None
 
 
 def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -> Batch:
-    """The organisation's batch (None: anybody's, for operators). Raises BatchNotFoundError."""
+    """Return the organisation's batch (None: any organisation's, for operators). Raise BatchNotFoundError."""
     try:
         wanted = UUID(batch_id)
     except ValueError:
@@ -91,9 +91,9 @@ def get_batch_with_lines(session: Session, batch_id: str, *, organisation_id: in
 
 
 def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: KnownSupplier) -> UUID | None:
-    """The id of the supplier's batch of this name, if one is named, and if it has its lines.
+    """Return the id of the supplier's batch, or None if `batch_id` is None.
 
-    Raises BatchNotFoundError and BatchStateError.
+    Raise BatchNotFoundError if it does not exist, and BatchStateError if its lines are no longer kept.
     """
     if batch_id is None:
         return None
@@ -104,7 +104,7 @@ def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: Kno
 
 
 def report_batch(session: Session, batch: Batch) -> BatchReport:
-    """Everything there is to say about a batch."""
+    """Return the full report of a batch."""
     supplier, team = session.execute(
         select(ImportSupplier.code, OperationsTeam.name)
         .select_from(ImportSupplier)
@@ -132,7 +132,7 @@ def list_batches(
     before: UUID | None = None,
     limit: int = 50,
 ) -> list[BatchReport]:
-    """The organisation's batches (None: everybody's), newest first, before the batch `before`."""
+    """Return the organisation's batches (None: every organisation's), newest first, older than `before`."""
     statement = (
         select(Batch, ImportSupplier.code, OperationsTeam.name)
         .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
@@ -155,20 +155,20 @@ def list_batches(
 
 
 def pause_batch(session: Session, batch: Batch) -> None:
-    """Begin no line until the batch is resumed. Raise BatchStateError if it is not under way."""
+    """Begin no further line until the batch is resumed. Raise BatchStateError if it is not running."""
     change_batch(session, batch, PAUSE)
     _record(session, AuditAction.BATCH_PAUSED, batch)
 
 
 def resume_batch(session: Session, batch: Batch) -> None:
-    """Go on with a batch that is PAUSED or STOPPED. Raise BatchStateError if it is neither."""
+    """Continue a batch that is PAUSED or STOPPED. Raise BatchStateError if it is neither."""
     change_batch(session, batch, RESUME)
     _take_over(session, batch)
     _record(session, AuditAction.BATCH_RESUMED, batch)
 
 
 def cancel_batch(session: Session, batch: Batch) -> None:
-    """Begin no more lines, ever. What was done stays. Raise BatchStateError if the batch is over."""
+    """Cancel the batch permanently. Finished lines are kept. Raise BatchStateError if the batch is over."""
     change_batch(session, batch, CANCEL)
     _record(session, AuditAction.BATCH_CANCELLED, batch)
 
@@ -178,7 +178,7 @@ class Retried:
     """How many failed lines are pending again, and how many are left as they are."""
 
     retried: int
-    #: They failed for their content, and would fail again.
+    #: Lines that failed for their content, and would fail again.
     left: int
 
 
@@ -186,8 +186,8 @@ def retry_failed(session: Session, batch: Batch, *, everything: bool = False) ->
     """Make those FAILED lines pending again that may pass now. Raise BatchStateError if none can be.
 
     A line may pass if it failed for infrastructure or for the state of its account, or if the rules or the
-    profile have changed since. With `everything`, also those that failed for their content are tried. Never
-    tried again are lines that were too long to keep, and those that repeat the account of an earlier line.
+    profile have changed since. With `everything`, lines that failed for their content are retried as well.
+    Lines that were too long to keep, and those that repeat the account of an earlier line, are never retried.
     """
     if batch.state == BatchState.CANCELLED:
         raise BatchStateError("The batch was cancelled.")
@@ -251,8 +251,8 @@ def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int
     }
 
 
-# The chunks are opened again, instead of new ones being made: so their counts stay true. Those that workers
-# have at this moment are left alone. Answers the first line of its chunk for each line.
+# The chunks are opened again, so that their counts stay right. Those that a worker has at this moment are
+# left out. Returns, for each line, the first line of its chunk.
 _RETRY = text(f"""
     WITH chunk AS MATERIALIZED (
         SELECT first_line, last_line FROM batch_chunk

@@ -1,4 +1,4 @@
-"""Starting a batch: its lines go into the database as they come in, with COPY, in constant memory."""
+"""Starts a batch. Its lines are copied into the database as they arrive, in constant memory."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -35,18 +35,18 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, BatchSource, ImportState, LineStatus, Profile
 
-#: A chunk is what a worker takes at once: so many lines, or fewer where they are long (bytes).
+#: A chunk is what a worker takes at once: this many lines, or fewer if they are long (in bytes).
 CHUNK_LINES = 100
 CHUNK_BYTES = 4_000_000
 #: Characters of an idempotency key.
 MAX_KEY = 128
-#: The file may come in as slowly as this; then the connection is needed back.
+#: An upload that takes longer is cancelled, because it holds a database connection.
 _LONGEST_UPLOAD = "4h"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOrder:
-    """What a batch is to do. `lines` None: with everything that the supplier has pending.
+    """What a batch is to do. If `lines` is None, it takes everything that the supplier has pending.
 
     Raise RequestFailedValidationError if the parts do not fit together.
     """
@@ -56,7 +56,7 @@ class BatchOrder:
     lines: Iterable[Line] | None = None
     api_key_id: int | None = None
     idempotency_key: str | None = None
-    #: What people call the batch, and the name of the file that the lines come in.
+    #: The name of the batch, and the name of the file that the lines come in.
     name: str | None = None
     file_name: str | None = None
     #: The profile that the lines are validated under; None: the supplier's own.
@@ -68,7 +68,7 @@ class BatchOrder:
             detail = f"Mode {self.mode} needs an operations team."
             errors.append(ErrorItem("required", detail, "operations_team_name"))
         if self.lines is None and not self.mode.creates:
-            detail = "What is pending is staged already. Expected mode import or dry-run."
+            detail = "Pending accounts are already staged. Expected mode import or dry-run."
             errors.append(ErrorItem("invalid_choice", detail, "mode"))
         if key and not (len(key) <= MAX_KEY and key.isprintable()):
             detail = f"Expected at most {MAX_KEY} printable characters."
@@ -78,11 +78,11 @@ class BatchOrder:
 
 
 def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID:
-    """Store a batch with all its lines; its id, which is an earlier one's where the key was used before.
+    """Store a batch with all its lines, and return its id, or the id of the earlier batch with the same key.
 
-    Reads `order.lines` to the end, or leaves nothing. Raises what they raise; BatchFileError where there is
-    none, OperationsTeamNotFoundError, ImportSupplierPausedError or ...CompleteError, and
-    IdempotencyKeyReusedError where the key came with something else.
+    Read `order.lines` to the end, or store nothing. Raise what reading them raises, BatchFileError if there
+    is no line, OperationsTeamNotFoundError, ImportSupplierPausedError, ImportSupplierCompleteError, or
+    IdempotencyKeyReusedError if the key was used for something else.
     """
     lines = _Hashed(order, supplier.code)
     if earlier := _find_earlier(session, supplier, order):
@@ -90,7 +90,7 @@ def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) ->
     if order.mode is not BatchMode.VALIDATE:
         require_ongoing(supplier.status)
     batch_id = _insert_batch(session, supplier, order)
-    if batch_id is None:  # the same key at the same time: the other one is there now
+    if batch_id is None:  # another upload with the same key was committed meanwhile
         return start_batch(session, supplier, order)
     session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_UPLOAD}'"))
     if order.lines is None:
@@ -103,12 +103,12 @@ def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) ->
 
 
 def validated_under(profile: str | None, supplier_profile: str) -> str:
-    """Return what names the rules and the profile that lines of a batch are validated under now."""
+    """Return a text that identifies the rules and the profile under which lines are validated now."""
     return f"{RULES_VERSION} {profile or supplier_profile}"
 
 
 class _Hashed:
-    """The lines of an order, which are hashed together with it as they pass."""
+    """The lines of an order. They are hashed, together with the order, while they are read."""
 
     def __init__(self, order: BatchOrder, supplier_code: str) -> None:
         self._lines = order.lines or ()
@@ -181,7 +181,7 @@ def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) 
 
 
 class _Head(msgspec.Struct):
-    """What is read of a line while it comes in; everything else of it is only passed over."""
+    """What is read of a line while it arrives. Everything else of it is skipped."""
 
     external_account_number: Any = None
 
@@ -190,7 +190,7 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def _find_number(line: bytes) -> str | None:
-    """The line's external account number, where it has a sound one: for finding accounts that come twice."""
+    """Return the line's external account number if it has a valid one, to find repeated accounts."""
     try:
         number = _decode_head(line).external_account_number
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -220,7 +220,7 @@ def _copy_lines(session: Session, batch_id: UUID, lines: Iterable[Line]) -> None
 
 
 class _Chunks:
-    """The first and the last line of each chunk, while the lines come in."""
+    """The first and the last line of each chunk, recorded while the lines arrive."""
 
     def __init__(self) -> None:
         self.ranges: list[tuple[int, int]] = []
@@ -246,7 +246,7 @@ _COPY = (
     "FROM STDIN (FORMAT BINARY)"
 )
 
-# As an array: the server knows nothing of lines that have just come in, and would join them row by row.
+# With an array, because the planner has no statistics of the new lines, and would join them row by row.
 _MARK_DUPLICATES = text(f"""
     UPDATE batch_line SET status = '{LineStatus.FAILED}', errors = CAST(:errors AS jsonb)
     WHERE batch_id = :batch_id AND line_number = ANY (ARRAY(

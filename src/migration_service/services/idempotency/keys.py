@@ -1,11 +1,11 @@
-"""Idempotency keys: a repeated request is answered as it was answered before.
+"""Idempotency keys: a repeated request gets the answer of the first one.
 
-A request claims its key in a transaction of its own. Its answer is kept in the transaction of its effect, if
-it has one, so that neither is there without the other. A claim is a lease: if the process that held it was
-killed, the key can be claimed again after LEASE_SECONDS, and the late holder cannot keep an answer any more.
+A request claims its key in a transaction of its own. Its answer is stored in the transaction of its effect,
+if it has one, so that neither exists without the other. A claim is a lease: if the process that held it was
+killed, the key can be claimed again after LEASE_SECONDS, and the former holder can no longer store an answer.
 
-A request of the process endpoint uses the id of its claim as the id of its attempt. The attempt then says
-what became of the request, whoever was killed meanwhile.
+A request of the process endpoint uses the id of its claim as the id of its attempt. The attempt then has the
+outcome of the request, even after a crash.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from migration_service.errors import IdempotencyKeyReusedError, IdempotencyRequestInProgressError
 from migration_service.states import Outcome
 
-#: Longer than a request takes, the wait for a worker and the questions to a payment vendor included.
+#: Longer than any request takes, including the wait for a worker and the calls to a payment vendor.
 LEASE_SECONDS = 90
 #: How long an answer is kept.
 KEPT_FOR_HOURS = 24
@@ -52,7 +52,7 @@ class KeptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class EarlierAttempt:
-    """The attempt of an earlier request with the same key; its state is the answer."""
+    """The attempt of an earlier request with the same key. Its state is the answer."""
 
     attempt_id: UUID
 
@@ -60,8 +60,9 @@ class EarlierAttempt:
 def claim_key(session: Session, request: KeyedRequest, claim_id: UUID) -> KeptAnswer | EarlierAttempt | None:
     """Claim the key for this request, or return what answers it.
 
-    None: the key is claimed, and the request is to be carried out. Raises IdempotencyKeyReusedError if the
-    key came with another request, and IdempotencyRequestInProgressError while the first request runs.
+    None means that the key is claimed and the request is to be carried out. Raise IdempotencyKeyReusedError
+    if the key was used for another request, and IdempotencyRequestInProgressError while the first request
+    runs.
     """
     values = _names(request, claim_id) | {
         "sha256": request.sha256,
@@ -79,9 +80,9 @@ def claim_key(session: Session, request: KeyedRequest, claim_id: UUID) -> KeptAn
 
 
 def keep_answer(session: Session, request: KeyedRequest, claim_id: UUID, answer: KeptAnswer) -> None:
-    """Keep the answer to a claimed request, best in the transaction of its effect.
+    """Store the answer to a claimed request, preferably in the transaction of its effect.
 
-    Raises IdempotencyRequestInProgressError if the lease ended and somebody else claimed the key: the
+    Raise IdempotencyRequestInProgressError if the lease expired and another request claimed the key. The
     effect must then be rolled back.
     """
     kept = session.execute(_KEEP, _names(request, claim_id) | _columns(answer)).first()
@@ -90,23 +91,23 @@ def keep_answer(session: Session, request: KeyedRequest, claim_id: UUID, answer:
 
 
 def release_key(session: Session, request: KeyedRequest, claim_id: UUID) -> None:
-    """End a claim without an answer to keep: the same request may be sent again.
+    """End a claim without an answer, so that the same request may be sent again.
 
-    A request that began an attempt keeps its key. The attempt answers for it.
+    A request that began an attempt keeps its key, because the attempt has the answer.
     """
     session.execute(_END_LEASE, _names(request, claim_id))
     session.execute(_FORGET, _names(request, claim_id))
 
 
 def remove_old_keys(session: Session) -> int:
-    """Remove keys whose time is over, at most PIECE of them, and return how many."""
+    """Remove keys whose retention time is over, at most PIECE of them, and return how many."""
     return len(session.execute(_REMOVE, {"limit": PIECE, "kept_for": KEPT_FOR_HOURS}).all())
 
 
 def void_keys(session: Session, import_supplier: str, external_account_number: str) -> int:
     """Remove the keys of all requests that name an account, and return how many.
 
-    For erasure, and for undoing an import: no answer may be repeated that is not true any more.
+    For erasure, and for undoing an import: an answer that is no longer true must not be repeated.
     """
     names = {"import_supplier": import_supplier, "external_account_number": external_account_number}
     return len(session.execute(_VOID, names).all())
@@ -135,7 +136,7 @@ def _answer(found: Row[Any], request: KeyedRequest) -> KeptAnswer | EarlierAttem
     return EarlierAttempt(found.claim_id)
 
 
-# An attempt that was withdrawn never ran: it answers nothing.
+# An attempt that was withdrawn never ran, so it is no answer.
 _HAS_ATTEMPT = f"""EXISTS (
     SELECT FROM attempt
     WHERE attempt.id = idempotency_key.claim_id AND attempt.outcome IS DISTINCT FROM '{Outcome.WITHDRAWN}'

@@ -1,7 +1,7 @@
 """Accounts that operators exclude: they are neither staged nor created (sections 3.2 and 4.2).
 
-An account that is staged gets the state SKIPPED. One that is not staged gets a mark. The mark is no import
-process (section 2.4): status and lists do not know the account.
+An account that is staged gets the state SKIPPED. One that is not staged gets a mark. The mark is not an
+import process (section 2.4), so the account appears in no status and no list.
 """
 
 from collections.abc import Sequence
@@ -35,10 +35,10 @@ _UNMARK = """
 
 
 def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[str]) -> None:
-    """Exclude accounts, staged or not, until `unskip_accounts`. One that is skipped already stays so.
+    """Exclude accounts, staged or not, until `unskip_accounts`. One that is already skipped stays so.
 
-    Raise NameInvalidError for what cannot be an external account number, and the error of the first account
-    that is being created or exists. Then nothing is to be kept.
+    Raise NameInvalidError if one cannot be an external account number, and the error of the first account
+    that is being created or exists. The caller then rolls back.
     """
     for number in numbers:
         if not is_name(number):
@@ -46,7 +46,7 @@ def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[s
     transaction = Transaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     marked = transaction.execute(_MARK, values)
-    # After the marks: what is staged until then is seen here, and what is staged later meets its mark.
+    # After the marks: what was staged before them is changed here, and what is staged later finds its mark.
     changed = states.change(transaction, import_supplier_id, numbers, SKIP)
     _check(transaction, import_supplier_id, numbers, SKIP)
     _record(session, AuditAction.ACCOUNT_SKIPPED, import_supplier_id, changed, len(marked))
@@ -56,7 +56,7 @@ def unskip_accounts(session: Session, import_supplier_id: int, numbers: Sequence
     """Include accounts again. One that is staged and not skipped stays as it is.
 
     Raise AccountNotStagedError for one that is neither staged nor marked, and the error of the first account
-    that is being created or exists. Then nothing is to be kept.
+    that is being created or exists. The caller then rolls back.
     """
     transaction = Transaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}

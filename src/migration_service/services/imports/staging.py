@@ -40,17 +40,17 @@ def stage_accounts(
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts, and lock their processes until the transaction ends.
 
-    `profile` is the one that the payloads passed; None means the supplier's own.
+    `profile` is the one that the payloads passed, or None for the supplier's own.
     """
     return states.stage(transaction, supplier, accounts, profile=profile)
 
 
 def stage_account(statements: Statements, supplier: KnownSupplier, account: ValidatedAccount) -> bool:
-    """Store a valid payload (section 4.2); true where it is the first of this account.
+    """Store a valid payload (section 4.2). Return whether it is the first of this account.
 
-    The same payload again changes nothing. Raises AccountFailedValidationError with all its errors;
-    ImportSupplierPausedError or ...CompleteError; and AccountAlreadyImportedError,
-    AccountMarkedToSkipError or AccountImportInProgressError where the account is past staging.
+    The same payload again changes nothing. Raise AccountFailedValidationError with all its errors,
+    ImportSupplierPausedError, ImportSupplierCompleteError, or AccountAlreadyImportedError,
+    AccountMarkedToSkipError or AccountImportInProgressError if the account can no longer be staged.
     """
     account.raise_errors()
     if supplier.status != SupplierStatus.ONGOING:
@@ -63,7 +63,7 @@ def stage_account(statements: Statements, supplier: KnownSupplier, account: Vali
 
 
 def _raise_refusal(statements: Statements, supplier: KnownSupplier, number: str) -> None:
-    """Raise the error that says what an account is past, which comes before what its supplier is."""
+    """Raise the error of the account's state, which comes before the error of its supplier's status."""
     for found in states.find(statements, supplier.id, [number]).values():
         if error := refusal(found.state, number, found.service_account_number):
             raise error
@@ -72,7 +72,7 @@ def _raise_refusal(statements: Statements, supplier: KnownSupplier, number: str)
 def refusal(
     state: ImportState, external_account_number: str, service_account_number: str | None
 ) -> InvalidError | None:
-    """Why an account in `state` can neither be staged nor created; None where it is PENDING and can."""
+    """Return why an account in `state` can be neither staged nor created, or None if it is PENDING."""
     match state:
         case ImportState.IMPORTED:
             return AccountAlreadyImportedError(external_account_number, service_account_number or "")
@@ -87,7 +87,7 @@ def refusal(
 def find_process(
     session: Session, import_supplier_id: int, external_account_number: str
 ) -> AccountImportProcess | None:
-    """The process of the pair, without its payload; None where nothing was staged."""
+    """Return the process of the pair, without its payload, or None if nothing was staged."""
     return session.execute(
         select(AccountImportProcess)
         .where(
@@ -99,7 +99,7 @@ def find_process(
 
 
 def require_pending(process: AccountImportProcess | None) -> AccountImportProcess:
-    """The process where it is PENDING. Raises the error that says why it is not."""
+    """Return the process if it is PENDING. Otherwise raise the error that says why it is not."""
     if process is None:
         raise AccountNotStagedError
     if error := refusal(

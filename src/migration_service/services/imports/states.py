@@ -44,12 +44,12 @@ SKIP = Change((ImportState.PENDING,), ImportState.SKIPPED)
 #: An operator includes the account again.
 UNSKIP = Change((ImportState.SKIPPED,), ImportState.PENDING)
 
-#: Every change that there is.
+#: Every possible change.
 CHANGES = (STAGE, BEGIN, IMPORT, RETURN, SKIP, UNSKIP)
 
 
 class StateChangeError(Exception):
-    """A process was not in the state that its caller has to ensure; the transaction is to be rolled back."""
+    """A process was not in the state that its caller must ensure. The transaction must be rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ class EndedAttempt:
 
     @classmethod
     def with_error(cls, attempt: RunningAttempt, error: ServiceError) -> "EndedAttempt":
-        """Return an attempt that created no account; DryRunSucceededError means that it could have."""
+        """Return an attempt that created no account. DryRunSucceededError means that it could have."""
         succeeded = isinstance(error, DryRunSucceededError)
         outcome = Outcome.DRY_RUN_SUCCEEDED if succeeded else Outcome.FAILED
         return cls(attempt, outcome, error=error)
 
 
 # Binary parameters (%b): in an array in text form the driver would have to escape every quotation mark of the
-# payloads, which takes twenty times as long. ORDER BY: two transactions with the same accounts then wait for
+# payloads, which takes twenty times as long. ORDER BY makes two transactions with the same accounts wait for
 # each other instead of deadlocking. ON CONFLICT locks the row even if the WHERE says that nothing changes.
 # xmax is 0 in a row that an INSERT made.
 _STAGE = f"""
@@ -149,9 +149,9 @@ def stage(
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts (STAGE). Return the processes in the order of `accounts`.
 
-    The same payload again changes nothing. Nor does the payload of an account that is past staging; the
-    state of its process says so. `profile` is the one that the payloads passed, or None for the supplier's
-    own. Within a Transaction the processes are locked.
+    The same payload again changes nothing. If an account can no longer be staged, nothing changes either, and
+    the state of its process says why. `profile` is the one that the payloads passed, or None for the
+    supplier's own. Within a Transaction the processes are locked.
     """
     numbers = [account.data["external_account_number"] for account in accounts]
     rows = statements.execute(

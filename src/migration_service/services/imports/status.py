@@ -18,9 +18,9 @@ from migration_service.states import ImportState, Outcome
 
 
 class ReportedStatus(StrEnum):
-    """What the status endpoint says (section 3.2)."""
+    """The status that the status endpoint returns (section 3.2)."""
 
-    #: No account exists; an earlier attempt failed or none was made.
+    #: No account exists. An earlier attempt failed, or none was made.
     UNKNOWN = "UNKNOWN"
     #: A migration process is creating the account at this moment.
     IN_PROGRESS = "IN_PROGRESS"
@@ -37,7 +37,7 @@ _REPORTED = {
 
 
 class ListKind(StrEnum):
-    """Which account imports a list has."""
+    """Which account imports are in a list."""
 
     ALL = "all"
     PENDING = "pending"
@@ -52,7 +52,7 @@ class ImportsPage:
     #: The entries as JSON objects with commas between them.
     json: str
     count: int
-    #: The external account number of the last one; empty where there is none.
+    #: The external account number of the last one, or empty if the page has none.
     last: str
 
 
@@ -64,8 +64,8 @@ _FIND_STATUS = """
     WHERE supplier.organisation_id = %(organisation_id)s AND supplier.code = %(import_supplier_code)s
 """
 
-# PostgreSQL writes the JSON: a million entries are a few hundred values for us. Text and times are written
-# as `schemas.moments` writes them.
+# PostgreSQL writes the JSON, so a million entries are a few hundred values in Python. Text and times are
+# written as `schemas.moments` writes them.
 _READ_IMPORTS = """
     SELECT string_agg(
                '{"external_account_number":' || to_json(external_account_number)
@@ -119,9 +119,9 @@ _PAGES = {
 def get_status(
     statements: Statements, organisation_id: int, import_supplier_code: str, external_account_number: str
 ) -> tuple[ReportedStatus, str]:
-    """The reported status and the service account number, empty until there is one (section 4.4).
+    """Return the reported status, and the service account number or an empty text (section 4.4).
 
-    Raises ImportSupplierNotFoundError, and AccountNotFoundError where nothing was staged for the pair.
+    Raise ImportSupplierNotFoundError, or AccountNotFoundError if nothing was staged for the pair.
     """
     rows: list[Any] = []
     if is_name(import_supplier_code, MAX_CODE):
@@ -143,7 +143,7 @@ def get_status(
 def read_imports(
     session: Session, supplier: KnownSupplier, kind: ListKind, *, after: str, limit: int
 ) -> ImportsPage:
-    """The supplier's imports behind the number `after`, in the order of their numbers (4.5 to 4.7)."""
+    """Return the supplier's imports with numbers greater than `after`, in their order (4.5 to 4.7)."""
     found = session.execute(
         _PAGES[kind], {"import_supplier_id": supplier.id, "after": after, "limit": limit}
     ).one()

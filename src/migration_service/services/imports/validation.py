@@ -1,4 +1,4 @@
-"""Validation of an account payload: the schema, then the rules over what is sound (sections 4.1, 7)."""
+"""Validation of an account payload: the schema, then the rules for the valid parts (sections 4.1, 7)."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,31 +25,31 @@ from migration_service.states import Profile
 
 @dataclass
 class ValidatedAccount:
-    """An account payload after validation: its data, and everything that was found wrong with it."""
+    """An account payload after validation: its data, and all its errors and warnings."""
 
-    #: The data as it is stored; without errors it has every required field.
+    #: The data as it is stored. If there are no errors, it has every required field.
     data: dict[str, Any]
     errors: list[ErrorItem] = field(default_factory=list)
     warnings: list[ErrorItem] = field(default_factory=list)
 
     @cached_property
     def json(self) -> bytes:
-        """The data as JSON text: what is stored, and the answer of the validate endpoint."""
+        """Return the data as JSON text, which is stored, and is the response of the validate endpoint."""
         return encode_json(self.data)
 
     @cached_property
     def sha256(self) -> bytes:
-        """The hash of the stored text: staging the same again changes nothing."""
+        """Return the hash of the stored text, by which a repeated payload is recognised."""
         return sha256(self.json).digest()
 
     def raise_errors(self) -> None:
-        """Raise AccountFailedValidationError with every error found, if there is one."""
+        """Raise AccountFailedValidationError with every error, if there are any."""
         if self.errors:
             raise AccountFailedValidationError(errors=self.errors, warnings=self.warnings)
 
 
 def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
-    """Check a parsed payload in full under `profile`. Never raise for what is wrong with it."""
+    """Check a parsed payload in full under `profile`. An invalid payload raises nothing."""
     data, errors = load_account(payload)
     account = ValidatedAccount(data, errors)
     if not isinstance(payload, dict) or len(errors) > MAX_ERRORS:
@@ -71,10 +71,10 @@ def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
 def validate_payload(
     statements: Statements, caller: Caller, payload: Any, profile: Profile | None = None
 ) -> tuple[KnownSupplier, ValidatedAccount]:
-    """The caller's supplier that a payload names, and the payload's data, which has no errors.
+    """Return the caller's supplier that a payload names, and the payload's data, which has no errors.
 
-    The supplier's own profile is used unless `profile` is given. Raises AccountFailedValidationError with
-    every error, and ImportSupplierNotFoundInBodyError where an unknown supplier is the only one.
+    The supplier's own profile is used unless `profile` is given. Raise AccountFailedValidationError with
+    every error, or ImportSupplierNotFoundInBodyError if an unknown supplier is the only one.
     """
     code = payload.get("import_supplier") if isinstance(payload, dict) else None
     supplier = None

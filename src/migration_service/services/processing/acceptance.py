@@ -1,6 +1,6 @@
-"""Accepting a process request (section 4.3): what is checked first, and how its attempt begins.
+"""Accepts a process request (section 4.3): checks it, and begins its attempt.
 
-One statement each, written once: a request that creates an account may cost little more than the account.
+Each step is one prepared statement, so that a request costs little more than the creation of its account.
 """
 
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ class ProcessOrder:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRequest:
-    """A process order that was checked and is ready to begin."""
+    """A process order that was checked, and can begin."""
 
     account_import_process_id: int
     operations_team_id: int
     dry_run: bool
-    #: The concurrency limit in force; None: off.
+    #: The concurrency limit in force, or None if it is off.
     limit: int | None
 
 
@@ -60,9 +60,9 @@ _CHECK = """
 
 
 def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -> AttemptRequest:
-    """Everything that can be checked before a slot is taken.
+    """Check everything that can be checked before a slot is acquired.
 
-    Raises the InvalidError that says why the account cannot be processed now.
+    Raise the InvalidError that says why the account cannot be processed now.
     """
     if not is_name(order.import_supplier_code, MAX_CODE):
         raise _unknown_supplier(order.import_supplier_code)
@@ -80,7 +80,7 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
     (found,) = rows
     require_supplier_allowed(found.supplier_id, order.import_supplier_code)
     number = order.external_account_number
-    # The account comes before its supplier: one that was imported is answered with its numbers (4.3).
+    # The account is checked before its supplier, so that an imported one is answered with its numbers (4.3).
     state = ImportState.SKIPPED if found.is_marked else ImportState.PENDING
     if found.state not in (None, ImportState.PENDING):
         state = ImportState(found.state)

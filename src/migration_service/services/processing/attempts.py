@@ -1,7 +1,7 @@
 """Attempts: one run of account creation each, from acceptance to outcome (sections 3.2 and 4.3).
 
-The database row decides what happens; messages and wake-ups only say when to look at it. An attempt that
-is not its process's current one any more does nothing, however often and late its message arrives.
+The database row decides what happens. Messages and notifications only say when to read it. An attempt that is
+no longer the current one of its process does nothing, however often and late its message arrives.
 """
 
 from collections.abc import Sequence
@@ -29,16 +29,16 @@ from migration_service.services.processing.creation import CreatedAccount, Creat
 from migration_service.services.processing.customer_emails import record_customer_emails
 from migration_service.states import ImportState, Outcome, Profile
 
-#: A message is published again for an attempt that nobody works on after this long.
+#: After this time a message is published again for an attempt that no worker runs.
 REDISPATCH_AFTER = "10 seconds"
-#: How often an attempt, or a chunk of a batch, is given to a worker before it fails. An account that kills
-#: its worker must not kill one after the other.
+#: How often an attempt, or a chunk of a batch, is given to a worker before it fails. An account that crashes
+#: its worker must not crash one after the other.
 MAX_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How an attempt ended, as the waiting request needs it; `outcome` None: it has not."""
+    """How an attempt ended, as the waiting request needs it. `outcome` is None if it has not ended."""
 
     outcome: Outcome | None
     service_account_number: str | None
@@ -81,9 +81,9 @@ _NOTE_VALIDATION = """
 def run_attempt(transaction: Transaction, attempt_id: UUID) -> str | None:
     """Create the account of a current attempt, and return its service account number.
 
-    Return None if there is nothing to do: the attempt is not current any more, or another worker runs it.
-    The row stays locked until the transaction ends, so nobody else runs the attempt meanwhile. Raise a
-    ServiceError that says why there is no account, DryRunSucceededError included. The caller then rolls
+    Return None if nothing is to be done, because the attempt is no longer current or another worker runs it.
+    The row stays locked until the transaction ends, so that no other worker runs the attempt meanwhile. Raise
+    a ServiceError that says why no account was created, DryRunSucceededError included. The caller then rolls
     back, and records the error with `fail_attempt`.
     """
     rows = transaction.lock(_LOCK_IF_FREE, {"attempt_id": attempt_id})
@@ -132,9 +132,9 @@ def _validate_again(transaction: Transaction, process_id: int, profile: Profile)
 
 
 def fail_attempt(transaction: Transaction, attempt_id: UUID, error: ServiceError) -> bool:
-    """Record why a current attempt created no account; its process is PENDING again.
+    """Record why a current attempt created no account. Its process becomes PENDING again.
 
-    Return False if the attempt is not current any more.
+    Return False if the attempt is no longer current.
     """
     rows = transaction.lock(_LOCK, {"attempt_id": attempt_id})
     ended = [EndedAttempt.with_error(_attempt(row), error) for row in rows]
@@ -143,9 +143,9 @@ def fail_attempt(transaction: Transaction, attempt_id: UUID, error: ServiceError
 
 
 def withdraw_attempt(transaction: Transaction, attempt_id: UUID) -> bool:
-    """End an attempt that no worker has taken: it will never run.
+    """End an attempt that no worker has taken, so that it never runs.
 
-    Return False if a worker runs it, or if it is not current any more.
+    Return False if a worker runs it, or if it is no longer current.
     """
     rows = transaction.lock(_LOCK_IF_FREE, {"attempt_id": attempt_id})
     ended = [EndedAttempt(_attempt(row), Outcome.WITHDRAWN) for row in rows]
@@ -154,12 +154,12 @@ def withdraw_attempt(transaction: Transaction, attempt_id: UUID) -> bool:
 
 
 def out_of_tries() -> AccountCreationFailedError:
-    """Return the error of an account that MAX_TRIES workers did not survive."""
+    """Return the error of an account whose attempt ended MAX_TRIES workers."""
     return AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: the worker ended each time.")
 
 
 def find_answer(statements: Statements, attempt_id: UUID) -> Answer:
-    """How the attempt ended, or that it has not."""
+    """Return how the attempt ended, or that it has not ended."""
     (row,) = statements.execute(_FIND_ANSWER, {"attempt_id": attempt_id})
     errors = [ErrorItem(item["code"], item["detail"], item["attr"]) for item in row.errors or ()]
     outcome = Outcome(row.outcome) if row.outcome else None
@@ -167,7 +167,7 @@ def find_answer(statements: Statements, attempt_id: UUID) -> Answer:
 
 
 def list_attempts(session: Session, account_import_process_id: int) -> Sequence[Attempt]:
-    """Every attempt of an account import process, the oldest first."""
+    """Return every attempt of an account import process, the oldest first."""
     return session.scalars(
         select(Attempt)
         .where(Attempt.account_import_process_id == account_import_process_id)
@@ -176,9 +176,9 @@ def list_attempts(session: Session, account_import_process_id: int) -> Sequence[
 
 
 def redispatch_attempts(session: Session, limit: int = 500) -> tuple[list[UUID], list[UUID]]:
-    """Attempts in progress that nobody works on: (to be published again, out of tries).
+    """Return the attempts in progress that no worker runs: (to be published again, out of tries).
 
-    A worker holds the lock of the row it works on, so SKIP LOCKED passes over exactly those.
+    A worker holds the lock of the row it works on, so SKIP LOCKED skips exactly those.
     """
     stuck = (
         select(AccountImportProcess.id)
@@ -201,10 +201,10 @@ def redispatch_attempts(session: Session, limit: int = 500) -> tuple[list[UUID],
 
 
 def count_redelivery(session: Session, attempt_id: UUID) -> bool:
-    """Count a message that came back because its worker died; true where that was the last try.
+    """Count a message that was redelivered because its worker died. Return whether that was the last try.
 
-    Redelivery is at once, so an account that kills its worker would otherwise kill one after the other
-    until the sweep has counted to the end.
+    Redelivery is immediate. An account that crashes its worker would otherwise crash one after the other
+    until the sweep has counted enough tries.
     """
     free = (
         select(AccountImportProcess.id)

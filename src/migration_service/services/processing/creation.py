@@ -1,9 +1,9 @@
 """Account creation: one SQL statement that turns staged payloads into rows, for one account or many.
 
-The statement is written from what the models declare (`models.part`): for each model a common table
-expression that takes its parts out of their parents' parts, and an INSERT of their values. So a new
-field is a new column, and nothing here changes. PostgreSQL does it all in one round trip, and amounts go
-from JSONB to NUMERIC without passing through anything that could round them.
+The statement is generated from what the models declare (`models.part`). Each model has a common table
+expression that selects its parts from those of its parent, and an INSERT of their values. So a new field is a
+new column, and nothing here changes. PostgreSQL does everything in one round trip. Amounts are converted from
+JSONB to NUMERIC directly, so that nothing can round them.
 """
 
 import logging
@@ -52,7 +52,7 @@ class CreationJob:
 
 @dataclass(frozen=True, slots=True)
 class CreatedAccount:
-    """What became of a CreationJob."""
+    """The account that was created for a CreationJob."""
 
     account_import_process_id: int
     service_account_number: str
@@ -60,26 +60,26 @@ class CreatedAccount:
 
 
 def new_service_account_number() -> str:
-    """`A-` and eight upper-case letters or digits that nobody can guess."""
+    """Return `A-` and eight random upper-case letters or digits, which cannot be guessed."""
     return "A-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
 
 
-#: To be run before `create_accounts`, in the same transaction. Planning its statement takes longer than to
-#: create one account with it. The plan does not depend on the parameters; PostgreSQL believes it does, and
-#: would plan anew each time.
+#: Run this before `create_accounts`, in the same transaction. Planning its statement takes longer than
+#: creating one account with it. The plan does not depend on the parameters. PostgreSQL assumes that it does,
+#: and would plan again each time.
 KEEP_THE_PLAN = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
 
 
 def is_service_account_number(text: str) -> bool:
-    """Whether `text` has the form of one."""
+    """Return whether `text` has the form of a service account number."""
     return _SERVICE_ACCOUNT_NUMBER.fullmatch(text) is not None
 
 
 def create_accounts(transaction: Transaction, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
-    """Create the account of each job with everything its staged payload has (section 4.3).
+    """Create the account of each job with everything that its staged payload has (section 4.3).
 
-    The caller holds the locks of the processes. Any failure of the database leaves nothing created: the
-    caller's transaction, or its savepoint, is to be rolled back then.
+    The caller holds the locks of the processes. If the database raises an error, nothing is created, and the
+    caller must roll back its transaction or savepoint.
     """
     rows = transaction.execute(
         creation_statement(),
@@ -93,10 +93,10 @@ def create_accounts(transaction: Transaction, jobs: Sequence[CreationJob]) -> li
 
 
 def explain_refusal(error: DBAPIError) -> ServiceError | None:
-    """What the database has against an account that it refuses to store; None where something else is wrong.
+    """Return the error of an account that the database refuses to store, or None for any other failure.
 
-    Then the same can be tried again: the connection was lost, or a service account number was drawn that
-    is taken (one chance in a million; the next try draws another one).
+    After None the same can be retried: the connection was lost, or the new service account number already
+    exists. The chance of that is one in a million, and the retry draws another number.
     """
     cause = error.orig
     refused = isinstance(error, (DataError, IntegrityError)) or isinstance(cause, ProgramLimitExceeded)
@@ -109,7 +109,7 @@ def explain_refusal(error: DBAPIError) -> ServiceError | None:
 
 @cache
 def creation_statement() -> str:
-    """The statement behind `create_accounts`; written once a process."""
+    """Return the statement of `create_accounts`, which is generated once per process."""
     account_columns = [column for column in payload_columns(Account) if column.name not in _GIVEN]
     inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
     selected = ", ".join(["id", *_GIVEN, *(_value(column) for column in account_columns)])
@@ -168,7 +168,7 @@ def _part_expressions(model: type[Part]) -> list[str]:
 
 
 def _rows(model: type[Part], source: Source) -> str:
-    """The SELECT that takes the parts of one source out of their parents' parts."""
+    """Return the SELECT of the parts of one source from those of their parents."""
     account_id = "parent.id" if source.parent is Account else "parent.account_id"
     constants = "".join(f", '{value}' AS {name}" for name, value in source.constants)
     below = f"parent.part -> '{source.key}'"
@@ -190,7 +190,7 @@ def _rows(model: type[Part], source: Source) -> str:
 
 
 def _value(column: Column[object]) -> str:
-    """The SQL expression for a column's value in `part`."""
+    """Return the SQL expression for a column's value in `part`."""
     if document := column.info.get("document"):
         return f"document_root || {_text_at(document)}"
     path = path_of(column)

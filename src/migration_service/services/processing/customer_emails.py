@@ -1,8 +1,8 @@
 """Customer e-mails: recorded with the account, sent later, each at least once (section 1).
 
-    PENDING -- deliver_email --> SENT       the mail server has taken it
-    PENDING -- deliver_email --> REFUSED    it will never take it for this address
-    PENDING -- deliver_email --> PENDING    not now: after a pause that doubles, up to an hour
+    PENDING -- deliver_email --> SENT       the mail server has accepted it
+    PENDING -- deliver_email --> REFUSED    the mail server will never accept it for this address
+    PENDING -- deliver_email --> PENDING    retried after a pause that doubles, up to an hour
 
 The row is locked while its message is sent, and marked in the same transaction. If the process dies in
 between, the message is sent again with the Message-ID that was recorded before the first try.
@@ -22,7 +22,7 @@ from migration_service.emails.messages import compose_account_created, new_messa
 from migration_service.emails.smtp import (
     EmailDelayedError,
     EmailRefusedError,
-    MailServerAwayError,
+    MailServerUnavailableError,
     SmtpSettings,
     send,
 )
@@ -31,29 +31,29 @@ from migration_service.states import EmailState
 
 logger = logging.getLogger(__name__)
 
-#: A message that was handed to the workers and is still to be sent after this long is handed over again.
+#: A message that was dispatched to the workers and has not been sent after this time is dispatched again.
 HAND_OVER_AGAIN = "2 minutes"
-#: Where no mail server is set, or it is away, messages wait so long before somebody looks again.
+#: If no mail server is set, or it is unavailable, messages wait this long before the next try.
 WAIT = "30 seconds"
 
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """How messages leave: through which server, and from whom (`Name <address>`)."""
+    """The server that sends messages, and their sender (`Name <address>`)."""
 
     smtp: SmtpSettings
     sender: str
 
 
 def mail_server(settings: Settings) -> MailServer:
-    """The mail server of the settings. Raises SettingsError that says what is missing or wrong."""
+    """Return the mail server of the settings. Raise SettingsError if a setting is missing or invalid."""
     for value, variable in (
         (settings.smtp_url, "MIGRATION_SERVICE_SMTP_URL"),
         (settings.email_from, "MIGRATION_SERVICE_EMAIL_FROM"),
     ):
         if not value:
             raise SettingsError(f"{variable} is not set.")
-    new_message_id(settings.email_from)  # refuses a sender that cannot be
+    new_message_id(settings.email_from)  # raises SettingsError if the sender is invalid
     return MailServer(SmtpSettings.from_url(settings.smtp_url), settings.email_from)
 
 
@@ -71,25 +71,26 @@ _RECORD = """
 
 
 def record_customer_emails(transaction: Transaction, account_import_process_ids: Sequence[int]) -> None:
-    """Record a message for each customer with an address of these accounts, in the caller's transaction.
+    """Record a message for each customer of these accounts who has an address, in the caller's transaction.
 
-    Only where the supplier's flag is on. Called once an account is created for good, never in a dry run.
+    Record none if the supplier does not send e-mails. Call this once for a created account, never in a dry
+    run.
     """
     transaction.execute(_RECORD, {"account_import_process_ids": list(account_import_process_ids)})
 
 
 def take_due_emails(session: Session, limit: int) -> Sequence[int]:
-    """Messages to hand to the workers now; each comes again only after a while."""
+    """Return the messages to dispatch to the workers now. Each is dispatched again only after a while."""
     return _put_off(session, HAND_OVER_AGAIN, limit)
 
 
 def hold_due_emails(session: Session) -> int:
-    """Let all due messages wait, as there is no mail server; how many there were."""
+    """Postpone all due messages, because no mail server is set. Return how many there were."""
     return len(_put_off(session, WAIT, None))
 
 
 def hold_email(session: Session, email_id: int) -> None:
-    """Let one message wait, as the mail server is away."""
+    """Postpone one message, because the mail server is unavailable."""
     session.execute(
         update(CustomerEmail)
         .where(CustomerEmail.id == email_id, CustomerEmail.state == EmailState.PENDING)
@@ -98,7 +99,7 @@ def hold_email(session: Session, email_id: int) -> None:
 
 
 def name_message(session: Session, email_id: int, sender: str) -> None:
-    """Record the Message-ID before the first try: committed before `deliver_email`, a repeat has the same."""
+    """Record the Message-ID. Commit it before `deliver_email`, so that a retry has the same one."""
     session.execute(
         update(CustomerEmail)
         .where(CustomerEmail.id == email_id, CustomerEmail.message_id.is_(None))
@@ -107,9 +108,9 @@ def name_message(session: Session, email_id: int, sender: str) -> None:
 
 
 def deliver_email(session: Session, email_id: int, server: MailServer) -> bool:
-    """Send a pending message and mark what became of it; false where the mail server is away.
+    """Send a pending message, and record the result. Return False if the mail server is unavailable.
 
-    Nothing happens where another worker is on it, or it is done.
+    Nothing happens if another worker is sending it, or if it is no longer pending.
     """
     row = session.execute(
         select(
@@ -144,7 +145,7 @@ def deliver_email(session: Session, email_id: int, server: MailServer) -> bool:
             error=str(error),
             next_try_at=func.clock_timestamp() + pause,
         )
-        return not isinstance(error, MailServerAwayError)
+        return not isinstance(error, MailServerUnavailableError)
     else:
         _mark(session, email_id, state=EmailState.SENT, sent_at=func.clock_timestamp(), error=None)
     return True

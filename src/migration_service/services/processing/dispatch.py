@@ -58,9 +58,9 @@ def process_account(
 
     `attempt_id` is a new id, which the attempt gets.
 
-    Raise the InvalidError that says why there is no account (DryRunSucceededError among them). Raise
+    Raise the InvalidError that says why no account was created (DryRunSucceededError included). Raise
     ConcurrencyLimitReachedError if no slot is free, and NoWorkerAvailableError if no worker took the attempt
-    in time. Raise ServiceUnavailableError if Redis is unavailable. After any of these, nothing goes on in
+    in time. Raise ServiceUnavailableError if Redis is unavailable. After any of these, nothing continues in
     the background.
     """
     _begin_attempt(d, caller, order, attempt_id)
@@ -85,7 +85,7 @@ def _begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id:
     try:
         with autocommit(d.Session) as statements:
             if not states.begin(statements, attempt):
-                check_request(statements, caller, order)  # raises what another request made of it
+                check_request(statements, caller, order)  # raises the state that another request has made
                 raise AccountImportInProgressError
     except BaseException:
         release_slots(d.slots, [attempt.id])

@@ -1,4 +1,4 @@
-"""An attempt in the hands of a worker: from its message to a recorded outcome (section 4.3)."""
+"""What a worker does with an attempt, from its message to the recorded outcome (section 4.3)."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -20,7 +20,7 @@ from migration_service.states import Outcome
 
 @dataclass(frozen=True, slots=True)
 class PerformedAttempt:
-    """How an attempt ended just now; it is committed."""
+    """An attempt that has just ended, with its outcome committed."""
 
     #: `SUCCEEDED`, or the code of the failure.
     outcome: str
@@ -32,9 +32,9 @@ def perform_attempt(
 ) -> PerformedAttempt | None:
     """Run an attempt to its end. Return None if there was nothing to do.
 
-    An error of the account ends the attempt. Any other error, such as a lost connection, is raised and
-    leaves the attempt in progress: the sweep dispatches it again. `redelivered` says that the message came
-    back because the worker that had it ended, which counts as a try.
+    An error of the account ends the attempt. Any other error, such as a lost connection, is raised. It leaves
+    the attempt in progress, and the sweep dispatches it again. `redelivered` says that the message was
+    redelivered because its worker died, which counts as a try.
     """
     if redelivered:
         with sessions.begin() as session:

@@ -16,7 +16,7 @@ from migration_service.slots import Slots
 
 #: Seconds that a notification is kept. No request waits for longer.
 KEPT_SECONDS = 60
-#: The content of a notification if the database has more to say than a service account number.
+#: The content of a notification if the outcome is more than a service account number.
 ASK_DATABASE = "ask the database"
 
 
@@ -45,7 +45,7 @@ def notify(redis: Redis, slots: Slots, attempt_id: UUID, content: str | None = N
 def wait_for_notification(redis: Redis, attempt_id: UUID, timeout: float) -> str | None:
     """Wait up to `timeout` seconds. Return the service account number of the notification if it has one.
 
-    None says: ask the database. `redis` needs commands that may block for this long.
+    Return None if the database must be asked. `redis` must allow commands that block for this long.
     """
     try:
         received = redis.blpop([notification_key(attempt_id)], timeout=timeout)
@@ -59,7 +59,7 @@ def read_notification(content: bytes) -> str | None:
     """Return the service account number in a notification, or None if it says to ask the database.
 
     The worker notifies after its commit, under a key that only this attempt has. So a number is the outcome.
-    Anything that does not look like a number is ignored.
+    Anything without the form of a number is ignored.
     """
     text = content.decode("ascii", "replace")
     return text if is_service_account_number(text) else None

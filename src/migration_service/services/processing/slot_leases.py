@@ -67,7 +67,7 @@ def reconcile_slots(session: Session, slots: Slots) -> None:
 
 
 def list_live_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:
-    """Return the attempts that hold slots according to the database; only those of `among` if it is given."""
+    """Return the attempts that hold slots according to the database, only those of `among` if it is given."""
     rows = session.execute(_LIVE, {"among": None if among is None else list(among)})
     return [LiveAttempt(str(row.attempt), batch=row.batch) for row in rows]
 

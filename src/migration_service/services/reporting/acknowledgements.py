@@ -1,4 +1,4 @@
-"""Acknowledging, with a reason, that something that was sent stays out of the platform."""
+"""Acknowledgements, each with a reason, that something that was sent stays out of the platform."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class AcknowledgementOrder:
     acknowledged_by: str
     external_account_numbers: Sequence[str] = ()
     batch_id: UUID | None = None
-    #: None: every line of the batch that has no number.
+    #: The lines, or None for every line of the batch that has no number.
     line_numbers: Sequence[int] | None = None
 
 
 def acknowledge(session: Session, import_supplier_id: int, order: AcknowledgementOrder) -> int:
-    """Keep the acknowledgement of each account and line; return how many there are.
+    """Store the acknowledgement of each account and line. Return how many there are.
 
-    Raise RequestFailedValidationError if one of them was not refused: an account that is staged can be
+    Raise RequestFailedValidationError if one of them was not refused. An account that is staged can be
     skipped instead, and one that was created or never sent has nothing to acknowledge.
     """
     rows = session.execute(
@@ -79,7 +79,9 @@ def list_acknowledgements(session: Session, import_supplier_id: int) -> Sequence
 
 
 _NOT_REFUSED = (
-    "{} is not among those that were refused or wait. An account that is staged can be skipped, "
-    "and one that was created or never sent has nothing to acknowledge."
+    "{} is not among those that were refused or wait. An account that is staged can be skipped. "
+    "One that was created or never sent has nothing to acknowledge."
 )
-_NOT_UNNUMBERED = "Line {} of the batch does not exist, or has an account number: acknowledge the number."
+_NOT_UNNUMBERED = (
+    "Line {} of the batch does not exist, or it has an account number: then acknowledge the number."
+)

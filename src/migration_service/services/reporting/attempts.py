@@ -1,4 +1,4 @@
-"""Attempts as a resource: what became of each request to create an account."""
+"""Attempts as a resource: the outcome of each request to create an account."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ from migration_service.states import AttemptState, Outcome
 
 @dataclass(frozen=True, slots=True)
 class AttemptReport:
-    """One attempt, with the names of the account that it is for."""
+    """One attempt, with the numbers of its account."""
 
     attempt_id: UUID
     import_supplier: str
@@ -32,7 +32,7 @@ class AttemptReport:
     dry_run: bool
     outcome: Outcome | None
     service_account_number: str | None
-    #: What a request that waits for the attempt fails with. None if it created the account, or still runs.
+    #: The error with which a waiting request fails. None if the attempt created the account, or still runs.
     error: ServiceError | None
     created_at: datetime
     finished_at: datetime | None
@@ -46,8 +46,8 @@ class AttemptReport:
 def get_attempt(session: Session, organisation_id: int, attempt_id: str) -> AttemptReport:
     """Return an attempt of the organisation.
 
-    Raise AttemptNotFoundError if there is none, and PermissionDeniedError if the caller's key is limited to
-    other import suppliers.
+    Raise AttemptNotFoundError if it does not exist, and PermissionDeniedError if the caller's key is limited
+    to other import suppliers.
     """
     try:
         wanted = UUID(attempt_id)
@@ -70,9 +70,9 @@ def list_attempts(
     before: UUID | None,
     limit: int,
 ) -> list[AttemptReport]:
-    """Return the attempts of an account, newest first, from the one older than `before` on.
+    """Return the attempts of an account that are older than `before`, newest first.
 
-    Raises AccountNotFoundError if the account is not staged.
+    Raise AccountNotFoundError if the account is not staged.
     """
     process = find_process(session, supplier.id, external_account_number)
     if process is None:
@@ -85,9 +85,9 @@ def list_attempts(
 
 
 def failure_of(attempt: Attempt) -> ServiceError | None:
-    """Return what a request that waits for an attempt fails with.
+    """Return the error with which a request that waits for an attempt fails.
 
-    None: the attempt has created the account, or it has not ended.
+    Return None if the attempt has created the account, or has not ended.
     """
     match attempt.outcome:
         case None | Outcome.SUCCEEDED:

@@ -1,7 +1,7 @@
-"""Figures for operators: how many accounts and attempts there are, and what is in progress.
+"""Counts for operators: accounts, attempts, and what is in progress.
 
-`count_accounts` reads whole tables, so a worker calls it once in a while. The rest is fast enough for
-every request.
+`count_accounts` reads whole tables, so a worker calls it once in a while. The other functions are fast enough
+to be called for every request.
 """
 
 from collections import Counter
@@ -31,9 +31,9 @@ class InProgress:
 
     #: Attempts of single requests and of batches: each holds a slot.
     attempts: int
-    #: How long ago the oldest message about a single request was published; 0 if there is none.
+    #: How long ago the oldest message about a single request was published, or 0.
     oldest_seconds: float
-    #: The concurrency limit; None: off.
+    #: The concurrency limit, or None if it is off.
     limit: int | None
 
 
@@ -59,16 +59,16 @@ class OpenBatches:
     """The batches of a supplier that are not over, taken together."""
 
     import_supplier: str
-    #: How many there are in each state.
+    #: The number of batches in each state.
     batches: dict[str, int]
     #: Their lines by status.
     lines: dict[str, int]
-    #: For how long no line of a running one with pending lines was worked on, in seconds: the longest.
+    #: The longest time, in seconds, for which no line of a running batch with pending lines was worked on.
     idle_seconds: float
 
 
 def read_open_batches(session: Session) -> list[OpenBatches]:
-    """Return how far the batches are that are not over, by supplier."""
+    """Return the progress of the batches that are not over, by supplier."""
     rows = session.execute(
         select(Batch.id, Batch.state, ImportSupplier.code)
         .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
@@ -147,7 +147,7 @@ def count_accounts(session: Session) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class StuckAttempt:
-    """An attempt that is in progress for longer than anybody waits."""
+    """An attempt that has been in progress for longer than any request waits."""
 
     import_supplier: str
     external_account_number: str
@@ -156,7 +156,7 @@ class StuckAttempt:
 
 
 def find_stuck_attempts(session: Session, *, seconds: float, limit: int = 5) -> list[StuckAttempt]:
-    """The oldest attempts in progress that began more than `seconds` ago."""
+    """Return the oldest attempts in progress that began more than `seconds` ago."""
     age = func.extract("epoch", func.now() - Attempt.created_at)
     process = AccountImportProcess
     rows = session.execute(

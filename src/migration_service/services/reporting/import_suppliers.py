@@ -20,7 +20,7 @@ class ImportSupplierReport:
     import_supplier: str
     status: str
     profile: str
-    #: How many accounts are in each state; a state without accounts has 0.
+    #: The number of accounts in each state. A state without accounts has 0.
     counts: dict[str, int]
 
 
@@ -34,7 +34,7 @@ def report_import_suppliers(session: Session, organisation_id: int) -> list[Impo
 
 
 def report_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplierReport:
-    """Return one import supplier of the organisation. Raise ImportSupplierNotFoundError if there is none."""
+    """Return one import supplier of the organisation, or raise ImportSupplierNotFoundError."""
     supplier = get_import_supplier(session, code, organisation_id=organisation_id)
     (report,) = _report(session, [supplier])
     return report

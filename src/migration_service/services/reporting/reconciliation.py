@@ -1,4 +1,4 @@
-"""Reconciliation of created accounts: what was staged against what was created, exact to the cent.
+"""Reconciliation of created accounts: what was staged compared with what was created, exact to the cent.
 
 The staged payloads are counted and summed as JSON, the created accounts as rows. The two sums share no
 code, so this also finds what creation itself got wrong. Memory and each statement stay small however large
@@ -65,7 +65,7 @@ class Totals:
         self.measures[measure] = (before[0] + staged, before[1] + created)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything beside the single accounts, ready for JSON."""
+        """Return everything except the single accounts, as values for JSON."""
         return {
             "totals": [Difference(measure, *sums) for measure, sums in self.measures.items()],
             "not_comparable": self.not_comparable,
@@ -143,7 +143,7 @@ def _join(items: Iterable[Any]) -> Iterator[bytes]:
 
 
 def stream_id_map(sessions: sessionmaker[Session], import_supplier_id: int) -> Iterator[bytes]:
-    """Yield the old and the new number of every created account, as CSV with a heading, in pieces."""
+    """Yield the old and the new number of every created account, as CSV with a header, in pieces."""
     yield write_csv([["external_account_number", "service_account_number", "account_created_at"]])
     after = ""
     while True:

@@ -1,8 +1,8 @@
 """What a supplier sent, and what of it is open: not created, not skipped, and not acknowledged.
 
-Sent are the lines of stage and import batches and single stagings, each account number once. A line
-without a number counts by itself. Each account is counted by where it is now, so what a later line settled
-is no longer open.
+What was sent are the lines of stage and import batches and single stagings, each account number once. A line
+without a number counts by itself. Each account is counted by its current state, so it is no longer open once
+a later line has settled it.
 """
 
 from collections.abc import Iterator
@@ -29,23 +29,23 @@ _PAGE = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What was sent, by what became of it. The first number is the sum of the next five."""
+    """The number of accounts and lines that were sent, by outcome. The first is the sum of the next five."""
 
     sent: int
-    #: Refused by validation or by the database; nothing of it is staged.
+    #: Refused by validation or by the database. Nothing of it is staged.
     refused: int
     #: Not decided yet: the line is pending, or its batch only validates.
     waiting: int
     #: Staged, and not created.
     staged: int
     created: int
-    #: Operators took it out.
+    #: Excluded by operators.
     skipped: int
-    #: How many of those refused or waiting somebody has acknowledged with a reason.
+    #: Those refused or waiting that were acknowledged with a reason.
     acknowledged: int
     #: Refused, waiting and staged, less those acknowledged.
     open: int
-    #: Lines of stage and import batches that are no longer kept: what was refused of them is not known.
+    #: Lines of stage and import batches that are no longer kept, so it is unknown which were refused.
     lines_removed: int
 
 
@@ -55,7 +55,7 @@ class OpenItem:
 
     external_account_number: str | None
     reason: OpenReason
-    #: The newest line that had it; None if it is staged.
+    #: The newest line that had it, or None if it is staged.
     batch_id: UUID | None = None
     line_number: int | None = None
     #: Objects of detail, code, attr.
@@ -63,7 +63,7 @@ class OpenItem:
 
 
 def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Sent:
-    """Return what the supplier sent by what became of it, or only what is on the lines of a batch."""
+    """Return what the supplier sent, by outcome. With `batch_id`, only what is on the lines of that batch."""
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
     states = dict.fromkeys(ImportState, 0)

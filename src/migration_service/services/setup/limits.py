@@ -1,4 +1,4 @@
-"""The concurrency limit (section 8) as operators set it, also while the service runs."""
+"""The concurrency limit (section 8), which operators can also change while the service runs."""
 
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
@@ -11,14 +11,14 @@ _ONLY_ROW = 1
 
 
 def get_concurrency_limit(session: Session) -> int | None:
-    """How many accounts are processed at once; None: no limit."""
+    """Return how many accounts are processed at once, or None if it is not limited."""
     return session.scalar(select(ServiceLimit.concurrency_limit))
 
 
 def set_concurrency_limit(session: Session, limit: int | None) -> None:
-    """Process at most `limit` accounts at once (at least 1), or with None as many as are asked for.
+    """Process at most `limit` accounts at once (at least 1). None removes the limit.
 
-    It holds for every request that comes in after the transaction; what is being processed goes on.
+    This applies to every request after the transaction. Accounts that are being processed are not affected.
     """
     statement = insert(ServiceLimit).values(id=_ONLY_ROW, concurrency_limit=limit)
     session.execute(statement.on_conflict_do_update(index_elements=["id"], set_={"concurrency_limit": limit}))

@@ -18,7 +18,7 @@ def is_name(text: str, max_length: int = MAX_NAME) -> bool:
 
 
 def check_name(text: str, what: str, max_length: int = MAX_NAME) -> None:
-    """Raise NameInvalidError unless `text` is a name; `what` is what it is the name of."""
+    """Raise NameInvalidError unless `text` is a name. `what` says in the error what it is the name of."""
     if not is_name(text, max_length):
         raise NameInvalidError(
             f"The {what} must have 1 to {max_length} printable characters, and no space at either end."

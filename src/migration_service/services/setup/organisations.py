@@ -1,4 +1,4 @@
-"""Organisations: who owns API keys and import suppliers (section 5)."""
+"""Organisations, which own API keys and import suppliers (section 5)."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from migration_service.services.setup.names import check_name, is_name, unique_n
 
 
 def create_organisation(session: Session, name: str) -> Organisation:
-    """Make an organisation. Raises NameInvalidError and NameTakenError."""
+    """Create an organisation. Raise NameInvalidError, or NameTakenError if it already exists."""
     check_name(name, "name of an organisation")
     organisation = Organisation(name=name)
     with unique_name(session, "uq_organisation_name", f"Organisation {name!r} already exists."):
@@ -22,7 +22,7 @@ def create_organisation(session: Session, name: str) -> Organisation:
 
 
 def get_organisation(session: Session, name: str) -> Organisation:
-    """The organisation of this name. Raises OrganisationNotFoundError."""
+    """Return the organisation of this name. Raise OrganisationNotFoundError if it does not exist."""
     organisation = None
     if is_name(name):
         organisation = session.scalar(select(Organisation).where(Organisation.name == name))
@@ -32,5 +32,5 @@ def get_organisation(session: Session, name: str) -> Organisation:
 
 
 def list_organisations(session: Session) -> Sequence[Organisation]:
-    """Every organisation, by name."""
+    """Return every organisation, ordered by name."""
     return session.scalars(select(Organisation).order_by(Organisation.name)).all()

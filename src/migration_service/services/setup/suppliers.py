@@ -101,7 +101,7 @@ def create_import_supplier(
 def find_import_supplier(
     database: Session | Statements, code: str, *, organisation_id: int | None
 ) -> KnownSupplier | None:
-    """Return the import supplier of this code, or None if there is none; `code` may be any text.
+    """Return the import supplier of this code, or None if it does not exist. `code` may be any text.
 
     `organisation_id` is the caller's organisation. Another organisation's supplier is not found. None finds
     any organisation's supplier, for operators. Raise PermissionDeniedError if the caller's key is limited to
@@ -129,7 +129,7 @@ def get_import_supplier(
 ) -> KnownSupplier:
     """Return what `find_import_supplier` returns. Raise `error` if there is no such supplier.
 
-    Pass ImportSupplierNotFoundInBodyError if the code was in a body: it is answered 400, and the other 404.
+    Pass ImportSupplierNotFoundInBodyError if the code was in a body: its status is 400, and the other's 404.
     """
     supplier = find_import_supplier(database, code, organisation_id=organisation_id)
     if supplier is None:
@@ -155,7 +155,7 @@ def list_import_suppliers(session: Session) -> Sequence[tuple[ImportSupplier, st
 def set_status(session: Session, code: str, status: SupplierStatus) -> None:
     """Set what an import supplier accepts from now on (section 3.1). Any status may follow any other.
 
-    Raise ImportSupplierNotFoundError if there is none of this code.
+    Raise ImportSupplierNotFoundError if it does not exist.
     """
     _update(session, code, AuditAction.SUPPLIER_STATUS_SET, status=status)
 
@@ -163,7 +163,7 @@ def set_status(session: Session, code: str, status: SupplierStatus) -> None:
 def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
     """Set whether customers get an e-mail when an account of this supplier is created from now on.
 
-    Raise ImportSupplierNotFoundError if there is none of this code.
+    Raise ImportSupplierNotFoundError if it does not exist.
     """
     _update(session, code, AuditAction.SUPPLIER_EMAILS_SET, sends_customer_emails=on)
 

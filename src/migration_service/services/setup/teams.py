@@ -1,7 +1,7 @@
-"""Operations teams: an account is linked to one when it is created (section 1).
+"""Operations teams. An account is linked to one when it is created (section 1).
 
-A team belongs to an organisation, or is shared: then every organisation may name it. Another organisation's
-team is the same as none.
+A team belongs to an organisation, or is shared: then every organisation may name it. For a caller, the team
+of another organisation does not exist.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from migration_service.services.setup.organisations import get_organisation
 def create_operations_team(
     session: Session, name: str, *, organisation_name: str | None = None
 ) -> OperationsTeam:
-    """Make an operations team of an organisation, or with None one that all organisations share.
+    """Create an operations team of an organisation, or with None one that all organisations share.
 
-    Raise NameInvalidError, NameTakenError and OrganisationNotFoundError.
+    Raise NameInvalidError, NameTakenError or OrganisationNotFoundError.
     """
     check_name(name, "name of an operations team")
     owner = None if organisation_name is None else get_organisation(session, organisation_name).id
@@ -53,7 +53,7 @@ def get_operations_team_id(session: Session, organisation_id: int, name: str | N
 
 
 def list_operations_teams(session: Session) -> Sequence[tuple[OperationsTeam, str | None]]:
-    """Return every operations team with the name of its organisation (None: shared), by name."""
+    """Return every operations team with the name of its organisation (None: shared), ordered by name."""
     owned = select(OperationsTeam, Organisation.name).outerjoin(Organisation)
     rows = session.execute(owned.order_by(OperationsTeam.name, OperationsTeam.id)).all()
     return [(team, owner) for team, owner in rows]

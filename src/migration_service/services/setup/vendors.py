@@ -33,8 +33,8 @@ def create_payment_vendor(
     """Create a payment vendor of an organisation, or with None one that all organisations share.
 
     `secret_env` names the environment variable of the web processes that holds its secret. Raise
-    NameInvalidError, NameTakenError, OrganisationNotFoundError, and PaymentVendorInvalidError for the address
-    or the variable.
+    NameInvalidError, NameTakenError, OrganisationNotFoundError, or PaymentVendorInvalidError if the address
+    or the variable is invalid.
     """
     check_name(name, "name of a payment vendor")
     check_vendor(url, secret_env)
@@ -91,7 +91,7 @@ def check_vendor(url: str, secret_env: str | None) -> None:
 
 
 def list_payment_vendors(session: Session) -> Sequence[tuple[PaymentVendor, str | None]]:
-    """Return every payment vendor with the name of its organisation (None: shared), by name."""
+    """Return every payment vendor with the name of its organisation (None: shared), ordered by name."""
     owned = select(PaymentVendor, Organisation.name).outerjoin(Organisation)
     rows = session.execute(owned.order_by(PaymentVendor.name, PaymentVendor.id)).all()
     return [(vendor, owner) for vendor, owner in rows]
