@@ -24,7 +24,7 @@ def ready() -> tuple[Response, int]:
     Redis is reported: only `process` needs it.
     """
     database = _ask_database()
-    redis = "ok" if _redis_answers() else "away"
+    redis = "ok" if _redis_answers() else "unavailable"
     status = 200 if database == "ok" else 503
     return jsonify(status="ok" if status == 200 else "away", database=database, redis=redis), status
 
@@ -37,7 +37,7 @@ def _ask_database() -> str:
                 session.invalidate()
                 return "read-only"
     except SQLAlchemyError:
-        return "away"
+        return "unavailable"
     return "ok"
 
 

@@ -74,6 +74,7 @@ BODIES = {
         "import_supplier_code": customer.import_supplier,
         "operations_team_name": customer.operations_team,
     },
+    "erasure.erase_account": _added(reason="Request 1"),
     "account_imports.stage_account": _payload,
     "account_imports.validate_account": _payload,
 }

@@ -230,7 +230,7 @@ def test_a_database_that_an_interrupted_first_start_did_not_make_is_made_later(f
     servers.kill("postgres")
     servers.home.close()
     with EmbeddedServers(folder) as again:
-        write_row(again.database_url)
+        write_row(again.owner_url)
 
 
 def test_ports_stay_the_same_until_something_else_takes_one(folder: Path) -> None:

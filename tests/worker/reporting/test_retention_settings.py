@@ -209,6 +209,7 @@ def test_lines_of_batches_that_ended(
     _age(sessions, "batch", "finished_at", "id = :id", days, id=batch_id)
     remove(**setting)
     assert _batch(sessions, batch_id) == expected
+    _age(sessions, "batch", "finished_at", "id = :id", 0, id=batch_id)  # nothing is left to other tests
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ class Scope(StrEnum):
     ADDED_DATA = "added_data"
     #: Starting and steering batches, whatever their mode.
     BATCHES = "batches"
+    #: Erasing the personal data of an account.
+    ERASE = "erase"
 
 
 def require_scope(granted: Collection[str] | None, accepted: Sequence[Scope]) -> None:
