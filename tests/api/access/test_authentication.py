@@ -64,11 +64,6 @@ BODIES = {
         "reason": "Left on purpose.",
         "external_account_numbers": ["1"],
     },
-    "erasure.erase_account": lambda customer: {
-        "import_supplier": customer.import_supplier,
-        "external_account_number": "1",
-        "reason": "A request of the customer.",
-    },
     "account_imports.process_account": lambda customer: {
         "external_account_number": "1",
         "import_supplier_code": customer.import_supplier,
