@@ -12,8 +12,10 @@ from benchmarks.copy_limit import CopyLimit
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
 from migration_service.models import Batch, BatchLine
 from migration_service.schemas.json import parse_json
-from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
-from migration_service.services.batches.upload import BatchOrder, start_batch
+from migration_service.services.batches.ndjson import FileLimits
+from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.spool import SpooledLines
+from migration_service.services.batches.upload import start_batch
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, LineStatus, Profile
@@ -88,20 +90,19 @@ def _import(bench: Bench, first: int, count: int) -> float:
     file.write_text("\n".join(_lines(bench, first, count)) + "\n")
     limits = FileLimits(line=bench.stack.settings.max_body_bytes, total=bench.stack.settings.max_batch_bytes)
     started = time.perf_counter()
-    with file.open("rb") as stream, bench.sessions.begin() as session:
-        order = BatchOrder(
-            mode=BatchMode.IMPORT,
-            operations_team_name=TEAM,
-            lines=read_lines(read_blocks(stream), limits),
-        )
-        batch_id = start_batch(session, get_import_supplier(session, SUPPLIER, organisation_id=None), order)
+    order = BatchOrder(mode=BatchMode.IMPORT, operations_team_name=TEAM)
+    with file.open("rb") as stream:
+        lines = SpooledLines(stream, limits, identity=order.identify(SUPPLIER))
+        with bench.sessions.begin() as session:
+            supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
+            batch_id = start_batch(session, supplier, order, lines)
     feed_batches(bench.celery, bench.sessions)
     while not _is_over(bench, batch_id):
         time.sleep(0.02)
     seconds = time.perf_counter() - started
     with bench.sessions() as session:
-        lines = BatchLine.batch_id == batch_id, BatchLine.status == LineStatus.IMPORTED
-        imported = session.scalar(select(func.count()).select_from(BatchLine).where(*lines))
+        own = BatchLine.batch_id == batch_id, BatchLine.status == LineStatus.IMPORTED
+        imported = session.scalar(select(func.count()).select_from(BatchLine).where(*own))
     assert imported == count, f"{imported} accounts of {count} were imported"
     return count / seconds
 

@@ -82,7 +82,44 @@ class Settings:
     max_batch_bytes: int = _setting(
         "MIGRATION_SERVICE_MAX_BATCH_BYTES",
         "The largest file of a batch, in bytes after decompression. A larger one is answered with 413.",
+        16_000_000_000,
+    )
+    max_batch_lines: int = _setting(
+        "MIGRATION_SERVICE_MAX_BATCH_LINES",
+        "The most lines of a file of a batch. A file with more is answered with 413.",
+        2_000_000,
+    )
+    max_batch_ratio: int = _setting(
+        "MIGRATION_SERVICE_MAX_BATCH_RATIO",
+        "How many times larger the file of a batch may be after decompression. Beyond it: 413.",
+        200,
+    )
+    max_uploads: int = _setting(
+        "MIGRATION_SERVICE_MAX_UPLOADS",
+        "How many files of batches an organisation may send at once. Beyond it: 429.",
+        4,
+    )
+    max_open_batches: int = _setting(
+        "MIGRATION_SERVICE_MAX_OPEN_BATCHES",
+        "How many batches of an organisation may be under way or paused at once. Beyond it: 429.",
+        100,
+    )
+    max_batch_storage_bytes: int = _setting(
+        "MIGRATION_SERVICE_MAX_BATCH_STORAGE_BYTES",
+        "How many bytes the lines of an organisation's batches may take in the database, 200 added for each "
+        "line. Beyond it: 429.",
         64_000_000_000,
+    )
+    upload_folder: str = _setting(
+        "MIGRATION_SERVICE_UPLOAD_FOLDER",
+        "The folder that holds files of batches until they have arrived. Empty: the system's folder for "
+        "temporary files.",
+        "",
+    )
+    line_processor_seconds: float = _setting(
+        "MIGRATION_SERVICE_LINE_PROCESSOR_SECONDS",
+        "Seconds of processor time that the validation of one line of a batch may take. 0: without limit.",
+        5.0,
     )
     batch_slot_reserve: int = _setting(
         "MIGRATION_SERVICE_BATCH_SLOT_RESERVE",
@@ -91,7 +128,8 @@ class Settings:
     )
     batch_chunks_in_flight: int = _setting(
         "MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT",
-        "Messages that each running batch has in the queue: at least twice the batch worker processes.",
+        "Messages that the batches of an organisation have in the queue: at least twice the batch worker "
+        "processes.",
         8,
     )
     batch_retention_days: int = _setting(

@@ -1,18 +1,22 @@
 """gunicorn's threaded worker with a limit on how slowly a client may send and read.
 
 gunicorn waits for a request's bytes without limit, so a few hundred connections that send nothing would
-occupy every thread. Here a request has a time limit, which grows with what it has sent: large bodies over
-slow connections are accepted, and connections that send nothing are closed.
+occupy every thread. Here a connection gets a thread when the head of its request is complete, and waits in
+the selector until then. A request has a time limit, which grows with what it has sent: large bodies over slow
+connections are accepted. The same holds for reading the answer.
 
 This is the only module that uses internals of gunicorn.
 """
 
 import contextlib
+import errno
 import json
+import selectors
 import socket
-import struct
 import time
 import uuid
+from collections import deque
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -25,11 +29,18 @@ from werkzeug.exceptions import BadRequest, RequestTimeout
 
 from migration_service.config import Settings
 
-#: A client gets another second for this many bytes.
+#: A client gets another second for this many bytes, sent or read.
 LEAST_RATE = 10_000
-#: Seconds after which a client that does not read its answer is disconnected.
-_STALLED_READER = 30
-
+#: Bytes that the head of a request may have: request line and headers.
+MAX_HEAD = 65_536
+#: Connections that a process accepts beyond those that wait: then the one that has waited longest is closed.
+_SPARE_CONNECTIONS = 100
+#: Seconds that a connection is kept after its answer, for what the client still sends. A reset could reach
+#: the client before the answer.
+_LINGER_SECONDS = 2.0
+#: Connections that are kept so. Beyond that the oldest is closed.
+_MOST_LINGERING = 500
+_END_OF_HEAD = b"\r\n\r\n"
 
 #: The status and the code of what gunicorn cannot read; everything else is 400.
 _REFUSALS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
@@ -41,7 +52,8 @@ _REFUSALS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     errors.LimitRequestHeaders: (
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
         "headers_too_large",
-        "At most {0.limit_request_fields} headers of {0.limit_request_field_size} bytes each are allowed.",
+        "At most {0.limit_request_fields} headers of {0.limit_request_field_size} bytes each are allowed, "
+        f"and {MAX_HEAD} bytes together.",
     ),
     errors.ExpectationFailed: (
         HTTPStatus.EXPECTATION_FAILED,
@@ -126,6 +138,36 @@ class PacedSocket:
         return received
 
 
+class PacedWriter:
+    """A socket that stops sending to a client that reads too slowly. Only the time of sending counts."""
+
+    def __init__(self, connection: socket.socket, time_limit: float) -> None:
+        self._socket = connection
+        self._left = self._time_limit = time_limit
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+    def sendall(self, data: bytes) -> None:
+        """Send `data`. Raise BrokenPipeError if the client's time has run out."""
+        rest, outer = memoryview(data), self._socket.gettimeout()
+        try:
+            while rest:
+                began = time.monotonic()
+                self._socket.settimeout(max(0.001, self._left))
+                sent = self._socket.send(rest[:65_536])
+                # What the system only buffers earns no time that a client could then spend without reading.
+                earned = sent / LEAST_RATE - (time.monotonic() - began)
+                self._left = min(self._left + earned, self._time_limit)
+                if self._left <= 0:
+                    raise TimeoutError
+                rest = rest[sent:]
+        except TimeoutError as error:
+            raise BrokenPipeError(errno.EPIPE, "The client reads too slowly.") from error
+        finally:
+            self._socket.settimeout(outer)
+
+
 class _BodyReader:
     """Reads a request's body, and translates its errors into HTTP errors."""
 
@@ -148,20 +190,126 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.time_limit = Settings.from_env().request_seconds
+        self._lingering: deque[TConn] = deque()
+
+    def accept(self, listener: socket.socket) -> None:
+        """Accept a connection. If there are too many, close the one that has waited longest."""
+        if self.nr_conns >= self.worker_connections - _SPARE_CONNECTIONS:
+            self._close_oldest()
+        super().accept(listener)
+
+    def enqueue_req(self, conn: TConn) -> None:
+        """Hand a connection to a thread if the head of its request has arrived; otherwise let it wait."""
+        if self.cfg.is_ssl or self._has_head(conn):
+            super().enqueue_req(conn)
+            return
+        conn.timeout = time.monotonic() + self.time_limit
+        self.pending_conns.append(conn)
+        self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def on_pending_socket_readable(self, conn: TConn, client: Any) -> None:
+        """Read on. The connection keeps its place among those that wait, and so its deadline."""
+        if self._has_head(conn):
+            super().on_pending_socket_readable(conn, client)
+
+    def _has_head(self, conn: TConn) -> bool:
+        """Receive what is there. Return whether a thread would not have to wait for the head."""
+        if conn.parser is None:
+            conn.parser = RequestParser(self.cfg, PacedSocket(conn.sock, self.time_limit), conn.client)
+            conn.data_ready = True
+            conn.close = partial(self._close, conn)
+        unreader = conn.parser.unreader
+        head: bytes = unreader.take_buffered()
+        unreader.unread(head)
+        if _END_OF_HEAD in head or len(head) > MAX_HEAD:
+            return True
+        conn.sock.setblocking(False)
+        try:
+            received = conn.sock.recv(MAX_HEAD)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # the thread meets the same error, and closes the connection
+        head += received
+        unreader.take_buffered()
+        unreader.unread(head)
+        return not received or len(head) > MAX_HEAD or _END_OF_HEAD in head
+
+    def _close_oldest(self) -> None:
+        waiting = self.pending_conns or self.keepalived_conns
+        if waiting:
+            conn = waiting.popleft()
+            with contextlib.suppress(OSError, KeyError, ValueError):
+                self.poller.unregister(conn.sock)
+            self.nr_conns -= 1
+            conn.close()
+
+    def _close(self, conn: TConn, graceful: bool = False) -> None:
+        """Close a connection. If `graceful`, wait for the client's end of it, which holds up nothing else.
+
+        gunicorn's own way stops the selector of the whole process for up to two seconds for each client that
+        does not close its end.
+        """
+        try:
+            if graceful:
+                conn.sock.setblocking(False)
+                conn.sock.shutdown(socket.SHUT_WR)
+                conn.timeout = time.monotonic() + _LINGER_SECONDS
+                self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
+                self._lingering.append(conn)
+                return
+        except (OSError, KeyError, ValueError):
+            pass  # the client has closed it already
+        util.close(conn.sock)
+
+    def _drain(self, conn: TConn, client: socket.socket) -> None:
+        """Throw away what the client still sends. Close the connection when the client has closed its end."""
+        try:
+            if client.recv(65_536):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self._lingering.remove(conn)
+        self.poller.unregister(client)
+        util.close(client)
+
+    def murder_pending(self) -> None:
+        """Close the connections whose time is up; called about once a second."""
+        super().murder_pending()
+        now = time.monotonic()
+        while self._lingering and (
+            self._lingering[0].timeout <= now or len(self._lingering) > _MOST_LINGERING
+        ):
+            conn = self._lingering.popleft()
+            self.poller.unregister(conn.sock)
+            util.close(conn.sock)
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        """Let no connection wait for long once the process is to stop."""
+        super()._cap_keepalive(deadline)
+        for conn in self.pending_conns:
+            conn.timeout = min(conn.timeout, deadline)
 
     def handle(self, conn: TConn) -> Any:
         """Handle one request of a connection in a thread, and start its time."""
-        if conn.parser is None and not self.cfg.is_ssl:
-            conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _STALLED_READER, 0))
-            conn.parser = RequestParser(self.cfg, PacedSocket(conn.sock, self.time_limit), conn.client)
-        elif isinstance(connection := getattr(conn.parser.unreader, "sock", None), PacedSocket):
+        if isinstance(connection := getattr(conn.parser and conn.parser.unreader, "sock", None), PacedSocket):
             connection.restart()
+            if len(conn.parser.unreader.buf.getvalue().partition(_END_OF_HEAD)[0]) > MAX_HEAD:
+                self.handle_error(None, conn.sock, conn.client, errors.LimitRequestHeaders("head too large"))
+                return False
         return super().handle(conn)
 
     def handle_request(self, req: Any, conn: TConn) -> Any:
         """Call the application once the head of the request has arrived."""
         req.body.reader = _BodyReader(req.body.reader)
-        return super().handle_request(req, conn)
+        plain = conn.sock
+        conn.sock = PacedWriter(plain, self.time_limit)
+        try:
+            return super().handle_request(req, conn)
+        finally:
+            conn.sock = plain
 
     def handle_error(self, _req: Any, client: Any, _addr: Any, exc: BaseException) -> None:
         """Answer a request that cannot be read, in the form of all other errors."""

@@ -1,7 +1,8 @@
-"""The request that starts a batch: its parameters, and its body as lines that are read as they arrive."""
+"""The request that starts a batch: its parameters, and its body as blocks that are read as they arrive."""
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 from flask import request
 from werkzeug.exceptions import UnsupportedMediaType
@@ -10,10 +11,14 @@ from migration_service.blueprints.auth import caller
 from migration_service.blueprints.examples import ACCOUNT
 from migration_service.blueprints.idempotency import read_key
 from migration_service.blueprints.resources import resources
+from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.schemas.json import encode_json
-from migration_service.services.batches.ndjson import FileLimits, Line, read_blocks, read_lines
-from migration_service.services.batches.upload import BatchOrder
+from migration_service.services.batches.intake import IntakeLimits, take_in_batch, take_in_pending
+from migration_service.services.batches.ndjson import FileLimits, read_blocks
+from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.quotas import BatchQuotas
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, BatchSource, Profile
 
 #: In this order, because generated clients take the first, and send bytes for it.
@@ -35,10 +40,8 @@ BODY = {
 
 
 def read_order(arguments: dict[str, Any]) -> BatchOrder:
-    """Return what the request asks for. Raise RequestFailedValidationError, or 415 for another body."""
+    """Return what the request asks for. Raise RequestFailedValidationError if its parts do not fit."""
     mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
-    pending = arguments["source"] == BatchSource.PENDING
-    key = read_key()
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
         detail = "Expected strict: a batch can only be stricter than the profile that the operator has set."
@@ -46,38 +49,49 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
     return BatchOrder(
         mode=mode,
         operations_team_name=team if mode.creates else None,
-        lines=None if pending else _read_body(),
+        source=BatchSource(arguments["source"]),
         api_key_id=caller().api_key_id,
-        idempotency_key=key,
+        idempotency_key=read_key(),
         name=arguments.get("name"),
         file_name=arguments.get("file_name"),
         profile=profile,
     )
 
 
-def _read_body() -> Iterator[Line]:
-    """Yield the lines of the request's body while they are read."""
+def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:
+    """Store the batch that the request asks for. Return its id.
+
+    Raise what `take_in_batch` raises, and the exceptions of 415 and 413 for a body of another kind or size.
+    """
+    shared = resources()
+    limits = _limits(shared.settings)
+    if order.source is BatchSource.PENDING:
+        return take_in_pending(shared.Session, supplier, order, limits)
+    _require_file()
+    # Not the limit of the other endpoints. One byte more, as a body in chunks is cut off without a word.
+    request.max_content_length = limits.file.total + 1
+    return take_in_batch(shared.Session, supplier, order, _whole_body(), redis=shared.redis, limits=limits)
+
+
+def _limits(settings: Settings) -> IntakeLimits:
+    return IntakeLimits(
+        file=FileLimits(
+            line=settings.max_body_bytes,
+            total=settings.max_batch_bytes,
+            lines=settings.max_batch_lines,
+            ratio=settings.max_batch_ratio,
+        ),
+        quotas=BatchQuotas(settings.max_open_batches, settings.max_batch_storage_bytes),
+        uploads=settings.max_uploads,
+        folder=settings.upload_folder,
+    )
+
+
+def _require_file() -> None:
     if request.mimetype and request.mimetype not in _MEDIA_TYPES:
         raise UnsupportedMediaType("The body must be NDJSON: send Content-Type application/x-ndjson.")
     if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
         raise UnsupportedMediaType("The body may be sent as it is, or with Content-Encoding: gzip.")
-    settings = resources().settings
-    request.max_content_length = settings.max_batch_bytes  # not the limit of the other endpoints
-    limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
-    return _refuse_json_string(read_lines(_whole_body(), limits))
-
-
-def _refuse_json_string(lines: Iterator[Line]) -> Iterator[Line]:
-    """Yield the lines. Raise BatchFileError if the first one is a JSON string.
-
-    A client that turns every body into JSON sends the whole file as one string.
-    """
-    for place, line in enumerate(lines):
-        if place == 0 and line.text is not None and line.text.startswith(b'"'):
-            raise BatchFileError(
-                "The file is one JSON string. Send its bytes as they are: one JSON object on each line."
-            )
-        yield line
 
 
 def _whole_body() -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints import batch_examples as examples
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.batch_upload import BODY, read_order
+from migration_service.blueprints.batch_upload import BODY, read_order, take_in
 from migration_service.blueprints.body import document_parameters, query_arguments
 from migration_service.blueprints.description_headers import CSV, KEY, LINES, refer
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent
@@ -16,16 +16,21 @@ from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import Transaction
 from migration_service.errors import (
+    BatchCompressionError,
     BatchFileError,
     BatchFileTooLargeError,
     BatchNotFoundError,
     BatchStateError,
+    BatchStorageQuotaError,
+    BatchTooManyLinesError,
     ErrorItem,
     ImportSupplierCompleteError,
     ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
     OperationsTeamNotFoundError,
     RequestFailedValidationError,
+    TooManyOpenBatchesError,
+    TooManyUploadsError,
 )
 from migration_service.schemas.batches import (
     BatchAnswerSchema,
@@ -45,7 +50,6 @@ from migration_service.services.batches.results import (
     stream_failed_lines,
     stream_results,
 )
-from migration_service.services.batches.upload import start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import LineStatus
 from migration_service.tasks.batches import feed_batches
@@ -74,13 +78,18 @@ blueprint.before_request(require_token)
     OperationsTeamNotFoundError,
     BatchFileError,
     BatchFileTooLargeError,
+    BatchTooManyLinesError,
+    BatchCompressionError,
+    TooManyUploadsError,
+    TooManyOpenBatchesError,
+    BatchStorageQuotaError,
     *KEY_ERRORS,
 )
 def start(arguments: dict[str, Any]) -> Any:
     """Start a batch
 
-    The file is stored while it arrives, all of it or nothing. Then workers process it. Every line has its own
-    result, and an error in one does not affect the others.
+    The file is stored when all of it has arrived, or not at all. Then workers process it. Every line has its
+    own result, and an error in one does not affect the others.
     """
     order = read_order(arguments)
     with resources().Session.begin() as session:
@@ -90,7 +99,7 @@ def start(arguments: dict[str, Any]) -> Any:
             organisation_id=caller().organisation_id,
             error=ImportSupplierNotFoundInBodyError,
         )
-        batch_id = start_batch(session, supplier, order)
+    batch_id = take_in(supplier, order)  # no connection is held while the body comes in
     _feed()
     answer = jsonify(_progress(str(batch_id)))
     return answer, 202, {"Location": url_for("batches.get_batch", batch_id=batch_id)}

@@ -45,6 +45,10 @@ _HTTP_ERRORS = {
         "The headers are larger or more numerous than the service accepts.",
         "Leave out headers that the interface does not describe.",
     ),
+    "request_too_large": (
+        "The body is larger than the service accepts.",
+        "Send less at once.",
+    ),
     "request_timeout": (
         "The body did not arrive in time.",
         "Send the same request again over a faster connection.",

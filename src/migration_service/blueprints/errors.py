@@ -25,6 +25,8 @@ STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.ConcurrencyLimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.TooManyUploadsError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.BatchQuotaError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.PaymentVendorUnavailableError: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.ServiceUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
@@ -80,7 +82,7 @@ def _service_error(error: errors.ServiceError) -> Response:
         response.headers["WWW-Authenticate"] = "Token"
     if status in _RETRY_LATER or error.code in RETRY_LATER_CODES:
         # Random, so that clients that were refused at the same time do not retry at the same time.
-        response.headers["Retry-After"] = str(random.randint(1, 3))  # noqa: S311
+        response.headers["Retry-After"] = str(random.randint(*error.retry_seconds))  # noqa: S311
     return response
 
 

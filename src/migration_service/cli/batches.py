@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,7 +23,9 @@ from migration_service.cli.output import (
 from migration_service.cli.session import CannotRunError, open_session, open_sessions, read_settings
 from migration_service.config import Settings
 from migration_service.models import Batch
-from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
+from migration_service.services.batches.ndjson import FileLimits, read_blocks
+from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.spool import SpooledLines, spool
 from migration_service.services.batches.steering import (
     BatchReport,
     cancel_batch,
@@ -34,9 +36,9 @@ from migration_service.services.batches.steering import (
     resume_batch,
     retry_failed,
 )
-from migration_service.services.batches.upload import BatchOrder, start_batch
+from migration_service.services.batches.upload import start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.states import BatchMode, LineStatus, Profile
+from migration_service.states import BatchMode, BatchSource, LineStatus, Profile
 from migration_service.tasks.batches import feed_batches
 
 _STANDARD_INPUT = Path("-")
@@ -102,29 +104,40 @@ def start(
         raise click.UsageError("Expected either a FILE or --pending: give one of them.")
     settings = read_settings()
     with open_sessions(settings) as sessions:
-        with _open(file) as stream, sessions.begin() as session:
-            limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
-            order = BatchOrder(
-                mode=BatchMode(mode),
-                operations_team_name=team,
-                lines=None if stream is None else read_lines(read_blocks(stream), limits),
-                idempotency_key=idempotency_key,
-                name=name,
-                file_name=None if file in (None, _STANDARD_INPUT) else file.name,
-                profile=Profile(profile) if profile else None,
-            )
-            batch_id = str(
-                start_batch(
-                    session,
-                    get_import_supplier(session, supplier, organisation_id=None),
-                    order,
-                )
-            )
+        order = BatchOrder(
+            mode=BatchMode(mode),
+            operations_team_name=team,
+            source=BatchSource.PENDING if pending else BatchSource.UPLOAD,
+            idempotency_key=idempotency_key,
+            name=name,
+            file_name=None if file in (None, _STANDARD_INPUT) else file.name,
+            profile=Profile(profile) if profile else None,
+        )
+        with (
+            _open(file) as stream,
+            _spooled(stream, supplier, order, settings) as lines,
+            sessions.begin() as session,
+        ):
+            found = get_import_supplier(session, supplier, organisation_id=None)
+            batch_id = str(start_batch(session, found, order, lines))
         _feed(settings, sessions)
         if watches:
             _watch(sessions, batch_id, as_json)
             return
     show_done({"batch_id": batch_id}, as_json, f"Batch {batch_id} was started: batches watch {batch_id}")
+
+
+def _spooled(
+    stream: IO[bytes] | None, supplier: str, order: BatchOrder, settings: Settings
+) -> AbstractContextManager[SpooledLines | None]:
+    """Read the file to its end before a transaction begins. Quotas are for clients, not for operators."""
+    if stream is None:
+        return nullcontext(None)
+    limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
+    identity = order.identify(supplier)
+    if stream.seekable():
+        return nullcontext(SpooledLines(stream, limits, identity=identity))
+    return spool(read_blocks(stream), limits, identity=identity, folder=settings.upload_folder)
 
 
 def _open(file: Path | None) -> Any:

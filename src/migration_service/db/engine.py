@@ -8,6 +8,8 @@ from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.discretion import hide_values_of
+
 # jit: compiling the large INSERT of account creation takes 0.6 s and gains nothing.
 # The time-outs end a transaction whose client was cut off, so that its row locks are released.
 _SERVER_SETTINGS = {
@@ -78,6 +80,7 @@ def make_engine(
             "tcp_user_timeout": 20_000,
         },
     )
+    hide_values_of(engine)
     _ping_idle_connections(engine)
     _leave_servers_that_do_not_write(engine)
     return engine

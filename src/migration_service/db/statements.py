@@ -22,6 +22,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.discretion import hide_values
 from migration_service.db.engine import NOT_THE_PRIMARY, is_not_the_primary
 
 # The row makers of statements, which are cached because making one takes as long as fetching some rows.
@@ -67,6 +68,15 @@ class Transaction(Statements):
         """
         return self.execute(statement, values)
 
+    @contextmanager
+    def copy(self, statement: str) -> "Iterator[psycopg.Copy]":
+        """Open a COPY. Raise SQLAlchemy's DBAPIError if it fails."""
+        try:
+            with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+                yield copy
+        except psycopg.Error as error:
+            raise _translated(error, statement, self._info) from error
+
 
 @contextmanager
 def autocommit(sessions: sessionmaker[Session]) -> Iterator[Statements]:
@@ -108,6 +118,7 @@ def _connect(sessions: sessionmaker[Session]) -> "Iterator[tuple[psycopg.Connect
 
 
 def _translated(error: psycopg.Error, statement: str, info: dict[str, Any]) -> BaseException:
+    hide_values(error)
     if is_not_the_primary(error):
         info[NOT_THE_PRIMARY] = True
         return OperationalError(statement, None, error, hide_parameters=True)

@@ -30,11 +30,15 @@ ServiceError                              (base)
 │   ├── PaymentVendorInvalidError         (setup)
 │   ├── BatchFileError                    (batches)
 │   │   └── BatchFileTooLargeError        (batches) 413
+│   │       ├── BatchTooManyLinesError    (batches)
+│   │       └── BatchCompressionError     (batches)
 │   ├── BatchStateError                   (batches)
 │   ├── IdempotencyKeyReusedError         (idempotency)
 │   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) why a line failed, if no other error says it
 │   │   ├── LineTooLongError              (batches)
+│   │   ├── LineTooExpensiveError         (batches)
+│   │   ├── LineFailedUnexpectedlyError   (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
 │   │   └── DuplicateLineError            (batches)
 │   ├── AccountNotFoundInBodyError        (added_data)
@@ -58,8 +62,13 @@ ServiceError                              (base)
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
 ├── ThrottledError                        (access) 429
+├── TooManyUploadsError                   (batches) 429
+├── BatchQuotaError                       (batches) 429
+│   ├── TooManyOpenBatchesError           (batches)
+│   └── BatchStorageQuotaError            (batches)
 ├── PaymentVendorUnavailableError         (added_data) 500: retry unchanged
 └── ServiceUnavailableError               (base) 503
+    └── UploadStorageFullError            (batches)
 """
 
 from migration_service.errors.access import (
@@ -99,14 +108,23 @@ from migration_service.errors.base import (
     quoted,
 )
 from migration_service.errors.batches import (
+    BatchCompressionError,
     BatchFileError,
     BatchFileTooLargeError,
     BatchNotFoundError,
+    BatchQuotaError,
     BatchStateError,
+    BatchStorageQuotaError,
+    BatchTooManyLinesError,
     DuplicateLineError,
     ImportSupplierMismatchError,
     LineError,
+    LineFailedUnexpectedlyError,
+    LineTooExpensiveError,
     LineTooLongError,
+    TooManyOpenBatchesError,
+    TooManyUploadsError,
+    UploadStorageFullError,
 )
 from migration_service.errors.idempotency import (
     IdempotencyKeyReusedError,
@@ -154,10 +172,14 @@ __all__ = [
     "ApiKeyRevokedError",
     "AttemptNotFoundError",
     "AuditCursorError",
+    "BatchCompressionError",
     "BatchFileError",
     "BatchFileTooLargeError",
     "BatchNotFoundError",
+    "BatchQuotaError",
     "BatchStateError",
+    "BatchStorageQuotaError",
+    "BatchTooManyLinesError",
     "ConcurrencyLimitReachedError",
     "DryRunSucceededError",
     "DuplicateLineError",
@@ -173,6 +195,8 @@ __all__ = [
     "ImportSupplierPausedError",
     "InvalidError",
     "LineError",
+    "LineFailedUnexpectedlyError",
+    "LineTooExpensiveError",
     "LineTooLongError",
     "NameInvalidError",
     "NameTakenError",
@@ -197,9 +221,12 @@ __all__ = [
     "ServiceUnavailableError",
     "ThrottledError",
     "TokenSessionNotFoundError",
+    "TooManyOpenBatchesError",
+    "TooManyUploadsError",
     "TransactionIdAlreadyUsedError",
     "TransactionImportError",
     "TransactionOutsideOpenPeriodError",
     "UnauthenticatedError",
+    "UploadStorageFullError",
     "quoted",
 ]

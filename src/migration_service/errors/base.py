@@ -49,6 +49,8 @@ class ServiceError(Exception):
     )
     #: The field of the request that an error of this class is always about, if there is one.
     default_attr: ClassVar[str | None] = None
+    #: The seconds between which `Retry-After` lies, if the answer has that header.
+    retry_seconds: ClassVar[tuple[int, int]] = (1, 3)
 
     def __init__(
         self,

@@ -1,6 +1,11 @@
 """Errors about batches: their files, their states, and single lines."""
 
-from migration_service.errors.base import InvalidError, NotFoundError
+from migration_service.errors.base import (
+    InvalidError,
+    NotFoundError,
+    ServiceError,
+    ServiceUnavailableError,
+)
 
 
 class BatchNotFoundError(NotFoundError):
@@ -21,11 +26,67 @@ class BatchFileError(InvalidError):
 
 
 class BatchFileTooLargeError(BatchFileError):
-    """The body, or the decompressed file of a batch, is larger than the service accepts."""
+    """The file of a batch has more bytes after decompression than the service accepts."""
 
-    code = "request_too_large"
-    default_detail = "The decompressed file is larger than a batch may be. Split it into several batches."
-    remedy = "Send less at once."
+    code = "batch_file_too_large"
+    default_detail = "The file is larger than a batch may be."
+    remedy = "Split the file into several batches."
+
+
+class BatchTooManyLinesError(BatchFileTooLargeError):
+    """The file of a batch has more lines than the service accepts. Blank lines count."""
+
+    code = "batch_too_many_lines"
+    default_detail = "The file has more lines than a batch may have."
+    remedy = "Split the file into several batches."
+
+
+class BatchCompressionError(BatchFileTooLargeError):
+    """The gzip data of a batch holds far more bytes than account payloads compress to."""
+
+    code = "batch_compression_ratio_too_high"
+    default_detail = "The gzip data holds too many bytes for its size."
+    remedy = "Send the file uncompressed, or with a lower level of compression."
+
+
+class TooManyUploadsError(ServiceError):
+    """The organisation sends as many files of batches at once as it may."""
+
+    code = "too_many_uploads"
+    default_detail = "Your organisation sends too many files at once. Wait until one of them has arrived."
+    remedy = "Wait until another upload has ended, then send the same request again."
+    retry_seconds = (10, 20)
+
+
+class BatchQuotaError(ServiceError):
+    """The base of the quotas of an organisation."""
+
+    retry_seconds = (60, 120)
+
+
+class TooManyOpenBatchesError(BatchQuotaError):
+    """The organisation has as many batches that have not ended as it may."""
+
+    code = "too_many_open_batches"
+    default_detail = "Your organisation has too many batches that have not ended."
+    remedy = "Wait until a batch has ended, or cancel one, then send the same request again."
+
+
+class BatchStorageQuotaError(BatchQuotaError):
+    """The lines of the organisation's batches take as many bytes as they may."""
+
+    code = "batch_storage_quota_reached"
+    default_detail = "The lines of your organisation's batches take too many bytes."
+    remedy = "Ask the operator for a larger quota, or wait until the lines of older batches are removed."
+
+
+class UploadStorageFullError(ServiceUnavailableError):
+    """The disk on which uploads are kept until they have arrived is full; nothing was changed."""
+
+    code = "upload_storage_full"
+    default_detail = "There is no room for the file right now. Nothing was changed. Try again later."
+    remedy = "Send the same request again after the number of seconds in `Retry-After`."
+    retry_seconds = (30, 60)
 
 
 class BatchStateError(InvalidError):
@@ -46,6 +107,22 @@ class LineTooLongError(LineError):
     code = "line_too_long"
     default_detail = "The line is longer than the largest account payload that is accepted."
     remedy = "Shorten the payload."
+
+
+class LineTooExpensiveError(LineError):
+    """Validating the line takes more processor time than a line may take."""
+
+    code = "line_too_expensive"
+    default_detail = "Validating the line takes too much processor time."
+    remedy = "Shorten the payload: fewer items, fewer errors."
+
+
+class LineFailedUnexpectedlyError(LineError):
+    """The line failed for a fault of the service; the other lines of the batch are not affected."""
+
+    code = "line_failed_unexpectedly"
+    default_detail = "An unexpected error. The line was not imported."
+    remedy = "Tell the operator the id of the batch and the number of the line."
 
 
 class ImportSupplierMismatchError(LineError):

@@ -66,6 +66,8 @@ class Batch(Base):
     reason: Mapped[str | None]
     #: How many lines it has, blank ones not counted.
     lines: Mapped[int] = mapped_column(server_default="0")
+    #: What its lines take of the organisation's quota.
+    stored_bytes: Mapped[int] = mapped_column(server_default="0")
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When its first chunk was taken.
     started_at: Mapped[datetime | None]

@@ -22,9 +22,15 @@ def run_chunk(batch_id: str, first_line: int) -> str:
     """
     app = celery_app()
     resources, key = app.resources, ChunkKey(UUID(batch_id), first_line)
-    done = perform_chunk(resources.Session, resources.slots, key, reserve=app.settings.batch_slot_reserve)
+    done = perform_chunk(
+        resources.Session,
+        resources.slots,
+        key,
+        reserve=app.settings.batch_slot_reserve,
+        line_seconds=app.settings.line_processor_seconds,
+    )
     feed_batches(app, resources.Session)
-    return "done" if done else "released: no slots in time"
+    return "done" if done else "released: no slots, or no time left"
 
 
 def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:

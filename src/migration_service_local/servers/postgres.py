@@ -37,6 +37,13 @@ _CONFIGURATION = {
     "max_wal_size": "2GB",
     "log_checkpoints": "off",
     "log_line_prefix": "",
+    # No value of a row in its log: it repeats them in errors, DETAIL, CONTEXT and STATEMENT. The service logs
+    # the kind of each error by itself.
+    "log_min_messages": "log",
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
+    "log_parameter_max_length": "0",
+    "log_parameter_max_length_on_error": "0",
 }
 
 _UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}

@@ -36,6 +36,7 @@ class Scale:
     web_threads: int = 320
     interactive_workers: int = 2
     batch_workers: int = 2
+    maintenance_workers: int = 1
 
 
 class Programs:
@@ -69,10 +70,11 @@ class Programs:
         )
 
     def workers(self) -> list[Program]:
-        """Celery workers: some only for waiting requests, others for batches and maintenance."""
+        """Return Celery workers: for waiting requests, for batches, and for maintenance."""
         return [
             self._worker("interactive", "interactive", self._scale.interactive_workers),
-            self._worker("batch", "batch,maintenance", self._scale.batch_workers),
+            self._worker("batch", "batch", self._scale.batch_workers),
+            self._worker("maintenance", "maintenance", self._scale.maintenance_workers),
         ]
 
     def beat(self) -> Program:

@@ -16,9 +16,11 @@ from sqlalchemy import func, select, text, update
 from batch_client import BatchClient, counts, ndjson
 from migration_service.models import AccountImportProcess, Batch, BatchLine, ImportSupplier
 from migration_service.services.batches.chunks import release_chunk
-from migration_service.services.batches.ndjson import FileLimits, Line
+from migration_service.services.batches.ndjson import FileLimits
+from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.results import write_csv
-from migration_service.services.batches.upload import BatchOrder, start_batch
+from migration_service.services.batches.spool import SpooledLines
+from migration_service.services.batches.upload import start_batch
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, SupplierStatus
@@ -109,10 +111,10 @@ def test_an_upload_that_breaks_off_leaves_nothing(batches: BatchClient) -> None:
 
 def test_a_file_beyond_the_limit_is_413_however_small_it_is_compressed(batches: BatchClient) -> None:
     with patch(
-        "migration_service.blueprints.batch_upload.FileLimits", lambda line, total: FileLimits(line, 100_000)
+        "migration_service.blueprints.batch_upload.FileLimits", lambda line, **_: FileLimits(line, 100_000)
     ):
         answer = batches.post(zlib.compress(b"\n" * 1_000_000, wbits=31))
-    assert _error(answer) == (413, "request_too_large")
+    assert _error(answer) == (413, "batch_file_too_large")
 
 
 def test_a_line_longer_than_a_payload_may_be_fails_by_itself(batches: BatchClient) -> None:
@@ -197,7 +199,7 @@ def test_one_key_sent_twice_at_once_makes_one_batch(batches: BatchClient) -> Non
     key = {"Idempotency-Key": uuid4().hex}
     answers: list[Any] = []
     threads = [
-        threading.Thread(target=lambda: answers.append(batches.post(body, headers=key))) for _ in range(6)
+        threading.Thread(target=lambda: answers.append(batches.post(body, headers=key))) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -440,8 +442,10 @@ def test_a_key_whose_file_is_still_coming_in_is_refused_until_then(batches: Batc
     with supplier.Session() as session:
         # What another upload has written and not committed.
         known = get_import_supplier(session, supplier.code, organisation_id=None)
-        order = BatchOrder(mode=BatchMode.STAGE, lines=[Line(1, b"{}")], idempotency_key=key)
-        start_batch(session, known, order)
+        order = BatchOrder(mode=BatchMode.STAGE, idempotency_key=key)
+        limits = FileLimits(line=1_000, total=1_000)
+        lines = SpooledLines(io.BytesIO(body[:10]), limits, identity=order.identify(supplier.code))
+        start_batch(session, known, order, lines)
         answer = batches.post(body, "stage", headers={"Idempotency-Key": key})
         assert _error(answer) == (400, "idempotency_request_in_progress")
         assert int(answer.headers["Retry-After"]) > 0

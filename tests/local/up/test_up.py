@@ -23,7 +23,7 @@ from migration_service.config import load_saved_settings
 from migration_service_local.servers.ports import random_free_port
 from servers import EmbeddedServers, RunningService, processes_in, temporary_folder, wait_until
 
-NAMES = ("postgres", "valkey", "interactive", "batch", "beat", "flower", "web")
+NAMES = ("postgres", "valkey", "interactive", "batch", "maintenance", "beat", "flower", "web")
 SMALL = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
 
 
@@ -118,7 +118,8 @@ def assert_credentials_are_in_files_only(service: RunningService) -> None:
 
 def assert_stopped_in_order(service: RunningService) -> None:
     stops = re.findall(r"up +\| stopping ([^:\n]+)\n", service.output)
-    assert stops == ["web", "flower", "beat", "interactive, batch", "sandbox", "valkey", "postgres"]
+    workers = "interactive, batch, maintenance"
+    assert stops == ["web", "flower", "beat", workers, "sandbox", "valkey", "postgres"]
     assert processes_in(service.home) == []
 
 

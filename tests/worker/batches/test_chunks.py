@@ -204,9 +204,9 @@ def test_a_chunk_works_on_as_many_lines_as_it_has_slots_and_leaves_the_reserve(b
     batch_id = batches.start(batches.supplier.accounts(3))
     held: list[int] = []
 
-    def watched(session: object, key: ChunkKey, attempts: list[UUID]) -> int | None:
+    def watched(session: object, key: ChunkKey, attempts: list[UUID], **options: float) -> int | None:
         held.append(batches.resources.slots.in_use())
-        return work_on_chunk(session, key, attempts)  # type: ignore[arg-type]
+        return work_on_chunk(session, key, attempts, **options)  # type: ignore[arg-type]
 
     with patch.object(execution, "work_on_chunk", watched):
         batches.work()
@@ -255,7 +255,7 @@ def test_two_batches_take_turns(batches: BatchClient) -> None:
     with patch("migration_service.blueprints.batches.feed_batches"):
         ids = [UUID(batches.start(accounts, "validate")) for _ in range(2)]
     with batches.resources.Session.begin() as session:
-        chunks = [chunk for chunk in dispatch_chunks(session, 3) if chunk[0] in ids]
+        chunks = [chunk for chunk in dispatch_chunks(session, 6) if chunk[0] in ids]
     assert [chunk[1] for chunk in chunks] == [1, 1, 4, 4, 7, 7]
     assert {chunk[0] for chunk in chunks[:2]} == set(ids)
     batches.work()

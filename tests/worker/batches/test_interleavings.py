@@ -1,6 +1,7 @@
 """What locks a batch, a chunk or its lines, in every order: claims, recovery, steering, staging, uploads."""
 
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -23,10 +24,12 @@ from migration_service.services.batches.chunks import (
     work_on_chunk,
 )
 from migration_service.services.batches.feed import dispatch_chunks, recover_chunks
-from migration_service.services.batches.ndjson import Line
+from migration_service.services.batches.ndjson import FileLimits
+from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.spool import SpooledLines
 from migration_service.services.batches.states import complete_batches
 from migration_service.services.batches.steering import cancel_batch, pause_batch, resume_batch, retry_failed
-from migration_service.services.batches.upload import BatchOrder, start_batch
+from migration_service.services.batches.upload import start_batch
 from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.validation import validate_account
@@ -374,13 +377,10 @@ def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step)
         key = str(uuid4())
 
         def start(session: Session) -> UUID:
-            order = BatchOrder(
-                mode=BatchMode.VALIDATE,
-                lines=[Line(1, b"{}"), Line(2, b"{}")],
-                operations_team_name=None,
-                idempotency_key=key,
-            )
-            return start_batch(session, known, order)
+            order = BatchOrder(mode=BatchMode.VALIDATE, idempotency_key=key)
+            file, limits = BytesIO(b"{}\n{}\n"), FileLimits(line=1_000, total=1_000)
+            lines = SpooledLines(file, limits, identity=order.identify(known.code))
+            return start_batch(session, known, order, lines)
 
         def check(run: Run) -> None:
             no_errors(run)

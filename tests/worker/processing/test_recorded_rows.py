@@ -24,6 +24,7 @@ from migration_service.models import (
     ImportSupplier,
     OperationsTeam,
 )
+from migration_service.schemas.json import encode_json
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
 from migration_service.services.batches.upload import validated_under
 from migration_service.services.processing.execution import perform_attempt
@@ -223,10 +224,12 @@ def test_a_batch_leaves_the_team_and_the_key_that_started_it(batches: BatchClien
             "error_detail": None,
             "errors": None,
         }
-    _check_batch(supplier, UUID(batch_id), choice)
+    _check_batch(
+        supplier, UUID(batch_id), choice, sum(len(encode_json(payload)) + 200 for payload in payloads)
+    )
 
 
-def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice) -> None:
+def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, stored_bytes: int) -> None:
     with supplier.Session() as session:
         batch = columns(session.get_one(Batch, batch_id))
         known = session.scalars(select(ImportSupplier).where(ImportSupplier.code == supplier.code)).one()
@@ -241,6 +244,7 @@ def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice) -> No
         "operations_team_id": choice.team_id,
         "name": "Book of the north",
         "file_name": "north.ndjson",
+        "stored_bytes": stored_bytes,
         "profile": "strict",
         "validated_under": validated_under("strict", known.profile),
         "api_key_id": choice.key_id,

@@ -27,6 +27,8 @@ class ChunkJob:
     batch_id: UUID
     #: The profile that the lines are validated under.
     profile: Profile
+    #: Seconds of processor time that the validation of a line may take; 0: without limit.
+    line_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, func, select, text, update
 from sqlalchemy.orm import Session
 
-from migration_service.errors import AccountCreationFailedError
+from migration_service.errors import AccountCreationFailedError, ErrorItem
 from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.schemas.json import encode_json
@@ -82,8 +82,10 @@ def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bo
     return True
 
 
-def work_on_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> int | None:
-    """Give as many pending lines an outcome as there are `attempts`. Return how many lines are left to do.
+def work_on_chunk(
+    session: Session, key: ChunkKey, attempts: Sequence[UUID], *, line_seconds: float = 0.0
+) -> int | None:
+    """Give at most as many pending lines an outcome as there are `attempts`. Return how many are left to do.
 
     Return None, with nothing done, if the claim is no longer valid or the batch is not running.
     """
@@ -107,6 +109,7 @@ def work_on_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> 
         batch.api_key_id,
         key.batch_id,
         Profile(batch.profile or supplier.profile),
+        line_seconds,
     )
     lines = _lines_to_do(session, chunk, len(attempts))
     out = chunk.tries > MAX_TRIES
@@ -141,11 +144,12 @@ def _was_refused(result: LineResult) -> bool:
     return result.status is LineStatus.FAILED and not attempted
 
 
-def release_chunk(session: Session, key: ChunkKey) -> None:
-    """Release a chunk that could not be worked on now, so that it is dispatched again."""
+def release_chunk(session: Session, key: ChunkKey, *, is_throttled: bool = True) -> None:
+    """Release a chunk, so that it is dispatched again. `is_throttled`: because there were no slots."""
     free = select(BatchChunk.batch_id).where(_is(key), BatchChunk.state == ChunkState.DISPATCHED)
     if session.execute(free.with_for_update(skip_locked=True)).first():
-        values = {"state": ChunkState.PENDING, "attempts": None, "throttled_at": func.now()}
+        throttled = {"throttled_at": func.now()} if is_throttled else {}
+        values = {"state": ChunkState.PENDING, "attempts": None, **throttled}
         session.execute(update(BatchChunk).where(_is(key)).values(values))
 
 
@@ -192,14 +196,26 @@ def _write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResu
         {
             "line_number": result.line_number,
             "status": result.status,
-            "external_account_number": result.external_account_number,
+            "external_account_number": _storable(result.external_account_number),
             "service_account_number": result.service_account_number,
-            "errors": [item.to_dict() for item in result.errors] or None,
-            "warnings": [item.to_dict() for item in result.warnings] or None,
+            "errors": _storable_items(result.errors),
+            "warnings": _storable_items(result.warnings),
         }
         for result in results
     ]
     session.execute(_WRITE_OUTCOMES, {"batch_id": batch_id, "results": encode_json(rows).decode()})
+
+
+def _storable_items(items: Sequence[ErrorItem]) -> list[dict[str, str | None]] | None:
+    return [{name: _storable(text) for name, text in item.to_dict().items()} for item in items] or None
+
+
+def _storable(text: str | None) -> str | None:
+    """Return a text that may come from a client without what PostgreSQL cannot store in JSONB.
+
+    Otherwise the outcome of one line would be refused together with those of its whole chunk.
+    """
+    return text and text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
 _WRITE_OUTCOMES = text("""

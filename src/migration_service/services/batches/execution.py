@@ -27,19 +27,22 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that a worker waits for a slot before it releases the chunk.
 SLOT_TIMEOUT = 2.0
-#: Seconds for which a worker continues with the pieces of one chunk.
-CHUNK_TIMEOUT = 15.0
+#: Seconds for which a worker continues with the pieces of one chunk, before others have their turn.
+CHUNK_TIMEOUT = 5.0
 # If the limit is off, batches are not limited either.
 _NO_CAP = 1_000_000
 
 
-def perform_chunk(sessions: sessionmaker[Session], slots: Slots, key: ChunkKey, *, reserve: int) -> bool:
+def perform_chunk(
+    sessions: sessionmaker[Session], slots: Slots, key: ChunkKey, *, reserve: int, line_seconds: float = 0.0
+) -> bool:
     """Give the lines of a chunk their outcomes, as many at once as there are slots.
 
-    `reserve` is the number of slots that batches leave to single requests. Return False, with the chunk
-    released, if some lines are left because no slots were free in time.
+    `reserve` is the number of slots that batches leave to single requests. `line_seconds` is the processor
+    time that the validation of a line may take. Return False, with the chunk released, if some lines are left
+    because no slots were free or the time of the chunk is up.
     """
-    deadline = time.monotonic() + CHUNK_TIMEOUT
+    deadline, is_throttled = time.monotonic() + CHUNK_TIMEOUT, False
     while time.monotonic() < deadline:
         with sessions.begin() as session:
             plan = read_chunk(session, key)
@@ -47,26 +50,29 @@ def perform_chunk(sessions: sessionmaker[Session], slots: Slots, key: ChunkKey, 
             return True
         attempts = _acquire_slots(sessions, slots, plan, reserve)
         if not attempts:
+            is_throttled = True
             break
         try:
-            if _perform_piece(sessions, key, attempts):
+            if _perform_piece(sessions, key, attempts, line_seconds):
                 return True
         finally:
             if plan.needs_slots:
                 release_slots(slots, attempts)
     with sessions.begin() as session:
-        release_chunk(session, key)
+        release_chunk(session, key, is_throttled=is_throttled)
     return False
 
 
-def _perform_piece(sessions: sessionmaker[Session], key: ChunkKey, attempts: Sequence[UUID]) -> bool:
+def _perform_piece(
+    sessions: sessionmaker[Session], key: ChunkKey, attempts: Sequence[UUID], line_seconds: float
+) -> bool:
     """Work on as many lines as there are attempts. Return whether nothing is left to do for this worker."""
     with sessions.begin() as session:
         claimed = claim_chunk(session, key, attempts)
     if not claimed:
         return True
     with sessions.begin() as session:
-        return not work_on_chunk(session, key, attempts)
+        return not work_on_chunk(session, key, attempts, line_seconds=line_seconds)
 
 
 def _acquire_slots(

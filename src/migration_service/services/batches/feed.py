@@ -1,4 +1,6 @@
-"""Dispatches the chunks to work on next: a few of every running batch, so that none waits for another.
+"""Dispatches the chunks to work on next: a few of every organisation, so that none waits for another.
+
+The batches of an organisation take turns within its share.
 
 The chunks in the database are the queue. A message only makes a worker read one. `recover_chunks` finds those
 whose message was lost.
@@ -24,17 +26,17 @@ def feed(sessions: sessionmaker[Session], in_flight: int, publish: Callable[[UUI
 
 
 def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
-    """Mark the next chunks of every running batch DISPATCHED, up to `in_flight` of each.
+    """Mark the next chunks DISPATCHED, up to `in_flight` of each organisation.
 
-    Return their batch and first line, for the caller to publish after the commit: one of each batch,
-    then the next of each. Also change the states of batches that are complete, whose API key was revoked, or
-    whose supplier's status has changed.
+    Return their batch and first line, for the caller to publish after the commit. The organisations take
+    turns, beginning with those that have the fewest chunks in the queue. So do the batches of each. Batches
+    that are complete, whose API key was revoked, or whose supplier's status has changed, change their states.
     """
     complete_batches(session)
     follow_keys(session)
     follow_suppliers(session)
     rows = session.execute(_DISPATCH, {"in_flight": in_flight}).all()
-    return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: row.place)]
+    return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: (row.place, row.batch_id))]
 
 
 def recover_chunks(session: Session) -> int:
@@ -45,20 +47,30 @@ def recover_chunks(session: Session) -> int:
     return len(session.execute(_RECOVER).all())
 
 
+# `turn` counts the chunks of the organisation that are in the queue already. So whoever has many of them
+# comes after those who have few, however many batches they have.
 _DISPATCH = text(f"""
-    UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', dispatched_at = now()
-    FROM (
-        SELECT next.*, row_number() OVER (PARTITION BY next.batch_id ORDER BY next.first_line) AS place
+    WITH busy AS MATERIALIZED (
+        SELECT batch.organisation_id, count(*) AS chunks
+        FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id
+        WHERE batch_chunk.state = '{ChunkState.DISPATCHED}' AND batch.finished_at IS NULL GROUP BY 1),
+    next AS MATERIALIZED (
+        SELECT batch.organisation_id, chunk.*,
+               row_number() OVER (PARTITION BY chunk.batch_id ORDER BY chunk.first_line) AS place
         FROM batch CROSS JOIN LATERAL (
             SELECT batch_id, first_line FROM batch_chunk
             WHERE batch_id = batch.id AND state = '{ChunkState.PENDING}' ORDER BY first_line
-            LIMIT greatest(0, :in_flight - (
-                SELECT count(*) FROM batch_chunk
-                WHERE batch_id = batch.id AND state = '{ChunkState.DISPATCHED}'))
-            FOR UPDATE SKIP LOCKED) AS next
-        WHERE batch.state = '{BatchState.RUNNING}') AS chosen
+            LIMIT :in_flight FOR UPDATE SKIP LOCKED) AS chunk
+        WHERE batch.state = '{BatchState.RUNNING}'),
+    chosen AS (
+        SELECT next.batch_id, next.first_line, coalesce(busy.chunks, 0)
+               + row_number() OVER (PARTITION BY organisation_id ORDER BY place, next.batch_id) AS turn
+        FROM next LEFT JOIN busy USING (organisation_id))
+    UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', dispatched_at = now()
+    FROM chosen
     WHERE batch_chunk.batch_id = chosen.batch_id AND batch_chunk.first_line = chosen.first_line
-    RETURNING batch_chunk.batch_id, batch_chunk.first_line, chosen.place
+      AND chosen.turn <= :in_flight
+    RETURNING batch_chunk.batch_id, batch_chunk.first_line, chosen.turn AS place
 """)
 
 # A worker that waits for a slot releases the chunk after two seconds. One that works on it holds its lock.

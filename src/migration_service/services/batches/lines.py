@@ -4,8 +4,11 @@ Validation, staging and creation are the same functions as behind the single end
 refuses a set of accounts, the set is halved until those at fault are found (`_each_by_itself`).
 """
 
+import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from traceback import extract_tb
 from typing import TypeVar
 from uuid import UUID
 
@@ -20,6 +23,8 @@ from migration_service.errors import (
     DuplicateLineError,
     ErrorItem,
     ImportSupplierMismatchError,
+    LineFailedUnexpectedlyError,
+    LineTooExpensiveError,
     ParseError,
     ServiceError,
 )
@@ -27,6 +32,10 @@ from migration_service.models import AccountImportProcess, SkipMark
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import parse_json
 from migration_service.services.batches.attempts import ChunkJob, PerformedLine, record_attempts
+from migration_service.services.batches.processor_time import (
+    ProcessorTimeExceededError,
+    limit_processor_time,
+)
 from migration_service.services.imports.staging import refusal, stage_accounts
 from migration_service.services.imports.states import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
@@ -38,6 +47,11 @@ from migration_service.services.processing.creation import (
     explain_refusal,
 )
 from migration_service.states import BatchMode, ImportState, LineStatus
+
+logger = logging.getLogger(__name__)
+
+#: Seconds of processor time after which a worker validates no further line before it writes the outcomes.
+PIECE_SECONDS = 2.0
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -110,12 +124,18 @@ def work_on_lines(
 def _read_lines(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
 ) -> tuple[list[LineResult], list[_Candidate]]:
-    """Return a result for each line, which is FAILED with its errors if it is invalid, and the candidates."""
+    """Return a result for each line, which is FAILED with its errors if it is invalid, and the candidates.
+
+    Lines that validation has no time for are left out, and stay as they are.
+    """
+    deadline = time.thread_time() + PIECE_SECONDS
     results: list[LineResult] = []
     candidates: list[_Candidate] = []
     staged = _lock_staged(session, job, lines)
     numbers: set[str | None] = set()
     for line, attempt_id in zip(lines, attempts, strict=False):
+        if results and time.thread_time() > deadline:
+            break
         candidate = _Candidate(
             LineResult(line.line_number, LineStatus.FAILED, line.external_account_number), attempt_id
         )
@@ -137,9 +157,19 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
     """Validate a payload into the candidate. Return whether it has no errors."""
     result = candidate.result
     try:
-        account = validate_account(parse_json(payload), job.profile)
+        account = limit_processor_time(
+            job.line_seconds, lambda: validate_account(parse_json(payload), job.profile)
+        )
     except ParseError as error:
         result.errors = error.errors
+        return False
+    except ProcessorTimeExceededError:
+        text = f"Validating the line takes more than {job.line_seconds:g} seconds of processor time."
+        result.refuse(LineTooExpensiveError(text))
+        return False
+    except _FAULTS as error:
+        _log_fault(job, result.line_number, error)
+        result.refuse(LineFailedUnexpectedlyError())
         return False
     found = account.data.get("import_supplier", job.supplier.code)
     if found != job.supplier.code:
@@ -148,6 +178,28 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
     result.errors, result.warnings = account.errors, account.warnings
     candidate.account = account
     return not account.errors
+
+
+#: What a mistake in the validation raises. A lost connection or the time limit of a task is none.
+_FAULTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+def _log_fault(job: ChunkJob, line_number: int, error: Exception) -> None:
+    """Log where an exception comes from, not its message: that could show values of the line."""
+    place = extract_tb(error.__traceback__)[-1]
+    logger.error(
+        "Line %d of batch %s failed: %s in %s, line %s",
+        *(line_number, job.batch_id, type(error).__name__, place.filename, place.lineno),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,21 @@
 """Reads NDJSON, plain or gzip, in constant memory, as lines with their numbers in the file."""
 
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from migration_service.errors import BatchFileError, BatchFileTooLargeError
+from migration_service.errors import (
+    BatchCompressionError,
+    BatchFileError,
+    BatchFileTooLargeError,
+    BatchTooManyLinesError,
+)
 
 _READ = 1 << 16
+#: Bytes after decompression up to which the ratio does not matter: small files of equal lines compress well.
+RATIO_FREE = 10_000_000
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -23,10 +31,16 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """How much of a file is read, in bytes after decompression."""
+    """How much of a file is read."""
 
+    #: Bytes of a line.
     line: int
+    #: Bytes after decompression.
     total: int
+    #: Lines, blank ones included.
+    lines: int = sys.maxsize
+    #: Bytes after decompression for each byte that was sent.
+    ratio: int = sys.maxsize
 
 
 def read_blocks(stream: IO[bytes]) -> Iterator[bytes]:
@@ -38,14 +52,16 @@ def read_blocks(stream: IO[bytes]) -> Iterator[bytes]:
 def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
     """Yield the lines of a file that arrives in `blocks`. Gzip, also of several members, is recognised.
 
-    Blank lines are left out. The last line needs no line feed. A line that is too long has no text, and is
+    Blank lines are left out. The last line needs no line feed. A line that is too long has no text and is
     never held in memory as a whole. Raise BatchFileError if gzip data is corrupt or incomplete, and
-    BatchFileTooLargeError beyond `limits.total`.
+    BatchFileTooLargeError, BatchTooManyLinesError or BatchCompressionError beyond `limits`.
     """
     number, head, too_long = 0, b"", False
-    for block in _limit(_decompress(blocks), limits.total):
+    for block in _decompress_within(blocks, limits):
         first, *rest = block.split(b"\n")
         head += b"" if too_long else first
+        if number + len(rest) > limits.lines:
+            raise _too_many_lines(limits)
         for text in rest:
             number += 1
             if line := _line(number, head, too_long or len(head) > limits.line):
@@ -54,7 +70,15 @@ def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
         if len(head) > limits.line:
             head, too_long = b"", True
     if line := _line(number + 1, head, too_long):
+        if line.number > limits.lines:
+            raise _too_many_lines(limits)
         yield line
+
+
+def _too_many_lines(limits: FileLimits) -> BatchTooManyLinesError:
+    return BatchTooManyLinesError(
+        f"The file has more than {limits.lines:,} lines. Split it into several batches."
+    )
 
 
 def _line(number: int, text: bytes, too_long: bool) -> Line | None:
@@ -66,11 +90,27 @@ def _line(number: int, text: bytes, too_long: bool) -> Line | None:
     return Line(number, text) if text else None
 
 
-def _limit(blocks: Iterable[bytes], total: int) -> Iterator[bytes]:
-    for block in blocks:
-        total -= len(block)
-        if total < 0:
-            raise BatchFileTooLargeError
+def _decompress_within(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[bytes]:
+    sent = unpacked = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal sent
+        for block in blocks:
+            sent += len(block)
+            yield block
+
+    for block in _decompress(counted()):
+        unpacked += len(block)
+        if unpacked > limits.total:
+            raise BatchFileTooLargeError(
+                f"The file has more than {limits.total:,} bytes after decompression. "
+                "Split it into several batches."
+            )
+        if unpacked > max(RATIO_FREE, limits.ratio * sent):
+            raise BatchCompressionError(
+                f"The gzip data holds more than {limits.ratio:,} bytes for each byte that was sent. "
+                "Send the file uncompressed, or with a lower level of compression."
+            )
         yield block
 
 

@@ -1,7 +1,5 @@
-"""Starts a batch. Its lines are copied into the database as they arrive, in constant memory."""
+"""Stores a batch. Its lines are copied from the file on disk into the database, in constant memory."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -15,14 +13,12 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
+from migration_service.db.statements import Transaction
 from migration_service.errors import (
-    BatchFileError,
     DuplicateLineError,
-    ErrorItem,
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
     LineTooLongError,
-    RequestFailedValidationError,
 )
 from migration_service.models import Batch
 from migration_service.origin import current_origin
@@ -30,75 +26,57 @@ from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
+from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.spool import LINE_OVERHEAD, SpooledLines
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
-from migration_service.states import BatchMode, BatchSource, ImportState, LineStatus, Profile
+from migration_service.states import BatchMode, ImportState, LineStatus
 
 #: A chunk is what a worker takes at once: this many lines, or fewer if they are long (in bytes).
 CHUNK_LINES = 100
 CHUNK_BYTES = 4_000_000
-#: Characters of an idempotency key.
-MAX_KEY = 128
-#: An upload that takes longer is cancelled, because it holds a database connection.
-_LONGEST_UPLOAD = "4h"
+#: The file is on this machine's disk by then.
+_LONGEST_COPY = "1h"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchOrder:
-    """What a batch is to do. If `lines` is None, it takes everything that the supplier has pending.
+def check_order(session: Session, supplier: KnownSupplier, order: BatchOrder) -> bool:
+    """Return whether a new batch would be started; if not, one with the same key was started earlier.
 
-    Raise RequestFailedValidationError if the parts do not fit together.
+    Raise what `start_batch` would raise before it stores a line.
     """
-
-    mode: BatchMode
-    operations_team_name: str | None = None
-    lines: Iterable[Line] | None = None
-    api_key_id: int | None = None
-    idempotency_key: str | None = None
-    #: The name of the batch, and the name of the file that the lines come in.
-    name: str | None = None
-    file_name: str | None = None
-    #: The profile that the lines are validated under; None: the supplier's own.
-    profile: Profile | None = None
-
-    def __post_init__(self) -> None:
-        key, errors = self.idempotency_key, []
-        if self.mode.creates and self.operations_team_name is None:
-            detail = f"Mode {self.mode} needs an operations team."
-            errors.append(ErrorItem("required", detail, "operations_team_name"))
-        if self.lines is None and not self.mode.creates:
-            detail = "Pending accounts are already staged. Expected mode import or dry-run."
-            errors.append(ErrorItem("invalid_choice", detail, "mode"))
-        if key and not (len(key) <= MAX_KEY and key.isprintable()):
-            detail = f"Expected at most {MAX_KEY} printable characters."
-            errors.append(ErrorItem("invalid", detail, "Idempotency-Key"))
-        if errors:
-            raise RequestFailedValidationError(errors=errors)
+    if _find_earlier(session, supplier, order):
+        return False
+    _require_startable(session, supplier, order)
+    return True
 
 
-def start_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID:
-    """Store a batch with all its lines, and return its id, or the id of the earlier batch with the same key.
+def start_batch(
+    session: Session, supplier: KnownSupplier, order: BatchOrder, lines: SpooledLines | None = None
+) -> UUID:
+    """Store a batch with all its lines. Return its id, or that of an earlier batch with the same key.
 
-    Read `order.lines` to the end, or store nothing. Raise what reading them raises, BatchFileError if there
-    is no line, OperationsTeamNotFoundError, ImportSupplierPausedError, ImportSupplierCompleteError, or
-    IdempotencyKeyReusedError if the key was used for something else.
+    `lines` are those of an order of source UPLOAD. Nothing that can be refused is stored, so a refused batch
+    leaves no dead rows. Raise OperationsTeamNotFoundError, ImportSupplierPausedError or
+    ImportSupplierCompleteError, and IdempotencyKeyReusedError if the key came with something else.
     """
-    lines = _Hashed(order, supplier.code)
+    digest = _digest(supplier, order, lines)
     if earlier := _find_earlier(session, supplier, order):
-        return _require_same(earlier, lines)
-    if order.mode is not BatchMode.VALIDATE:
-        require_ongoing(supplier.status)
-    batch_id = _insert_batch(session, supplier, order)
-    if batch_id is None:  # another upload with the same key was committed meanwhile
-        return start_batch(session, supplier, order)
-    session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_UPLOAD}'"))
-    if order.lines is None:
+        if digest != earlier.request_sha256:
+            raise IdempotencyKeyReusedError
+        return earlier.id
+    team_id = _require_startable(session, supplier, order)
+    batch_id = _insert_batch(session, supplier, order, team_id)
+    if batch_id is None:  # the same key at the same time: the other batch is committed now
+        return start_batch(session, supplier, order, lines)
+    session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_COPY}'"))
+    if lines is None:
         _take_pending(session, batch_id, supplier.id)
     else:
         _copy_lines(session, batch_id, lines)
     recount(session, batch_id)
-    session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": lines.digest()})
+    counted = {"stored_bytes": lines.stored_bytes if lines else None, "overhead": LINE_OVERHEAD}
+    session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": digest, **counted})
     return batch_id
 
 
@@ -107,24 +85,10 @@ def validated_under(profile: str | None, supplier_profile: str) -> str:
     return f"{RULES_VERSION} {profile or supplier_profile}"
 
 
-class _Hashed:
-    """The lines of an order. They are hashed, together with the order, while they are read."""
-
-    def __init__(self, order: BatchOrder, supplier_code: str) -> None:
-        self._lines = order.lines or ()
-        asked: list[Any] = [supplier_code, order.mode, order.operations_team_name, order.lines is None]
-        asked += [order.profile] if order.profile else []
-        self._hash = sha256(encode_json(asked))
-        self._wanted = order.idempotency_key is not None
-
-    def __iter__(self) -> Iterator[Line]:
-        for line in self._lines:
-            if self._wanted:
-                self._hash.update(b"%d %b\n" % (line.number, line.text or b"-"))
-            yield line
-
-    def digest(self) -> bytes | None:
-        return self._hash.digest() if self._wanted else None
+def _digest(supplier: KnownSupplier, order: BatchOrder, lines: SpooledLines | None) -> bytes | None:
+    if order.idempotency_key is None:
+        return None
+    return lines.sha256 if lines else sha256(order.identify(supplier.code)).digest()
 
 
 def _find_earlier(session: Session, supplier: KnownSupplier, order: BatchOrder) -> Batch | None:
@@ -138,18 +102,18 @@ def _find_earlier(session: Session, supplier: KnownSupplier, order: BatchOrder) 
     ).scalar_one_or_none()
 
 
-def _require_same(earlier: Batch, lines: _Hashed) -> UUID:
-    for _ in lines:
-        pass
-    if lines.digest() != earlier.request_sha256:
-        raise IdempotencyKeyReusedError
-    return earlier.id
+def _require_startable(session: Session, supplier: KnownSupplier, order: BatchOrder) -> int | None:
+    """Return the id of the team, or None if the mode needs no team."""
+    if order.mode is not BatchMode.VALIDATE:
+        require_ongoing(supplier.status)
+    if not order.mode.creates:
+        return None
+    return get_operations_team_id(session, supplier.organisation_id, order.operations_team_name)
 
 
-def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) -> UUID | None:
-    team_id = None
-    if order.mode.creates:
-        team_id = get_operations_team_id(session, supplier.organisation_id, order.operations_team_name)
+def _insert_batch(
+    session: Session, supplier: KnownSupplier, order: BatchOrder, team_id: int | None
+) -> UUID | None:
     statement = (
         insert(Batch)
         .values(
@@ -157,7 +121,7 @@ def _insert_batch(session: Session, supplier: KnownSupplier, order: BatchOrder) 
             organisation_id=supplier.organisation_id,
             import_supplier_id=supplier.id,
             mode=order.mode,
-            source=BatchSource.PENDING if order.lines is None else BatchSource.UPLOAD,
+            source=order.source,
             operations_team_id=team_id,
             api_key_id=order.api_key_id,
             request_id=current_origin().request_id,
@@ -198,11 +162,10 @@ def _find_number(line: bytes) -> str | None:
     return number if isinstance(number, str) and number.isprintable() and len(number) <= 128 else None
 
 
-def _copy_lines(session: Session, batch_id: UUID, lines: Iterable[Line]) -> None:
-    connection: Any = session.connection().connection.driver_connection
+def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines) -> None:
     too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
     chunks = _Chunks()
-    with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+    with Transaction.of(session).copy(_COPY) as copy:
         copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb"])
         for line in lines:
             chunks.add(line)
@@ -211,8 +174,6 @@ def _copy_lines(session: Session, batch_id: UUID, lines: Iterable[Line]) -> None
             else:
                 number = _find_number(line.text)
                 copy.write_row((batch_id, line.number, line.text, number, LineStatus.PENDING.value, None))
-    if not chunks.ranges:
-        raise BatchFileError("The file has no lines.")
     duplicate = encode_json([item.to_dict() for item in DuplicateLineError().errors]).decode()
     session.execute(_MARK_DUPLICATES, {"batch_id": batch_id, "errors": duplicate})
     ranges = encode_json(chunks.ranges).decode()
@@ -277,8 +238,9 @@ _CHUNK_PENDING = text("""
 """)
 
 _COUNT_LINES = text("""
-    UPDATE batch SET request_sha256 = :sha256,
-        lines = (SELECT coalesce(sum(CAST(value AS bigint)), 0)
-                 FROM batch_chunk, jsonb_each(counts) WHERE batch_id = :batch_id)
+    UPDATE batch SET request_sha256 = :sha256, lines = counted.lines,
+        stored_bytes = coalesce(CAST(:stored_bytes AS bigint), counted.lines * :overhead)
+    FROM (SELECT coalesce(sum(CAST(value AS bigint)), 0) AS lines
+          FROM batch_chunk, jsonb_each(counts) WHERE batch_id = :batch_id) AS counted
     WHERE id = :batch_id
 """)

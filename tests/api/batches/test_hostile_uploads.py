@@ -1,0 +1,238 @@
+"""Uploads that are made to hurt: too large, broken off, slow, too many. Nothing of them is left."""
+
+import gzip
+import io
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.test import TestResponse
+
+from batch_client import NDJSON, BatchClient
+from factories import disconnect
+from migration_service.app import create_app
+from migration_service.blueprints.resources import resources
+from migration_service.config import Settings
+from migration_service.connections import make_redis
+from migration_service.services.batches.quotas import lease_upload
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+MakeBatches = Callable[..., BatchClient]
+
+
+@pytest.fixture
+def make_batches(
+    migrated: Settings,
+    app: Flask,
+    sessions: sessionmaker[Session],
+    worker_resources: WorkerResources,
+    tmp_path: Path,
+) -> Iterator[MakeBatches]:
+    """Batches of a new organisation, in a service with settings of the test's own."""
+    made: list[Flask] = []
+
+    def make(**changed: Any) -> BatchClient:
+        made.append(create_app(replace(migrated, upload_folder=str(tmp_path), **changed)))
+        return BatchClient(SupplierClient.create(made[-1], sessions), worker_resources)
+
+    yield make
+    for other in made:
+        disconnect(other)
+    with app.app_context():
+        resources().celery.set_current()
+
+
+def _bytes_of_tables(batches: BatchClient) -> int:
+    """With dead rows, which refused uploads must not leave either."""
+    sizes = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relname IN :tables"
+    tables = ("batch", "batch_line", "batch_chunk")
+    with batches.supplier.Session() as session:
+        return int(session.scalar(text(sizes.replace(":tables", str(tables)))) or 0)
+
+
+#: Pages that the server may add by itself; 100,000 lines take fifty times as many.
+_NOTHING = 100_000
+
+
+def _error(answer: TestResponse) -> tuple[int, str]:
+    return answer.status_code, (answer.json or {})["code"]
+
+
+_MANY_LINES = b"{}\n" * 100_000
+_LONG_LINES = (b"x" * 1_000_000 + b"\n") * 12
+
+
+@pytest.mark.parametrize(
+    ("setting", "body", "code"),
+    [
+        ({"max_batch_lines": 90_000}, gzip.compress(_MANY_LINES, 6), "batch_too_many_lines"),
+        ({"max_batch_lines": 9}, b"{}\n" * 10, "batch_too_many_lines"),
+        ({"max_batch_lines": 9}, b"\n" * 9 + b"{}", "batch_too_many_lines"),
+        ({"max_batch_bytes": 200_000}, gzip.compress(_MANY_LINES, 6), "batch_file_too_large"),
+        (
+            {"max_batch_ratio": 200},
+            gzip.compress(_LONG_LINES),
+            "batch_compression_ratio_too_high",
+        ),
+        ({"max_batch_bytes": 20}, b"{}\n" * 10, "request_too_large"),
+    ],
+)
+def test_an_upload_beyond_a_limit_is_413_with_a_code_of_its_own_and_leaves_nothing(
+    make_batches: MakeBatches, tmp_path: Path, setting: dict[str, int], body: bytes, code: str
+) -> None:
+    batches = make_batches(**setting)
+    before = _bytes_of_tables(batches)
+    for _ in range(3):
+        assert _error(batches.post(body, "validate")) == (413, code)
+    assert _bytes_of_tables(batches) - before < _NOTHING
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lines_as_many_as_there_may_be_are_taken(make_batches: MakeBatches) -> None:
+    batches = make_batches(max_batch_lines=10)
+    assert batches.post(b"{}\n" * 10, "validate").status_code == 202
+    assert batches.post(b"\n" * 9 + b"{}", "validate").status_code == 202
+
+
+class _Body(io.RawIOBase):
+    """A body that comes in pieces; `meanwhile` is called before each."""
+
+    def __init__(self, pieces: list[bytes], meanwhile: Callable[[], None], length: int) -> None:
+        self._pieces, self._meanwhile, self._length = pieces, meanwhile, length
+        self._place = 0
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """What the test client finds the length with."""
+        self._place = self._length if whence else offset
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._meanwhile()
+        if not self._pieces:
+            return 0
+        piece = self._pieces[0][: len(buffer)]
+        self._pieces[0] = self._pieces[0][len(piece) :]
+        if not self._pieces[0]:
+            del self._pieces[0]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _send_slowly(
+    batches: BatchClient, pieces: list[bytes], meanwhile: Callable[[], None], length: int | None = None
+) -> TestResponse:
+    length = sum(map(len, pieces)) if length is None else length
+    return batches.supplier.post(
+        "/batches/",
+        query_string={"import_supplier": batches.supplier.code, "mode": "validate"},
+        headers={"Content-Type": NDJSON},
+        input_stream=_Body(list(pieces), meanwhile, length),
+    )
+
+
+def test_an_upload_that_breaks_off_leaves_nothing_in_the_tables_and_on_the_disk(
+    make_batches: MakeBatches, tmp_path: Path
+) -> None:
+    batches = make_batches()
+    pieces = [b'{"external_account_number": "x"}\n' * 20_000] * 10
+    before = _bytes_of_tables(batches)
+    for _ in range(3):
+        answer = _send_slowly(batches, pieces, lambda: None, length=10_000_000)
+        assert answer.status_code == 400
+    assert _bytes_of_tables(batches) - before < _NOTHING
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_connection_to_the_database_is_held_while_a_body_comes_in(make_batches: MakeBatches) -> None:
+    batches = make_batches()
+    with batches.supplier.app.app_context():
+        pool = resources().Session.kw["bind"].pool
+    held: list[int] = []
+    answer = _send_slowly(batches, [b"{}\n"] * 5, lambda: held.append(pool.checkedout()))
+    assert answer.status_code == 202
+    assert len(held) >= 5
+    assert set(held) == {0}
+
+
+def test_uploads_at_once_are_bounded_for_each_organisation(
+    make_batches: MakeBatches, sessions: sessionmaker[Session]
+) -> None:
+    batches = make_batches(max_uploads=1)
+    other = BatchClient(SupplierClient.create(batches.supplier.app, sessions), batches.resources)
+    answers: list[TestResponse] = []
+
+    def send_more() -> None:
+        if not answers:
+            sender = threading.Thread(
+                target=lambda: answers.extend(one.post(b"{}\n", "validate") for one in (batches, other))
+            )
+            sender.start()
+            sender.join()
+
+    assert _send_slowly(batches, [b"{}\n"], send_more).status_code == 202
+    own, others = answers
+    assert _error(own) == (429, "too_many_uploads")
+    assert int(own.headers["Retry-After"]) > 0
+    assert others.status_code == 202
+    assert batches.post(b"{}\n", "validate").status_code == 202
+
+
+def test_an_upload_whose_process_was_killed_is_not_counted_for_long(
+    worker_resources: WorkerResources,
+) -> None:
+    redis, organisation_id = worker_resources.redis, -7
+    redis.zadd(f"migration:uploads:{organisation_id}", {"killed": 1.0})
+    with lease_upload(redis, organisation_id, 1):
+        assert redis.zcard(f"migration:uploads:{organisation_id}") == 1
+    assert redis.zcard(f"migration:uploads:{organisation_id}") == 0
+
+
+def test_uploads_are_taken_while_redis_is_unavailable() -> None:
+    with lease_upload(make_redis("redis://127.0.0.1:1/0"), 1, 1) as renew:
+        renew()
+
+
+def test_open_batches_are_bounded_and_a_retry_with_its_key_is_answered_all_the_same(
+    make_batches: MakeBatches,
+) -> None:
+    batches = make_batches(max_open_batches=2)
+    first = batches.start([b"{}"], "validate")
+    key = {"Idempotency-Key": "the-same"}
+    assert batches.post(b"{}", "validate", headers=key).status_code == 202
+    refused = batches.post(b"{}", "validate")
+    assert _error(refused) == (429, "too_many_open_batches")
+    assert int(refused.headers["Retry-After"]) >= 60
+    assert _error(batches.post(None, "import", source="pending")) == (429, "too_many_open_batches")
+    assert batches.post(b"{}", "validate", headers=key).status_code == 202
+    batches.change(first, "cancel")
+    assert batches.post(b"{}", "validate").status_code == 202
+
+
+def test_the_bytes_of_an_organisations_lines_are_bounded(make_batches: MakeBatches) -> None:
+    batches = make_batches(max_batch_storage_bytes=1_000)
+    before = _bytes_of_tables(batches)
+    assert _error(batches.post(b"{}\n" * 5, "validate")) == (429, "batch_storage_quota_reached")
+    assert _bytes_of_tables(batches) - before < _NOTHING
+    assert batches.post(b"{}\n" * 4, "validate").status_code == 202
+    assert _error(batches.post(b"{}\n", "validate")) == (429, "batch_storage_quota_reached")
+
+
+def test_a_full_disk_is_503_and_leaves_nothing(make_batches: MakeBatches, tmp_path: Path) -> None:
+    batches = make_batches()
+    with patch("migration_service.services.batches.spool._FREE_SHARE", 1.0):
+        assert _error(batches.post(b"{}\n", "validate")) == (503, "upload_storage_full")
+    assert list(tmp_path.iterdir()) == []

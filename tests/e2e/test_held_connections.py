@@ -1,0 +1,157 @@
+"""Half-open heads and slow readers against a web server with four threads: others are answered meanwhile."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+import requests
+
+from migration_service.config import Settings
+from migration_service_local.servers.ports import LOOPBACK
+from servers import wait_until
+
+ROOT = Path(__file__).parents[2]
+THREADS = 4
+#: Seconds that a client has to send a request.
+TIME_LIMIT = 3
+HEAD = b"POST /v1/data-import/validate-account/ HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.fixture(scope="module")
+def port(migrated: Settings) -> Iterator[int]:
+    """A web server of one process with four threads."""
+    with socket.create_server((LOOPBACK, 0)) as probe:
+        port = int(probe.getsockname()[1])
+    environment = os.environ | {
+        "DATABASE_URL": migrated.database_url,
+        "REDIS_URL": migrated.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+        "MIGRATION_SERVICE_HOME": str(migrated.home),
+        "MIGRATION_SERVICE_REQUEST_SECONDS": str(TIME_LIMIT),
+    }
+    server = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "gunicorn", "--config", str(ROOT / "gunicorn.conf.py")),
+            *("--bind", f"{LOOPBACK}:{port}", "--workers", "1", "--threads", str(THREADS)),
+        ],
+        cwd=ROOT,
+        env=environment,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: _is_answered(port), "the web server")
+        yield port
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def _connect(port: int) -> socket.socket:
+    return socket.create_connection((LOOPBACK, port), timeout=30)
+
+
+def _is_answered(port: int, timeout: float = 2.0) -> bool:
+    """Whether a request gets through, faster than any thread would become free again."""
+    try:
+        return requests.get(f"http://{LOOPBACK}:{port}/health/live", timeout=timeout).ok
+    except requests.RequestException:
+        return False
+
+
+def _read_answer(connection: socket.socket) -> bytes:
+    """One answer of /health/live."""
+    received = b""
+    while not received.endswith(b"}\n"):
+        received += connection.recv(65_536) or pytest.fail("the connection was closed")
+    return received
+
+
+def test_half_open_heads_hold_no_threads(port: int) -> None:
+    with ExitStack() as stack:
+        for place in range(20 * THREADS):
+            connection = stack.enter_context(_connect(port))
+            connection.sendall(HEAD + b"X-A: " + b"b" * (place * 500))
+        for _ in range(5):
+            assert _is_answered(port)
+        assert connection.recv(1) == b""  # closed when its time was up
+
+
+def test_half_open_heads_on_kept_alive_connections_hold_no_threads(port: int) -> None:
+    with ExitStack() as stack:
+        for _ in range(3 * THREADS):
+            connection = stack.enter_context(_connect(port))
+            connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert _read_answer(connection).startswith(b"HTTP/1.1 200 ")
+            connection.sendall(HEAD)
+        assert _is_answered(port)
+
+
+def test_a_head_without_end_is_answered_431_and_not_kept(port: int) -> None:
+    with _connect(port) as connection:
+        connection.sendall(HEAD + b"X-A: " + b"b" * 66_000)
+        answer = connection.recv(65_536)
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert b'"headers_too_large"' in answer
+
+
+def test_a_head_in_pieces_is_read_and_two_requests_at_once_are_both_answered(port: int) -> None:
+    request = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+    with _connect(port) as connection:
+        for byte in request:
+            connection.sendall(bytes([byte]))
+        assert _read_answer(connection).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(request + request[:9])
+        assert _read_answer(connection).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(request[9:])
+        assert _read_answer(connection).startswith(b"HTTP/1.1 200 ")
+
+
+def test_connections_beyond_what_a_process_accepts_close_those_that_wait_longest(port: int) -> None:
+    with ExitStack() as stack:
+        for _ in range(2_100):  # gunicorn.conf.py: 2,000
+            stack.enter_context(_connect(port)).sendall(HEAD)
+        assert _is_answered(port)
+
+
+def test_readers_that_stall_lose_their_threads(port: int) -> None:
+    request = b"GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+    with ExitStack() as stack:
+        connections = [stack.enter_context(socket.socket()) for _ in range(THREADS)]
+        for connection in connections:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            connection.connect((LOOPBACK, port))
+            connection.sendall(request * 200)  # and no answer is read
+        wait_until(lambda: not _has_connections(port), "the end of connections that nobody reads")
+        assert _is_answered(port)
+        for connection in connections:
+            assert 0 < _read_to_the_end(connection).count(b"HTTP/1.1 200 ") < 200
+
+
+def test_clients_that_do_not_close_their_end_hold_up_nothing(port: int) -> None:
+    with ExitStack() as stack:
+        for _ in range(50):  # each would stop the server for two seconds
+            connection = stack.enter_context(_connect(port))
+            connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert _read_answer(connection).startswith(b"HTTP/1.1 200 ")
+        assert _is_answered(port)
+
+
+def _has_connections(port: int) -> bool:
+    found = psutil.net_connections("tcp4")
+    return any(it.laddr.port == port and it.status == psutil.CONN_ESTABLISHED for it in found if it.laddr)
+
+
+def _read_to_the_end(connection: socket.socket) -> bytes:
+    received = bytearray()
+    try:
+        while piece := connection.recv(1_000_000):
+            received += piece
+    except ConnectionResetError:
+        pass
+    return bytes(received)

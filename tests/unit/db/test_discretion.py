@@ -1,0 +1,72 @@
+"""No value of a row is in an error of the database, nor in the server's own log."""
+
+import traceback
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.statements import Transaction, begin
+from servers import EmbeddedServers
+
+MARKED = "Xaveria-Marked"
+
+_STATEMENTS = [
+    "SELECT CAST('{v}' AS jsonb)",
+    "SELECT CAST('{v}' AS numeric)",
+    """SELECT CAST('{{"a": "{v} \\u0000"}}' AS jsonb) ->> 'a'""",
+    "CREATE TEMP TABLE t (a text PRIMARY KEY) ON COMMIT DROP; INSERT INTO t VALUES ('{v}'), ('{v}')",
+    "CREATE TEMP TABLE t (a text CHECK (a = '')) ON COMMIT DROP; INSERT INTO t VALUES ('{v}')",
+]
+
+
+def _told(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)).replace("_STATEMENTS", "")
+
+
+@pytest.mark.parametrize("statement", _STATEMENTS)
+def test_an_error_of_a_session_has_no_value(sessions: sessionmaker[Session], statement: str) -> None:
+    with pytest.raises(DBAPIError) as caught, sessions.begin() as session:
+        session.connection().exec_driver_sql(statement.format(v=MARKED))
+    assert MARKED not in str(caught.value.orig)
+    assert caught.value.orig is not None
+    assert getattr(caught.value.orig, "sqlstate", "") in str(caught.value)
+    assert MARKED not in _without_statement(str(caught.value))
+
+
+def _without_statement(message: str) -> str:
+    return message.partition("[SQL:")[0]
+
+
+def test_a_parameter_is_in_no_part_of_an_error(sessions: sessionmaker[Session]) -> None:
+    with pytest.raises(DBAPIError) as caught, sessions.begin() as session:
+        session.execute(text("SELECT CAST(:value AS jsonb)"), {"value": MARKED})
+    assert MARKED not in _told(caught.value)
+
+
+def test_the_hot_path_and_copy_have_no_value_either(sessions: sessionmaker[Session]) -> None:
+    with pytest.raises(DBAPIError) as caught, begin(sessions) as transaction:
+        transaction.execute("SELECT CAST(%(value)s AS jsonb)", {"value": MARKED})
+    assert MARKED not in _told(caught.value)
+    with pytest.raises(DBAPIError) as caught, sessions.begin() as session:
+        session.execute(text("CREATE TEMP TABLE t (a numeric) ON COMMIT DROP"))
+        with Transaction.of(session).copy("COPY t FROM STDIN") as copy:
+            copy.write_row((MARKED,))
+    assert MARKED not in _told(caught.value)
+
+
+def test_the_constraint_that_was_violated_is_named(sessions: sessionmaker[Session]) -> None:
+    with pytest.raises(DBAPIError, match="t_pkey"), sessions.begin() as session:
+        session.connection().exec_driver_sql(_STATEMENTS[3].format(v=MARKED))
+
+
+def test_the_log_of_the_embedded_server_has_no_statement_detail_or_context(
+    sessions: sessionmaker[Session], embedded_servers: EmbeddedServers
+) -> None:
+    for statement in _STATEMENTS[2:]:
+        with pytest.raises(DBAPIError), sessions.begin() as session:
+            session.connection().exec_driver_sql(statement.format(v=MARKED))
+    told = embedded_servers.log.read_text(errors="replace")
+    assert "LOG:" in told
+    assert MARKED not in told

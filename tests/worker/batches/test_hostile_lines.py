@@ -1,0 +1,165 @@
+"""Lines that are made to hurt: expensive, unstorable, unexpected. Each fails alone; the others go on."""
+
+import time
+from contextlib import suppress
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from flask import Flask
+from sqlalchemy import delete
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient, counts
+from migration_service.models import BatchChunk
+from migration_service.services.batches import lines as batch_lines
+from migration_service.services.batches.execution import perform_chunk
+from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.services.batches.processor_time import (
+    ProcessorTimeExceededError,
+    limit_processor_time,
+)
+from migration_service.services.imports.validation import ValidatedAccount, validate_account
+from migration_service.states import Profile
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+MARKED = "Xaveria-Marked"
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    with worker_resources.Session.begin() as session:
+        session.execute(delete(BatchChunk))
+    return BatchClient(supplier, worker_resources)
+
+
+def _spin(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def _codes(batches: BatchClient, batch_id: str) -> list[list[str]]:
+    return [[item["code"] for item in line["errors"] or ()] for line in batches.results(batch_id)]
+
+
+def test_a_line_that_takes_too_much_processor_time_fails_and_the_chunk_goes_on(batches: BatchClient) -> None:
+    first, second, third = batches.supplier.accounts(3)
+    second["billing_address1"] = MARKED
+
+    def validate(payload: Any, profile: Profile) -> ValidatedAccount:
+        if payload["billing_address1"] == MARKED:
+            _spin(60)
+        return validate_account(payload, profile)
+
+    batch_id = batches.start([first, second, third], "validate")
+    (key,) = batches.dispatch()
+    with patch.object(batch_lines, "validate_account", validate):
+        assert perform_chunk(
+            batches.resources.Session, batches.resources.slots, key, reserve=50, line_seconds=0.2
+        )
+    assert _codes(batches, batch_id) == [[], ["line_too_expensive"], []]
+    assert counts(batches.get(batch_id)) == {"VALID": 2, "FAILED": 1}
+
+
+def test_work_within_its_processor_time_is_left_alone_and_the_next_one_has_its_own() -> None:
+    assert limit_processor_time(5.0, lambda: 7) == 7
+    with pytest.raises(ProcessorTimeExceededError):
+        limit_processor_time(0.05, lambda: _spin(60))
+    assert limit_processor_time(0.3, lambda: _spin(0.1)) is None
+    assert limit_processor_time(0, lambda: _spin(0.1)) is None
+
+
+def test_code_that_handles_every_exception_is_interrupted_all_the_same() -> None:
+    def stubborn() -> None:
+        while True:
+            with suppress(Exception):
+                _spin(60)
+
+    with pytest.raises(ProcessorTimeExceededError):
+        limit_processor_time(0.05, stubborn)
+
+
+def test_a_worker_writes_outcomes_before_it_validates_further_lines_for_long(batches: BatchClient) -> None:
+    pieces: list[int] = []
+    work = batch_lines.work_on_lines
+
+    def watched(*arguments: Any) -> Any:
+        results = work(*arguments)
+        pieces.append(len(results))
+        return results
+
+    with (
+        patch.object(batch_lines, "PIECE_SECONDS", 0.0),
+        patch("migration_service.services.batches.chunks.work_on_lines", watched),
+    ):
+        report = batches.run(batches.supplier.accounts(4), "import")
+    assert pieces == [1, 1, 1, 1]
+    assert counts(report) == {"IMPORTED": 4}
+
+
+@pytest.mark.parametrize("profile", ["lenient", "strict"])
+@pytest.mark.parametrize("mode", ["validate", "stage", "import"])
+def test_text_that_the_database_cannot_store_fails_its_own_line_only(
+    app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources, mode: str, profile: str
+) -> None:
+    batches = BatchClient(SupplierClient.create(app, sessions, profile=profile), worker_resources)
+    first, second, third = batches.supplier.accounts(3)
+    second["un\0known"] = {"a\0b": "c\0d"}
+    second["customers"] = [{"given_name": "\0", "fa\0mily": 1}]
+    report = batches.run([first, second, third], mode)
+    statuses = [line["status"] for line in batches.results(report["batch_id"])]
+    assert statuses[1] == "FAILED"
+    assert statuses[0] == statuses[2] != "FAILED"
+    assert report["state"] == "COMPLETED"
+
+
+@pytest.mark.parametrize("mode", ["validate", "stage", "import"])
+def test_an_unknown_member_with_nul_is_a_warning_of_its_line(batches: BatchClient, mode: str) -> None:
+    accounts = batches.supplier.accounts(2)
+    accounts[0]["un\0known"] = 1
+    report = batches.run(accounts, mode)
+    assert report["state"] == "COMPLETED"
+    statuses = [line["status"] for line in batches.results(report["batch_id"])]
+    assert statuses[1] != "FAILED"
+
+
+def test_a_mistake_in_the_validation_fails_the_line_and_the_log_has_nothing_of_it(
+    batches: BatchClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = batches.supplier.accounts(2)
+    first["billing_address1"] = MARKED
+
+    def validate(payload: Any, profile: Profile) -> ValidatedAccount:
+        if payload["billing_address1"] == MARKED:
+            raise KeyError(payload["billing_address1"])
+        return validate_account(payload, profile)
+
+    batch_id = batches.start([first, second], "validate")
+    with patch.object(batch_lines, "validate_account", validate):
+        batches.work()
+    assert _codes(batches, batch_id) == [["line_failed_unexpectedly"], []]
+    assert "KeyError" in caplog.text
+    assert MARKED not in caplog.text
+
+
+def test_organisations_take_turns_however_many_batches_one_of_them_has(
+    batches: BatchClient, app: Flask, sessions: sessionmaker[Session]
+) -> None:
+    other = BatchClient(SupplierClient.create(app, sessions), batches.resources)
+    with (
+        patch("migration_service.blueprints.batches.feed_batches"),
+        patch("migration_service.services.batches.upload.CHUNK_LINES", 1),
+    ):
+        many = {batches.start([b"{}"] * 4, "validate") for _ in range(5)}
+        one = other.start([b"{}"] * 4, "validate")
+    with batches.resources.Session.begin() as session:
+        first = [str(batch_id) for batch_id, _ in dispatch_chunks(session, 3)]
+    with batches.resources.Session.begin() as session:
+        assert dispatch_chunks(session, 3) == []  # both have their share in the queue
+    assert len(first) == 6
+    for turn in (first[:2], first[2:4], first[4:]):
+        assert one in turn
+        assert many & set(turn)
+    assert len(many & set(first)) == 3  # its own batches take turns, too
