@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import click
+from psycopg.errors import InsufficientPrivilege
+from sqlalchemy.exc import ProgrammingError
 
 from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import CannotRunError, open_session, read_settings
@@ -37,6 +39,13 @@ def upgrade_tables(as_json: bool) -> None:
         )
     except RevisionsBlockedError as error:
         raise CannotRunError(str(error)) from error
+    except ProgrammingError as error:
+        if not isinstance(error.orig, InsufficientPrivilege):
+            raise
+        raise CannotRunError(
+            "The role of DATABASE_URL may not change tables. Name the one that owns them in "
+            "MIGRATION_SERVICE_OWNER_DATABASE_URL."
+        ) from error
     after = _current(settings)
     sentence = f"The tables are at revision {after}" + (" already." if before == after else " now.")
     show_done({"before": before, "after": after}, as_json, sentence)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -11,7 +12,7 @@ from migration_service.db.revisions import newest_revision
 from servers import EmbeddedServers
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def environment() -> Iterator[dict[str, str]]:
     """A database of its own without tables."""
     with EmbeddedServers() as servers:
@@ -34,6 +35,15 @@ def test_upgrade_brings_empty_tables_to_the_newest_revision_once(environment: di
     after = runner.invoke(main, ["revisions", "current", "--json"])
     assert after.exit_code == 0
     assert json.loads(after.stdout) == {"current": newest_revision(), "newest": newest_revision()}
+
+
+def test_upgrade_says_what_to_do_if_the_role_may_not_change_tables(environment: dict[str, str]) -> None:
+    runtime = environment | {"MIGRATION_SERVICE_OWNER_DATABASE_URL": ""}
+    with psycopg.connect(environment["MIGRATION_SERVICE_OWNER_DATABASE_URL"]) as owner:
+        owner.execute("DROP TABLE IF EXISTS alembic_version")
+    result = CliRunner(env=runtime).invoke(main, ["revisions", "upgrade"])
+    assert result.exit_code == 2
+    assert "MIGRATION_SERVICE_OWNER_DATABASE_URL" in result.stderr
 
 
 def test_upgrade_says_so_where_there_is_no_database(environment: dict[str, str]) -> None:

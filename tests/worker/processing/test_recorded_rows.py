@@ -102,6 +102,7 @@ def _check_account(supplier: SupplierClient, payload: dict[str, Any], choice: Ch
     account_id, created_at, number = taken(account, "id", "created_at", "service_account_number")
     assert account_id
     assert account == {
+        "erased_at": None,
         "account_import_process_id": process["id"],
         "import_supplier_id": _supplier_id(supplier),
         "operations_team_id": choice.team_id,
