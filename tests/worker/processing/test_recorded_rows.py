@@ -108,7 +108,6 @@ def _check_account(supplier: SupplierClient, payload: dict[str, Any], choice: Ch
         "operations_team_id": choice.team_id,
         "external_account_number": payload["external_account_number"],
         "unknown_occupier": str(payload["unknown_occupier"]).lower() == "true",
-        "erased_at": None,
         **{name: payload.get(name) for name in account if name.startswith("billing_")},
     }
     assert (process["state"], process["attempt_id"]) == ("IMPORTED", None)
