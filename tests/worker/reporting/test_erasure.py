@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from imported_account import LEDGER, ImportedAccount, code_of
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reporting.reconciliation import Totals, find_differences
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.app import WorkerResources
@@ -188,7 +189,11 @@ def test_lines_of_a_batch_are_erased_read_or_not(
 
 
 def test_what_is_not_known_or_is_being_created_or_belongs_to_others_is_refused(
-    mark: str, supplier: SupplierClient, app: Any, sessions: sessionmaker[Session]
+    mark: str,
+    supplier: SupplierClient,
+    app: Any,
+    sessions: sessionmaker[Session],
+    worker_resources: WorkerResources,
 ) -> None:
     unknown = erase(supplier, "never heard of")
     assert (unknown.status_code, code_of(unknown)) == (400, "account_not_staged")
@@ -200,11 +205,7 @@ def test_what_is_not_known_or_is_being_created_or_belongs_to_others_is_refused(
     body = {"import_supplier": supplier.code, "external_account_number": "busy", "reason": "Request 1"}
     refused = stranger.post("/account-import-process/erase/", body)
     assert (refused.status_code, code_of(refused)) == (400, "import_supplier_not_found")
-    with sessions.begin() as session:
-        session.execute(
-            text(
-                "UPDATE account_import_process SET state = 'PENDING', attempt_id = NULL WHERE "
-                "external_account_number = 'busy'"
-            )
-        )
+    attempt_id = supplier.current_attempt("busy")
+    assert perform_attempt(worker_resources.Session, attempt_id)
+    worker_resources.slots.release([str(attempt_id)])
     assert erase(supplier, "busy").status_code == 200
