@@ -11,7 +11,7 @@ from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
 from migration_service.config import Settings
 from migration_service.db.base import Base
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account
 from migration_service.models.part import Part, parent_column, parts_of, table_of
 from migration_service.schemas.json import parse_json
@@ -79,7 +79,7 @@ def stage_templates(settings: Settings, texts: Sequence[str]) -> int:
 
 def _stage(session: Session, supplier: KnownSupplier, text: str) -> None:
     stage_account(
-        Transaction.of(session), supplier, validate_account(parse_json(text.encode()), Profile.LENIENT)
+        OpenTransaction.of(session), supplier, validate_account(parse_json(text.encode()), Profile.LENIENT)
     )
 
 

@@ -14,7 +14,7 @@ from migration_service.blueprints.description_headers import CSV, KEY, LINES, re
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     BatchCompressionError,
     BatchFileError,
@@ -94,7 +94,7 @@ def start(arguments: dict[str, Any]) -> Any:
     order = read_order(arguments)
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
-            Transaction.of(session),
+            OpenTransaction.of(session),
             arguments["import_supplier"],
             organisation_id=caller().organisation_id,
             error=ImportSupplierNotFoundInBodyError,

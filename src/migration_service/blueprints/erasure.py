@@ -16,7 +16,7 @@ from migration_service.errors import (
     ParseError,
     RequestFailedValidationError,
 )
-from migration_service.schemas.erasure import ErasureAnswer, ErasureBody
+from migration_service.schemas.erasure import ErasureAnswerSchema, ErasureBodySchema
 from migration_service.services.reporting.erasure import Erasure, erase_account
 from migration_service.services.setup.suppliers import get_import_supplier
 
@@ -40,7 +40,7 @@ _ERASED = {
 
 
 @blueprint.post("/", endpoint="erase_account")
-@blueprint.response(200, ErasureAnswer, example=_ERASED)
+@blueprint.response(200, ErasureAnswerSchema, example=_ERASED)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -50,7 +50,7 @@ _ERASED = {
     ParseError,
 )
 @refuse_parameters
-@json_body(blueprint, ErasureBody(), _EXAMPLE)
+@json_body(blueprint, ErasureBodySchema(), _EXAMPLE)
 def erase(body: dict[str, Any]) -> Erasure:
     """Erase the personal data of an account, for good
 

@@ -20,11 +20,11 @@ from migration_service.errors import (
     RequestFailedValidationError,
 )
 from migration_service.schemas.reconciliation import (
-    AcknowledgedAnswer,
-    AcknowledgementAnswer,
-    AcknowledgementBody,
-    ReconciliationAnswer,
-    ReconciliationArguments,
+    AcknowledgedAnswerSchema,
+    AcknowledgementAnswerSchema,
+    AcknowledgementBodySchema,
+    ReconciliationAnswerSchema,
+    ReconciliationArgumentsSchema,
 )
 from migration_service.services.access.api_keys import get_api_key_name
 from migration_service.services.batches.steering import get_batch_to_reconcile
@@ -103,8 +103,8 @@ _ID_MAP = (
 
 
 @blueprint.get("/<import_supplier_code>/", endpoint="reconcile_import_supplier")
-@query_arguments(blueprint, ReconciliationArguments())
-@blueprint.response(200, ReconciliationAnswer, example=_EXAMPLE)
+@query_arguments(blueprint, ReconciliationArgumentsSchema())
+@blueprint.response(200, ReconciliationAnswerSchema, example=_EXAMPLE)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -132,7 +132,7 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
 
 
 @blueprint.post("/<import_supplier_code>/acknowledgements/")
-@blueprint.response(201, AcknowledgedAnswer, example={"acknowledged": 2})
+@blueprint.response(201, AcknowledgedAnswerSchema, example={"acknowledged": 2})
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -141,7 +141,7 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     ImportSupplierNotFoundError,
     BatchNotFoundError,
 )
-@json_body(blueprint, AcknowledgementBody(), _ACKNOWLEDGEMENT)
+@json_body(blueprint, AcknowledgementBodySchema(), _ACKNOWLEDGEMENT)
 def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
     """Accept, with a reason, that refused accounts or lines stay out
 
@@ -161,7 +161,7 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 
 
 @blueprint.get("/<import_supplier_code>/acknowledgements/")
-@blueprint.response(200, AcknowledgementAnswer(many=True))
+@blueprint.response(200, AcknowledgementAnswerSchema(many=True))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 def get_acknowledgements(import_supplier_code: str) -> Response:
     """List what was acknowledged
@@ -173,7 +173,7 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
             session, import_supplier_code, organisation_id=caller().organisation_id
         )
         found = list_acknowledgements(session, supplier.id)
-    return jsonify(AcknowledgementAnswer(many=True).dump(found))
+    return jsonify(AcknowledgementAnswerSchema(many=True).dump(found))
 
 
 @blueprint.get("/<import_supplier_code>/id-map/")

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.cli.output import json_option, show_done, show_record, show_tree
 from migration_service.cli.session import open_session, read_settings
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountNotStagedError
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.services.access.audit import AuditAction, record
@@ -132,7 +132,7 @@ def _change(
     with open_session(read_settings()) as session:
         supplier_id = _id_of(session, supplier)
         change(session, supplier_id, numbers)
-        found = states.find(Transaction.of(session), supplier_id, numbers)
+        found = states.find(OpenTransaction.of(session), supplier_id, numbers)
     for number in numbers:
         state = found[number].state if number in found else None
         result = {"import_supplier": supplier, "external_account_number": number, "state": state}
@@ -148,7 +148,7 @@ def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     supplier = get_import_supplier(session, supplier_code, organisation_id=None)
     process = find_process(session, supplier.id, number)
     lines = find_lines(session, supplier.id, number)
-    marked = number in states.find(Transaction.of(session), supplier.id, [number])
+    marked = number in states.find(OpenTransaction.of(session), supplier.id, [number])
     if process is None and not lines and not marked:
         raise AccountNotStagedError(
             "The account is not staged, and on no line of a batch that is kept. Check the number, or see "

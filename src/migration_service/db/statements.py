@@ -6,10 +6,11 @@ statement is written in full, with `%(name)s` for each value.
 
 There are two types, so that the type checker refuses to mix them up:
 
-Statements      single statements. Each is a transaction of its own, unless the object is a Transaction
-└── Transaction   statements that are committed together or not at all
+Statements            single statements. Each is a transaction of its own, unless the subclass is given
+└── OpenTransaction   statements that are committed together or not at all
 
-A function that locks rows, writes with more than one statement, or must be rolled back takes a Transaction.
+A function that locks rows, writes with more than one statement, or must be rolled back takes an
+OpenTransaction.
 """
 
 from collections import namedtuple
@@ -52,11 +53,11 @@ class Statements:
         return [make(row) for row in rows]
 
 
-class Transaction(Statements):
+class OpenTransaction(Statements):
     """A connection with an open transaction, made by `begin`, or `of` a Session."""
 
     @classmethod
-    def of(cls, session: Session) -> "Transaction":
+    def of(cls, session: Session) -> "OpenTransaction":
         """Return the transaction of a session, for code that sessions and the hot path share."""
         pooled = session.connection().connection
         return cls(cast(Any, pooled.driver_connection), pooled.info)
@@ -64,7 +65,7 @@ class Transaction(Statements):
     def lock(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         """Return the rows of a statement that locks them until the transaction ends.
 
-        Only a Transaction has this method, because without one the locks would be released at once.
+        Only an OpenTransaction has this method, because without one the locks would be released at once.
         """
         return self.execute(statement, values)
 
@@ -91,10 +92,10 @@ def autocommit(sessions: sessionmaker[Session]) -> Iterator[Statements]:
 
 
 @contextmanager
-def begin(sessions: sessionmaker[Session]) -> Iterator[Transaction]:
+def begin(sessions: sessionmaker[Session]) -> Iterator[OpenTransaction]:
     """Open a transaction. It is committed at the end of the block, and rolled back if that raises."""
     with _connect(sessions) as (connection, info):
-        yield Transaction(connection, info)
+        yield OpenTransaction(connection, info)
         try:
             connection.commit()
         except psycopg.Error as error:

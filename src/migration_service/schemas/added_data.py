@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, post_load, validates_schema
 
-from migration_service.schemas.base import Answer, CommandFields, Fields
+from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas.fields import (
     AnsweredMoment,
     Code,
@@ -97,7 +97,7 @@ class NotesRequestSchema(AddedDataSchema):
     )
 
 
-class NoteResultSchema(Answer):
+class NoteResultSchema(AnswerSchema):
     """The result for one posted note."""
 
     optional = frozenset({"warnings"})
@@ -172,7 +172,7 @@ class AddedTransactionSchema(TransactionSchema):
     )
 
 
-class TransactionResultSchema(Answer):
+class TransactionResultSchema(AnswerSchema):
     """The result for one posted transaction."""
 
     status = fields.String(
@@ -187,7 +187,7 @@ class TransactionResultSchema(Answer):
     )
 
 
-class TransactionResultsSchema(Answer):
+class TransactionResultsSchema(AnswerSchema):
     """The response of the transactions endpoint."""
 
     results = fields.List(
@@ -255,7 +255,7 @@ class PaymentInstructionRequestSchema(AddedDataSchema):
     type = Code(required=True, metadata=about("The kind of payment instruction.", "CARD"))
 
 
-class PaymentInstructionResultSchema(Answer):
+class PaymentInstructionResultSchema(AnswerSchema):
     """The response of the payment instruction endpoint."""
 
     service_account_number = fields.String(metadata=about("The account's number here.", "A-7KX2M9QD"))

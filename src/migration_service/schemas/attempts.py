@@ -2,7 +2,7 @@
 
 from marshmallow import fields
 
-from migration_service.schemas.base import Answer, Fields
+from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.fields import AnsweredMoment, Identifier, WholeNumber, about
 from migration_service.schemas.requests import ErrorBodySchema
 from migration_service.states import AttemptState, ImportState, Outcome, Profile, SupplierStatus
@@ -30,7 +30,7 @@ class AttemptListArgumentsSchema(Fields):
     cursor = Identifier(metadata=about("Where the page starts, taken from the Link header.", _ATTEMPT_ID))
 
 
-class AttemptAnswerSchema(Answer):
+class AttemptAnswerSchema(AnswerSchema):
     """One attempt to create an account."""
 
     attempt_id = fields.UUID(metadata=about("The id of the attempt.", _ATTEMPT_ID))
@@ -71,7 +71,7 @@ class AttemptAnswerSchema(Answer):
     )
 
 
-class FailedImportSchema(Answer):
+class FailedImportSchema(AnswerSchema):
     """An account that is not created and whose last attempt failed."""
 
     external_account_number = fields.String(
@@ -90,7 +90,7 @@ class FailedImportSchema(Answer):
     finished_at = AnsweredMoment(metadata=about("When it ended, in UTC.", "2026-03-01T10:15:01Z"))
 
 
-class ImportSupplierAnswerSchema(Answer):
+class ImportSupplierAnswerSchema(AnswerSchema):
     """An import supplier of the organisation, and how many of its accounts are in each state."""
 
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))

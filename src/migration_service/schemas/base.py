@@ -41,7 +41,7 @@ class CommandFields(Fields):
         unknown: ClassVar[Any] = RAISE
 
 
-class Answer(Fields):
+class AnswerSchema(Fields):
     """The base of responses. Each field is always present, except those in `optional`."""
 
     #: Fields that a response may lack.

@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import fields
 
-from migration_service.schemas.base import Answer, Fields
+from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.fields import (
     AnsweredMoment,
     Choice,
@@ -141,7 +141,7 @@ class RetryArgumentsSchema(Fields):
     )
 
 
-class BatchAnswerSchema(Answer):
+class BatchAnswerSchema(AnswerSchema):
     """A batch with its counts."""
 
     batch_id = fields.UUID(metadata=about("The id of the batch.", _BATCH_ID))
@@ -218,7 +218,7 @@ class RetryAnswerSchema(BatchProgressAnswerSchema):
     )
 
 
-class LineResultSchema(Answer):
+class LineResultSchema(AnswerSchema):
     """The outcome of one line of a batch, which is one line of the results."""
 
     line_number = fields.Integer(metadata=about("Its position in the file, from 1.", 3))

@@ -2,11 +2,11 @@
 
 from marshmallow import fields
 
-from migration_service.schemas.base import Answer, CommandFields
+from migration_service.schemas.base import AnswerSchema, CommandFields
 from migration_service.schemas.fields import Identifier, NormalIdentifier, about
 
 
-class ErasureBody(CommandFields):
+class ErasureBodySchema(CommandFields):
     """The body that erases an account."""
 
     import_supplier = NormalIdentifier(
@@ -22,7 +22,7 @@ class ErasureBody(CommandFields):
     )
 
 
-class ErasureAnswer(Answer):
+class ErasureAnswerSchema(AnswerSchema):
     """What was erased."""
 
     external_account_number = fields.String(metadata=about("The number of the account.", "10000001"))

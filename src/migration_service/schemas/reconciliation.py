@@ -5,7 +5,7 @@ from typing import Any
 from marshmallow import fields, post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
-from migration_service.schemas.base import Answer, Fields
+from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.fields import AnsweredMoment, Identifier, Message, Values, WholeNumber, about
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason
@@ -44,7 +44,7 @@ _DIFFERING = {
 }
 
 
-class ReconciliationArguments(Fields):
+class ReconciliationArgumentsSchema(Fields):
     """The query string of a reconciliation."""
 
     batch = Identifier(
@@ -56,7 +56,7 @@ class ReconciliationArguments(Fields):
     )
 
 
-class SentAnswer(Answer):
+class SentAnswerSchema(AnswerSchema):
     """What was sent, by outcome, with each account number counted once."""
 
     sent = fields.Integer(metadata=about("The sum of the next five numbers.", 100_000))
@@ -74,7 +74,7 @@ class SentAnswer(Answer):
     )
 
 
-class OpenItemAnswer(Answer):
+class OpenItemAnswerSchema(AnswerSchema):
     """An account, or a line without an account number, that was sent and is open."""
 
     external_account_number = fields.String(
@@ -96,7 +96,7 @@ class OpenItemAnswer(Answer):
     )
 
 
-class DifferenceAnswer(Answer):
+class DifferenceAnswerSchema(AnswerSchema):
     """The staged and the created value of a measure, for one account or for all of them."""
 
     measure = fields.String(metadata=about("What was counted or added up.", "statements"))
@@ -104,7 +104,7 @@ class DifferenceAnswer(Answer):
     created = fields.Float(metadata=about("Of the created accounts.", 1))
 
 
-class AccountDifferenceAnswer(Answer):
+class AccountDifferenceAnswerSchema(AnswerSchema):
     """A created account that is not as it was staged."""
 
     external_account_number = fields.String(metadata=about(_NUMBER, "100000046"))
@@ -112,25 +112,26 @@ class AccountDifferenceAnswer(Answer):
         allow_none=True, metadata=about("The created account's number.", "A-7KX2M9QD")
     )
     differences = fields.List(
-        fields.Nested(DifferenceAnswer), metadata=about("Each measure that differs.", [_DIFFERENCE])
+        fields.Nested(DifferenceAnswerSchema), metadata=about("Each measure that differs.", [_DIFFERENCE])
     )
 
 
-class ReconciliationAnswer(Answer):
+class ReconciliationAnswerSchema(AnswerSchema):
     """What was sent, what of it is open, and what differs between staged and created."""
 
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
-    sent = fields.Nested(SentAnswer, metadata=about("What was sent, by what became of it.", _SENT))
+    sent = fields.Nested(SentAnswerSchema, metadata=about("What was sent, by what became of it.", _SENT))
     open = fields.List(
-        fields.Nested(OpenItemAnswer),
+        fields.Nested(OpenItemAnswerSchema),
         metadata=about("What is not created, not skipped and not acknowledged.", [_OPEN]),
     )
     differences = fields.List(
-        fields.Nested(AccountDifferenceAnswer),
+        fields.Nested(AccountDifferenceAnswerSchema),
         metadata=about("The created accounts that are not as they were staged.", [_DIFFERING]),
     )
     totals = fields.List(
-        fields.Nested(DifferenceAnswer), metadata=about("Each measure of all created accounts.", [_TOTAL])
+        fields.Nested(DifferenceAnswerSchema),
+        metadata=about("Each measure of all created accounts.", [_TOTAL]),
     )
     not_comparable = fields.Integer(
         metadata=about("Created accounts whose staged payload is no longer kept.", 0)
@@ -139,7 +140,7 @@ class ReconciliationAnswer(Answer):
     clean = fields.Boolean(metadata=about("Whether no created account differs.", False))
 
 
-class AcknowledgementBody(Fields):
+class AcknowledgementBodySchema(Fields):
     """The body that acknowledges what was refused."""
 
     reason = Identifier(
@@ -175,13 +176,13 @@ class AcknowledgementBody(Fields):
         return {name: value for name, value in data.items() if value not in (None, [])}
 
 
-class AcknowledgedAnswer(Answer):
+class AcknowledgedAnswerSchema(AnswerSchema):
     """How many accounts or lines were acknowledged."""
 
     acknowledged = fields.Integer(metadata=about("Accounts or lines that were acknowledged.", 2))
 
 
-class AcknowledgementAnswer(Answer):
+class AcknowledgementAnswerSchema(AnswerSchema):
     """Something that was acknowledged."""
 
     external_account_number = fields.String(

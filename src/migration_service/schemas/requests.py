@@ -2,7 +2,7 @@
 
 from marshmallow import fields
 
-from migration_service.schemas.base import Answer, CommandFields, Fields
+from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas.fields import (
     AnsweredMoment,
     Choice,
@@ -62,20 +62,20 @@ class ListArgumentsSchema(Fields):
     )
 
 
-class StagedAccountSchema(Answer):
+class StagedAccountSchema(AnswerSchema):
     """The response of the stage endpoint (section 4.2)."""
 
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     external_account_number = fields.String(metadata=about("The number of the staged account.", "100000038"))
 
 
-class CreatedAccountSchema(Answer):
+class CreatedAccountSchema(AnswerSchema):
     """The response of the process endpoint (section 4.3)."""
 
     service_account_number = fields.String(metadata=about("The created account's number.", "A-7KX2M9QD"))
 
 
-class AcceptedAccountSchema(Answer):
+class AcceptedAccountSchema(AnswerSchema):
     """The response of the process endpoint if it does not wait for the account."""
 
     status = fields.String(
@@ -87,7 +87,7 @@ class AcceptedAccountSchema(Answer):
     )
 
 
-class AccountStatusSchema(Answer):
+class AccountStatusSchema(AnswerSchema):
     """The response of the status endpoint (section 4.4)."""
 
     status = fields.String(
@@ -102,7 +102,7 @@ class AccountStatusSchema(Answer):
     )
 
 
-class ListedImportSchema(Answer):
+class ListedImportSchema(AnswerSchema):
     """An entry of a list (section 4.5)."""
 
     external_account_number = fields.String(
@@ -117,7 +117,7 @@ class ListedImportSchema(Answer):
     )
 
 
-class ErrorObjectSchema(Answer):
+class ErrorObjectSchema(AnswerSchema):
     """One error of a list (section 7.2)."""
 
     detail = fields.String(
@@ -130,7 +130,7 @@ class ErrorObjectSchema(Answer):
     )
 
 
-class ErrorBodySchema(Answer):
+class ErrorBodySchema(AnswerSchema):
     """The body of every error (section 7.2)."""
 
     detail = fields.String(

@@ -6,7 +6,7 @@ from pathlib import Path
 from marshmallow import fields
 
 from migration_service.schemas.account import AccountImportSchema
-from migration_service.schemas.base import Answer, Fields
+from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.fields import Choice, about
 from migration_service.schemas.requests import (
     AccountErrorBodySchema,
@@ -40,7 +40,7 @@ _WARNING = {"detail": "This is not a field here.", "code": "unknown_field", "att
 _WARNINGS = about("What does not keep the payload from being stored, each with its path.", [_WARNING])
 
 
-class ValidationReportSchema(Answer):
+class ValidationReportSchema(AnswerSchema):
     """Everything that the validation of a sound payload found."""
 
     valid = fields.Boolean(metadata=about(_VALID, True))
@@ -51,7 +51,7 @@ class ValidationReportSchema(Answer):
     account = fields.Nested(AccountImportSchema, metadata=about("The data as it is stored.", _ACCOUNT))
 
 
-class _ReportedFaults(Answer):
+class _ReportedFaults(AnswerSchema):
     """What the full report of a faulty payload has on top of the body of an error."""
 
     optional = frozenset({"valid", "warnings", "account"})

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from migration_service_local.samples.connections import Connection, Register
+from migration_service_local.samples.connections import Connection, SampleRegister
 from migration_service_local.samples.dates import Calendar
 from migration_service_local.samples.tariffs import ENERGY_TAX_REDUCTION, cents, split_into_tax_steps, vat
 
@@ -119,7 +119,7 @@ def make_supply_charge(
     return charge, total
 
 
-def _add_consumption(bill: _Bill, registers: list[Register], used: float) -> int:
+def _add_consumption(bill: _Bill, registers: list[SampleRegister], used: float) -> int:
     total = 0
     for register in registers:
         units = int(used * register.share)
@@ -129,7 +129,7 @@ def _add_consumption(bill: _Bill, registers: list[Register], used: float) -> int
     return total
 
 
-def _add_production(bill: _Bill, registers: list[Register], produced: float) -> int:
+def _add_production(bill: _Bill, registers: list[SampleRegister], produced: float) -> int:
     """What was fed in has a negative price. The result is negative: it is netted with the consumption."""
     total = 0
     for register in registers:

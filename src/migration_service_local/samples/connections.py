@@ -16,7 +16,7 @@ _KWH = _log_normal(2_440, 0.5)
 _CUBIC_METRES = _log_normal(1_100, 0.42)
 
 
-class Register:
+class SampleRegister:
     """One register of a meter: its price (euro / 100,000 a unit) and what it has counted so far."""
 
     __slots__ = ("price", "reading", "register_id", "share", "time_of_use")
@@ -64,8 +64,8 @@ class Connection:
         self.ean = ean
         self.supply_type = supply_type
         self.business = business
-        self.registers: list[Register] = []
-        self.production: list[Register] = []
+        self.registers: list[SampleRegister] = []
+        self.production: list[SampleRegister] = []
         self.annual_production = 0
 
 
@@ -78,16 +78,16 @@ def make_electricity(r: Callable[[], float], ean: str, *, business: bool, solar:
     if r() < 0.55:
         day = 0.45 + 0.2 * r()
         connection.registers = [
-            Register("1.8.1", "OFF_PEAK", 1 - day, price - 900, int(r() * 30_000)),
-            Register("1.8.2", "PEAK", day, price + 700, int(r() * 30_000)),
+            SampleRegister("1.8.1", "OFF_PEAK", 1 - day, price - 900, int(r() * 30_000)),
+            SampleRegister("1.8.2", "PEAK", day, price + 700, int(r() * 30_000)),
         ]
     else:
-        connection.registers = [Register("1.8.0", None, 1.0, price, int(r() * 50_000))]
+        connection.registers = [SampleRegister("1.8.0", None, 1.0, price, int(r() * 50_000))]
     if solar:
         connection.annual_production = 800 + int(r() * 4_200)
         connection.production = [
-            Register("2.8.1", "OFF_PEAK", 0.32, -price, int(r() * 9_000)),
-            Register("2.8.2", "PEAK", 0.68, -price, int(r() * 20_000)),
+            SampleRegister("2.8.1", "OFF_PEAK", 0.32, -price, int(r() * 9_000)),
+            SampleRegister("2.8.2", "PEAK", 0.68, -price, int(r() * 20_000)),
         ]
     connection.fixed = 19_726 + int(r() * 5) * 1_000
     connection.grid = 412_055 if business else 105_204
@@ -100,7 +100,7 @@ def make_gas(r: Callable[[], float], ean: str, *, business: bool) -> Connection:
     connection = Connection(ean, "GAS", business=business)
     connection.smart = r() < 0.86
     connection.annual = _CUBIC_METRES[int(r() * 500)] * (3 if business else 1)
-    connection.registers = [Register("7.0.0", None, 1.0, 38_000 + int(r() * 20_000), int(r() * 40_000))]
+    connection.registers = [SampleRegister("7.0.0", None, 1.0, 38_000 + int(r() * 20_000), int(r() * 40_000))]
     connection.fixed = 19_726 + int(r() * 5) * 1_000
     connection.grid = 62_318
     connection.product_code = "NL_GAS_SUPPLY"

@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from factories import MakeClient, json_of
 from migration_service.config import Settings
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.processing.execution import perform_attempt
@@ -91,7 +91,7 @@ def test_an_attempt_that_a_worker_has_when_the_time_is_up_is_answered_202_and_ke
     wait_until(lambda: attempts_of(supplier, number), "the attempt began")
     attempt_id = supplier.current_attempt(number)
     with supplier.Session() as session:
-        created = run_attempt(Transaction.of(session), attempt_id)
+        created = run_attempt(OpenTransaction.of(session), attempt_id)
         answer = waiting.result(30)
         assert answer.status_code == 202
         assert "Preference-Applied" not in answer.headers

@@ -8,7 +8,7 @@ from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountFailedValidationError, ErrorItem
 from migration_service.services.processing.attempts import withdraw_attempt
 from migration_service.services.processing.execution import perform_attempt
@@ -50,7 +50,7 @@ def _withdraw(supplier: SupplierClient, number: str, resources: WorkerResources)
     assert supplier.process(number).status_code == 202
     attempt_id = supplier.current_attempt(number)
     with supplier.Session.begin() as session:
-        assert withdraw_attempt(Transaction.of(session), attempt_id)
+        assert withdraw_attempt(OpenTransaction.of(session), attempt_id)
     resources.slots.release([str(attempt_id)])
     return str(attempt_id)
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.statements import Transaction, begin
+from migration_service.db.statements import OpenTransaction, begin
 from servers import EmbeddedServers
 
 MARKED = "Xaveria-Marked"
@@ -51,7 +51,7 @@ def test_the_hot_path_and_copy_have_no_value_either(sessions: sessionmaker[Sessi
     assert MARKED not in _told(caught.value)
     with pytest.raises(DBAPIError) as caught, sessions.begin() as session:
         session.execute(text("CREATE TEMP TABLE t (a numeric) ON COMMIT DROP"))
-        with Transaction.of(session).copy("COPY t FROM STDIN") as copy:
+        with OpenTransaction.of(session).copy("COPY t FROM STDIN") as copy:
             copy.write_row((MARKED,))
     assert MARKED not in _told(caught.value)
 

@@ -27,7 +27,7 @@ def create(sessions: sessionmaker[Session], attempt_id: UUID) -> None:
 
 @pytest.mark.parametrize(
     ("context", "status", "found"),
-    [("autocommit", 1, 'expected "Transaction"'), ("begin", 0, "no issues found")],
+    [("autocommit", 1, 'expected "OpenTransaction"'), ("begin", 0, "no issues found")],
 )
 def test_the_type_checker_refuses_a_handle_that_commits_each_statement(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, context: str, status: int, found: str

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from factories import make_customer
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.db.statements import Transaction, autocommit, begin
+from migration_service.db.statements import OpenTransaction, autocommit, begin
 
 #: What yields a connection of these sessions.
 _Opens = Callable[["sessionmaker[Session]"], AbstractContextManager[Any]]
@@ -54,7 +54,7 @@ def test_a_session_finds_its_connection_as_it_left_it(one_connection: "sessionma
     with autocommit(one_connection) as statements:
         statements.execute(_PID, {})
     with one_connection() as session:
-        Transaction.of(session).execute(_MAKE, {"name": "of a session"})
+        OpenTransaction.of(session).execute(_MAKE, {"name": "of a session"})
         session.rollback()
     with autocommit(one_connection) as statements:
         assert statements.execute(_FIND, {"name": "of a session"}) == []

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from batch_client import BatchClient, counts
 from interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
 from migration_service.db.base import new_id
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import BatchStateError
 from migration_service.models import Account, Batch, BatchChunk, BatchLine
 from migration_service.schemas.json import parse_json
@@ -305,7 +305,7 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_what_is_pending(bat
         account = validate_account(changed, Profile.LENIENT)
 
         def restage(session: Session) -> ImportState:
-            (staged,) = states.stage(Transaction.of(session), known, [account])
+            (staged,) = states.stage(OpenTransaction.of(session), known, [account])
             return staged.state
 
         def check(run: Run) -> None:
@@ -345,7 +345,7 @@ def test_an_account_that_is_skipped_while_it_is_staged_first_is_never_created(ba
         account = validate_account(parse_json(msgspec.json.encode(payload)), Profile.LENIENT)
 
         def stage(session: Session) -> ImportState:
-            (staged,) = states.stage(Transaction.of(session), known, [account])
+            (staged,) = states.stage(OpenTransaction.of(session), known, [account])
             return staged.state
 
         def check(run: Run) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import Transaction, begin
+from migration_service.db.statements import OpenTransaction, begin
 from migration_service.errors import AccountCreationFailedError
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.services.imports import states
@@ -71,7 +71,7 @@ def scene(supplier: SupplierClient) -> Scene:
     account = validate_account(payload, Profile.LENIENT)
     with supplier.Session.begin() as session:
         known = get_import_supplier(session, supplier.code, organisation_id=None)
-        (staged,) = states.stage(Transaction.of(session), known, [account])
+        (staged,) = states.stage(OpenTransaction.of(session), known, [account])
         (team_id,) = [team.id for team, _ in list_operations_teams(session) if team.name == supplier.team]
     attempt = RunningAttempt(
         id=new_id(),
@@ -85,13 +85,13 @@ def scene(supplier: SupplierClient) -> Scene:
     return Scene(supplier.Session, known, account, attempt)
 
 
-def _stage(scene: Scene, transaction: Transaction) -> bool:
+def _stage(scene: Scene, transaction: OpenTransaction) -> bool:
     scene.account.sha256 = b"of another payload"
     (staged,) = states.stage(transaction, scene.supplier, [scene.account])
     return staged.state is STAGE.target
 
 
-def _begin(scene: Scene, transaction: Transaction) -> bool:
+def _begin(scene: Scene, transaction: OpenTransaction) -> bool:
     return states.begin(transaction, scene.attempt)
 
 
@@ -99,17 +99,17 @@ def _succeeded(scene: Scene) -> EndedAttempt:
     return EndedAttempt(scene.attempt, Outcome.SUCCEEDED, "A-12345678", datetime.now(UTC))
 
 
-def _import(scene: Scene, transaction: Transaction) -> bool:
+def _import(scene: Scene, transaction: OpenTransaction) -> bool:
     begun = scene.find_attempt() is not None
     return _complete(transaction, _succeeded(scene), begun=begun)
 
 
-def _return(scene: Scene, transaction: Transaction) -> bool:
+def _return(scene: Scene, transaction: OpenTransaction) -> bool:
     error = AccountCreationFailedError("It is not possible.")
     return _complete(transaction, EndedAttempt.with_error(scene.attempt, error), begun=True)
 
 
-def _complete(transaction: Transaction, ended: EndedAttempt, *, begun: bool) -> bool:
+def _complete(transaction: OpenTransaction, ended: EndedAttempt, *, begun: bool) -> bool:
     try:
         states.complete(transaction, [ended], begun=begun)
     except StateChangeError:
@@ -117,15 +117,15 @@ def _complete(transaction: Transaction, ended: EndedAttempt, *, begun: bool) -> 
     return True
 
 
-def _skip(scene: Scene, transaction: Transaction) -> bool:
+def _skip(scene: Scene, transaction: OpenTransaction) -> bool:
     return bool(states.change(transaction, scene.supplier.id, [scene.number], SKIP))
 
 
-def _unskip(scene: Scene, transaction: Transaction) -> bool:
+def _unskip(scene: Scene, transaction: OpenTransaction) -> bool:
     return bool(states.change(transaction, scene.supplier.id, [scene.number], UNSKIP))
 
 
-_MAKE: dict[str, tuple[Change, Callable[[Scene, Transaction], bool]]] = {
+_MAKE: dict[str, tuple[Change, Callable[[Scene, OpenTransaction], bool]]] = {
     "stage": (STAGE, _stage),
     "begin": (BEGIN, _begin),
     "import": (IMPORT, _import),
@@ -147,7 +147,7 @@ def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
     change, make = _MAKE[name]
     scene.put_into(state)
     with scene.sessions() as session:
-        allowed = make(scene, Transaction.of(session))
+        allowed = make(scene, OpenTransaction.of(session))
         if allowed:
             session.commit()
         else:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session as OrmSession
 
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountCreationFailedError
 from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.rules.catalogue import RULES_VERSION
@@ -85,7 +85,7 @@ def session(supplier: SupplierClient) -> Iterator[OrmSession]:
 def worker_on(begun: Begun) -> Iterator[None]:
     """A worker is in the middle of the attempt."""
     with begun.supplier.Session() as session:
-        assert run_attempt(Transaction.of(session), begun.attempt_id)
+        assert run_attempt(OpenTransaction.of(session), begun.attempt_id)
         yield
         session.rollback()
 
@@ -117,9 +117,9 @@ def test_an_attempt_that_a_worker_is_on_is_left_alone(begun: Begun, session: Orm
     begun.grow_old()
     with worker_on(begun):
         assert begun.attempt_id not in redispatch_attempts(session)[0]
-        assert not withdraw_attempt(Transaction.of(session), begun.attempt_id)
+        assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
         assert not count_redelivery(session, begun.attempt_id)
-        assert not run_attempt(Transaction.of(session), begun.attempt_id), "nobody else runs it"
+        assert not run_attempt(OpenTransaction.of(session), begun.attempt_id), "nobody else runs it"
     assert begun.process().tries == 1
 
 
@@ -220,10 +220,10 @@ def test_a_message_that_came_back_after_the_account_was_created_does_nothing(
 def test_a_withdrawn_attempt_never_runs(
     begun: Begun, session: OrmSession, worker_resources: WorkerResources
 ) -> None:
-    assert withdraw_attempt(Transaction.of(session), begun.attempt_id)
+    assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
     session.commit()
     assert not perform_attempt(worker_resources.Session, begun.attempt_id)
-    assert not withdraw_attempt(Transaction.of(session), begun.attempt_id), "once is enough"
+    assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id), "once is enough"
     attempt = begun.attempt()
     assert (attempt.outcome, attempt.error_code) == (Outcome.WITHDRAWN, None)
     assert attempt.finished_at is not None
@@ -236,13 +236,15 @@ def test_a_withdrawn_attempt_never_runs(
 def test_an_older_attempt_does_nothing_once_another_one_has_begun(
     begun: Begun, session: OrmSession, worker_resources: WorkerResources
 ) -> None:
-    assert withdraw_attempt(Transaction.of(session), begun.attempt_id)
+    assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
     session.commit()
     assert begun.supplier.process(begun.number).status_code == 202
     assert not perform_attempt(worker_resources.Session, begun.attempt_id)
     assert not count_redelivery(session, begun.attempt_id)
-    assert not withdraw_attempt(Transaction.of(session), begun.attempt_id)
-    assert not fail_attempt(Transaction.of(session), begun.attempt_id, AccountCreationFailedError("too late"))
+    assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
+    assert not fail_attempt(
+        OpenTransaction.of(session), begun.attempt_id, AccountCreationFailedError("too late")
+    )
     newer = begun.supplier.current_attempt(begun.number)
     assert newer != begun.attempt_id
     assert perform_attempt(worker_resources.Session, newer)
@@ -266,10 +268,10 @@ def test_a_failure_of_the_world_leaves_the_attempt_in_progress(
 def test_the_answer_of_an_attempt_is_there_as_soon_as_it_ended(
     begun: Begun, session: OrmSession, worker_resources: WorkerResources
 ) -> None:
-    assert find_answer(Transaction.of(session), begun.attempt_id).outcome is None
+    assert find_answer(OpenTransaction.of(session), begun.attempt_id).outcome is None
     session.commit()
     perform_attempt(worker_resources.Session, begun.attempt_id)
-    answer = find_answer(Transaction.of(session), begun.attempt_id)
+    answer = find_answer(OpenTransaction.of(session), begun.attempt_id)
     assert answer.outcome == Outcome.SUCCEEDED
     assert answer.service_account_number == begun.process().service_account_number
     assert (answer.error_code, answer.error_detail, answer.errors) == (None, None, [])
@@ -314,7 +316,7 @@ def test_a_payload_that_newer_rules_refuse_fails_with_every_error(
 
 def test_attempts_are_listed_in_the_order_of_time(begun: Begun, session: OrmSession) -> None:
     """Not in that of their rows or their ids."""
-    assert withdraw_attempt(Transaction.of(session), begun.attempt_id)
+    assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
     session.commit()
     assert begun.supplier.process(begun.number).status_code == 202
     newer = begun.supplier.current_attempt(begun.number)

@@ -22,7 +22,7 @@ from factories import close_celery
 from imported_account import ImportedAccount
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, Customer, CustomerEmail
 from migration_service.payment_vendors.breaker import CircuitBreaker
 from migration_service.services.processing.attempts import run_attempt
@@ -207,7 +207,7 @@ def test_messages_are_recorded_in_the_transaction_that_creates_the_account(
     sending_supplier.process(number)
     attempt_id = sending_supplier.current_attempt(number)
     with worker_resources.Session() as session:
-        assert run_attempt(Transaction.of(session), attempt_id)
+        assert run_attempt(OpenTransaction.of(session), attempt_id)
         session.rollback()  # the process dies here
     assert _emails_of(ImportedAccount(sending_supplier, number)) == []
     assert perform_attempt(worker_resources.Session, attempt_id)
@@ -225,7 +225,7 @@ def test_many_accounts_are_recorded_in_one_statement(
                 Account.external_account_number.in_([account.number for account in accounts[:2]])
             )
         ).all()
-        record_customer_emails(Transaction.of(session), processes)
+        record_customer_emails(OpenTransaction.of(session), processes)
     assert [len(_emails_of(account)) for account in accounts] == [2, 2, 0]
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
 from migration_service.db.base import new_id
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountCreationFailedError, InvalidError
 from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.schemas.json import parse_json
@@ -76,7 +76,7 @@ class Staged:
         return account
 
     def restage(self, session: Session, street: str) -> StagedProcess:
-        (staged,) = states.stage(Transaction.of(session), self.case.supplier, [self.account(street)])
+        (staged,) = states.stage(OpenTransaction.of(session), self.case.supplier, [self.account(street)])
         return staged
 
     def begin(self, session: Session, *, another: bool = False) -> bool:
@@ -89,16 +89,16 @@ class Staged:
             request_id=None,
             address=None,
         )
-        return states.begin(Transaction.of(session), attempt)
+        return states.begin(OpenTransaction.of(session), attempt)
 
     def run(self, session: Session) -> str | None:
-        return run_attempt(Transaction.of(session), self.attempt_id)
+        return run_attempt(OpenTransaction.of(session), self.attempt_id)
 
     def withdraw(self, session: Session) -> bool:
-        return withdraw_attempt(Transaction.of(session), self.attempt_id)
+        return withdraw_attempt(OpenTransaction.of(session), self.attempt_id)
 
     def fail(self, session: Session) -> bool:
-        return fail_attempt(Transaction.of(session), self.attempt_id, AccountCreationFailedError("No."))
+        return fail_attempt(OpenTransaction.of(session), self.attempt_id, AccountCreationFailedError("No."))
 
     def skip(self, session: Session) -> bool:
         try:
@@ -333,7 +333,7 @@ def test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock(case:
             accounts = [it.account(street) for it in staged]
             return (
                 "stage",
-                lambda session: states.stage(Transaction.of(session), case.supplier, accounts) and None,
+                lambda session: states.stage(OpenTransaction.of(session), case.supplier, accounts) and None,
             )
 
         def check(run: Run) -> None:

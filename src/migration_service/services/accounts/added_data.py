@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     AccountErasedError,
     AccountNotFoundInBodyError,
@@ -65,7 +65,7 @@ def open_account(
     AccountErasedError where its personal data was erased.
     """
     supplier = get_import_supplier(
-        Transaction.of(session),
+        OpenTransaction.of(session),
         body.data["import_supplier"],
         organisation_id=caller.organisation_id,
         error=ImportSupplierNotFoundInBodyError,

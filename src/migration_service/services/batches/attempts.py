@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import DryRunSucceededError, ServiceError
 from migration_service.origin import current_origin
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt, StagedProcess
@@ -46,7 +46,7 @@ def record_attempts(session: Session, job: ChunkJob, performed: Sequence[Perform
     Their customers get e-mails if the supplier sends them.
     """
     complete_attempts(
-        Transaction.of(session),
+        OpenTransaction.of(session),
         [_end(job, one) for one in performed],
         begun=False,
         sends_customer_emails=job.supplier.sends_customer_emails,

@@ -17,7 +17,7 @@ from sqlalchemy import and_, case, exists, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     AccountImportInProgressError,
     DuplicateLineError,
@@ -264,7 +264,7 @@ def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> l
 def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
     def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
         accounts = [it.account for it in some if it.account]
-        return stage_accounts(Transaction.of(session), job.supplier, accounts, profile=job.profile)
+        return stage_accounts(OpenTransaction.of(session), job.supplier, accounts, profile=job.profile)
 
     outcomes: list[StagedProcess | ServiceError] = _each_by_itself(session, candidates, stage)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
@@ -280,7 +280,7 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
 def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:
     def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
         jobs = [CreationJob(it.process.id, job.operations_team_id or 0) for it in some if it.process]
-        made = create_accounts(Transaction.of(session), jobs)
+        made = create_accounts(OpenTransaction.of(session), jobs)
         created = {account.account_import_process_id: account for account in made}
         return [created[order.account_import_process_id] for order in jobs]
 

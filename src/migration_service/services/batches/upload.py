@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     DuplicateLineError,
     IdempotencyKeyReusedError,
@@ -165,7 +165,7 @@ def _find_number(line: bytes) -> str | None:
 def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines) -> None:
     too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
     chunks = _Chunks()
-    with Transaction.of(session).copy(_COPY) as copy:
+    with OpenTransaction.of(session).copy(_COPY) as copy:
         copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb"])
         for line in lines:
             chunks.add(line)

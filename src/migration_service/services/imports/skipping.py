@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountNotStagedError, NameInvalidError, quoted
 from migration_service.models import ImportSupplier
 from migration_service.services.access.audit import AuditAction, record
@@ -43,7 +43,7 @@ def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[s
     for number in numbers:
         if not is_name(number):
             raise NameInvalidError(f"{quoted(number)} cannot be an external account number.")
-    transaction = Transaction.of(session)
+    transaction = OpenTransaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     marked = transaction.execute(_MARK, values)
     # After the marks: what was staged before them is changed here, and what is staged later finds its mark.
@@ -58,7 +58,7 @@ def unskip_accounts(session: Session, import_supplier_id: int, numbers: Sequence
     Raise AccountNotStagedError for one that is neither staged nor marked, and the error of the first account
     that is being created or exists. The caller then rolls back.
     """
-    transaction = Transaction.of(session)
+    transaction = OpenTransaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     unmarked = {row.external_account_number for row in transaction.execute(_UNMARK, values)}
     changed = states.change(transaction, import_supplier_id, numbers, UNSKIP)
@@ -79,7 +79,9 @@ def _record(
         record(session, action, "import_supplier", supplier.code, organisation_id=owner, details=details)
 
 
-def _check(transaction: Transaction, import_supplier_id: int, numbers: Sequence[str], made: Change) -> None:
+def _check(
+    transaction: OpenTransaction, import_supplier_id: int, numbers: Sequence[str], made: Change
+) -> None:
     found = states.find(transaction, import_supplier_id, numbers)
     for number in numbers:
         if number not in found:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
-from migration_service.db.statements import Statements, Transaction
+from migration_service.db.statements import OpenTransaction, Statements
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountImportInProgressError,
@@ -32,7 +32,7 @@ def require_ongoing(status: str) -> None:
 
 
 def stage_accounts(
-    transaction: Transaction,
+    transaction: OpenTransaction,
     supplier: KnownSupplier,
     accounts: Sequence[ValidatedAccount],
     *,

@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from migration_service.db.base import literals
-from migration_service.db.statements import Statements, Transaction
+from migration_service.db.statements import OpenTransaction, Statements
 from migration_service.errors import DryRunSucceededError, ServiceError
 from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
@@ -151,7 +151,7 @@ def stage(
 
     The same payload again changes nothing. If an account can no longer be staged, nothing changes either, and
     the state of its process says why. `profile` is the one that the payloads passed, or None for the
-    supplier's own. Within a Transaction the processes are locked.
+    supplier's own. Within an OpenTransaction the processes are locked.
     """
     numbers = [account.data["external_account_number"] for account in accounts]
     rows = statements.execute(
@@ -244,7 +244,7 @@ _COMPLETE = f"""
 """
 
 
-def complete(transaction: Transaction, ended: Sequence[EndedAttempt], *, begun: bool) -> None:
+def complete(transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, begun: bool) -> None:
     """Record how attempts ended, and change the states of their processes (IMPORT, RETURN).
 
     `begun` says that `begin` made the processes IN_PROGRESS for these attempts, as requests do. Otherwise

@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Statements, Transaction
+from migration_service.db.statements import OpenTransaction, Statements
 from migration_service.errors import (
     AccountCreationFailedError,
     DryRunSucceededError,
@@ -37,7 +37,7 @@ MAX_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AttemptResult:
     """How an attempt ended, as the waiting request needs it. `outcome` is None if it has not ended."""
 
     outcome: Outcome | None
@@ -78,7 +78,7 @@ _NOTE_VALIDATION = """
 """
 
 
-def run_attempt(transaction: Transaction, attempt_id: UUID) -> str | None:
+def run_attempt(transaction: OpenTransaction, attempt_id: UUID) -> str | None:
     """Create the account of a current attempt, and return its service account number.
 
     Return None if nothing is to be done, because the attempt is no longer current or another worker runs it.
@@ -102,7 +102,7 @@ def run_attempt(transaction: Transaction, attempt_id: UUID) -> str | None:
 
 
 def complete_attempts(
-    transaction: Transaction, ended: Sequence[EndedAttempt], *, begun: bool, sends_customer_emails: bool
+    transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, begun: bool, sends_customer_emails: bool
 ) -> None:
     """Record ended attempts (`imports.states.complete`), and an e-mail for each customer of a new account.
 
@@ -124,14 +124,14 @@ def _attempt(row: Any) -> RunningAttempt:
     return RunningAttempt(**{name: getattr(row, name) for name in RunningAttempt.__slots__})
 
 
-def _validate_again(transaction: Transaction, process_id: int, profile: Profile) -> None:
+def _validate_again(transaction: OpenTransaction, process_id: int, profile: Profile) -> None:
     this = {"account_import_process_id": process_id}
     (found,) = transaction.execute(_READ_PAYLOAD, this)
     validate_account(parse_json(found.payload.encode()), profile).raise_errors()
     transaction.execute(_NOTE_VALIDATION, this | {"rules_version": RULES_VERSION, "profile": profile})
 
 
-def fail_attempt(transaction: Transaction, attempt_id: UUID, error: ServiceError) -> bool:
+def fail_attempt(transaction: OpenTransaction, attempt_id: UUID, error: ServiceError) -> bool:
     """Record why a current attempt created no account. Its process becomes PENDING again.
 
     Return False if the attempt is no longer current.
@@ -142,7 +142,7 @@ def fail_attempt(transaction: Transaction, attempt_id: UUID, error: ServiceError
     return bool(ended)
 
 
-def withdraw_attempt(transaction: Transaction, attempt_id: UUID) -> bool:
+def withdraw_attempt(transaction: OpenTransaction, attempt_id: UUID) -> bool:
     """End an attempt that no worker has taken, so that it never runs.
 
     Return False if a worker runs it, or if it is no longer current.
@@ -158,12 +158,12 @@ def out_of_tries() -> AccountCreationFailedError:
     return AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: the worker ended each time.")
 
 
-def find_answer(statements: Statements, attempt_id: UUID) -> Answer:
+def find_answer(statements: Statements, attempt_id: UUID) -> AttemptResult:
     """Return how the attempt ended, or that it has not ended."""
     (row,) = statements.execute(_FIND_ANSWER, {"attempt_id": attempt_id})
     errors = [ErrorItem(item["code"], item["detail"], item["attr"]) for item in row.errors or ()]
     outcome = Outcome(row.outcome) if row.outcome else None
-    return Answer(outcome, row.service_account_number, row.error_code, row.error_detail, errors)
+    return AttemptResult(outcome, row.service_account_number, row.error_code, row.error_detail, errors)
 
 
 def list_attempts(session: Session, account_import_process_id: int) -> Sequence[Attempt]:

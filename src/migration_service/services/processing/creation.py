@@ -21,7 +21,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountCreationFailedError, ServiceError
 from migration_service.models import Account
 from migration_service.models.part import (
@@ -75,7 +75,7 @@ def is_service_account_number(text: str) -> bool:
     return _SERVICE_ACCOUNT_NUMBER.fullmatch(text) is not None
 
 
-def create_accounts(transaction: Transaction, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
+def create_accounts(transaction: OpenTransaction, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
     """Create the account of each job with everything that its staged payload has (section 4.3).
 
     The caller holds the locks of the processes. If the database raises an error, nothing is created, and the

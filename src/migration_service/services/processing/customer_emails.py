@@ -17,7 +17,7 @@ from sqlalchemy import Row, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.config import Settings, SettingsError
-from migration_service.db.statements import Transaction
+from migration_service.db.statements import OpenTransaction
 from migration_service.emails.messages import compose_account_created, new_message_id
 from migration_service.emails.smtp import (
     EmailDelayedError,
@@ -70,7 +70,7 @@ _RECORD = """
 """
 
 
-def record_customer_emails(transaction: Transaction, account_import_process_ids: Sequence[int]) -> None:
+def record_customer_emails(transaction: OpenTransaction, account_import_process_ids: Sequence[int]) -> None:
     """Record a message for each customer of these accounts who has an address, in the caller's transaction.
 
     Record none if the supplier does not send e-mails. Call this once for a created account, never in a dry

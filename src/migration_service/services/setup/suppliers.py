@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import Statements, Transaction
+from migration_service.db.statements import OpenTransaction, Statements
 from migration_service.errors import (
     ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
@@ -169,7 +169,7 @@ def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
 
 
 def _statements(database: Session | Statements) -> Statements:
-    return Transaction.of(database) if isinstance(database, Session) else database
+    return OpenTransaction.of(database) if isinstance(database, Session) else database
 
 
 def _update(session: Session, code: str, action: AuditAction, **values: object) -> None:

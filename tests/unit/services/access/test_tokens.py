@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer
 from migration_service.config import Settings
-from migration_service.db.statements import Transaction, autocommit
+from migration_service.db.statements import OpenTransaction, autocommit
 from migration_service.errors import UnauthenticatedError
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.access.tokens import (
@@ -177,7 +177,7 @@ def test_it_takes_one_select_to_know_the_caller(
 ) -> None:
     sent = []
 
-    class Noted(Transaction):
+    class Noted(OpenTransaction):
         def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
             sent.append(statement)
             return super().execute(statement, values)
