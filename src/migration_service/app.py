@@ -65,7 +65,7 @@ def create_app(settings: Settings) -> Flask:
     app.before_request(_take_request_id)
     app.after_request(_give_request_id)
     app.teardown_request(_forget_origin)
-    # The last one registered handles the response first, so nothing is added after the compression.
+    # The last one registered sees the answer first: nothing is added to it after it was compressed.
     compress_responses(app)
     guard_responses(app)
     check_requests(app, settings)

@@ -292,7 +292,7 @@ class Settings:
                 f"MIGRATION_SERVICE_SECRET_KEY has {len(self.secret_key)} characters. "
                 "It must have at least 32."
             )
-        if "secret_key" not in without and any(len(key) < 32 for key in self.token_keys):
+        if any(len(key) < 32 for key in self.token_keys[1:]):
             raise SettingsError(
                 "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS has a key with fewer than 32 characters."
             )

@@ -52,8 +52,8 @@ _REFUSALS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     errors.LimitRequestHeaders: (
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
         "headers_too_large",
-        "At most {0.limit_request_fields} headers of {0.limit_request_field_size} bytes each are allowed, "
-        f"and {MAX_HEAD} bytes together.",
+        "At most {0.limit_request_fields} headers of {0.limit_request_field_size} bytes each are read, and "
+        f"{MAX_HEAD} bytes together.",
     ),
     errors.ExpectationFailed: (
         HTTPStatus.EXPECTATION_FAILED,

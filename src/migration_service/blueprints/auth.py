@@ -1,4 +1,4 @@
-"""Authentication by the token in the Authorization header (section 5), and what the token's key may do."""
+"""Who sends a request, by the token in its Authorization header (section 5), and what its key may do."""
 
 import re
 from typing import cast
@@ -19,7 +19,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "account_imports.stage_account": (Scope.STAGE,),
     "account_imports.process_account": (Scope.PROCESS,),
     "added_data": (Scope.ADDED_DATA,),
-    "erasure": (Scope.ERASE,),
+    "erasure": (Scope.PROCESS,),
     "attempts": (Scope.READ, Scope.PROCESS),
     "import_suppliers": (Scope.READ,),
     "status": (Scope.READ,),
@@ -39,9 +39,9 @@ _BLANKS = re.compile(r"[ \t]+")
 def require_token() -> None:
     """Let only requests with a valid access token through. For `Blueprint.before_request`.
 
-    Raise NotAuthenticatedError or UnauthenticatedError (401), or PermissionDeniedError (403) if the key may
-    not be used for this. OPTIONS needs no token, because Flask answers it with the methods of the path and
-    calls no view.
+    Raise NotAuthenticatedError and UnauthenticatedError (401), and PermissionDeniedError (403) if the key may
+    not be used for this. OPTIONS needs no token: Flask answers it with the methods of the path and calls no
+    view.
     """
     if request.method == "OPTIONS":
         return

@@ -1,4 +1,4 @@
-"""The request that starts a batch: its parameters, and its body as blocks that are read as they arrive."""
+"""The request that starts a batch: its parameters, and its body as blocks that are read as they come in."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -97,7 +97,7 @@ def _require_file() -> None:
 def _whole_body() -> Iterator[bytes]:
     """Yield the blocks of the body. Raise BatchFileError if the client disconnected before its end.
 
-    The web server does not report this if it knows the length, and half a file would count as a whole one.
+    The web server does not say so if it knows the length, and half a file would be taken for a whole one.
     """
     missing = request.content_length
     for block in read_blocks(request.stream):

@@ -88,8 +88,8 @@ blueprint.before_request(require_token)
 def start(arguments: dict[str, Any]) -> Any:
     """Start a batch
 
-    The file is stored when all of it has arrived, or not at all. Then workers process it. Every line has its
-    own result, and an error in one does not affect the others.
+    The file is stored when all of it has come in, or not at all, and then worked on. Every line is reported
+    by itself; what is wrong with one holds up no other.
     """
     order = read_order(arguments)
     with resources().Session.begin() as session:

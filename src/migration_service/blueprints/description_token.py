@@ -98,7 +98,7 @@ _EXAMPLE_ANSWER = {
     }
 }
 _FAILURES = {
-    "400": ("VALIDATION", "invalid", "The document or its variables are invalid."),
+    "400": ("VALIDATION", "invalid", "The document or its variables are not what they should be."),
     "403": ("AUTHENTICATION", "permission_denied", "The API key may not be used from this address."),
     "408": ("VALIDATION", "request_timeout", "The body did not arrive in time."),
     "411": ("VALIDATION", "length_required", "The request does not state the length of its body."),
@@ -131,9 +131,9 @@ def token_operation() -> dict[str, Any]:
         "operationId": "obtain_token",
         "summary": "Exchange an API key, or a refresh token, for a token",
         "description": "The GraphQL mutation `obtainServiceToken`, also spelled `ObtainServiceToken`. Its "
-        "input is either `APIKey`, which the service operator issues, or `refreshToken`. A token is "
-        "valid for an hour. Each response has a new refresh token: use that one next time. It expires when "
-        "the first one would have expired, seven days after the API key was exchanged.",
+        "input is either `APIKey`, which the service operator issues, or `refreshToken`. A token holds for "
+        "an hour. Each answer has a new refresh token: use that one next time. It expires when the first one "
+        "would have expired, seven days after the API key was exchanged.",
         "security": [],
         "requestBody": {
             "required": True,

@@ -81,7 +81,7 @@ def _service_error(error: errors.ServiceError) -> Response:
     if status == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = "Token"
     if status in _RETRY_LATER or error.code in RETRY_LATER_CODES:
-        # Random, so that clients that were refused at the same time do not retry at the same time.
+        # Random, so that clients that were refused together do not retry together.
         response.headers["Retry-After"] = str(random.randint(*error.retry_seconds))  # noqa: S311
     return response
 

@@ -19,11 +19,14 @@ def live() -> Response:
 
 @blueprint.get("/ready")
 def ready() -> tuple[Response, int]:
-    """Return 200 if the database answers and writes, and 503 otherwise. Redis is only reported."""
+    """Return 200 if the database answers and writes, and 503 otherwise.
+
+    Redis is reported: only `process` needs it.
+    """
     database = _ask_database()
     redis = "ok" if _redis_answers() else "unavailable"
     status = 200 if database == "ok" else 503
-    return jsonify(status="ok" if status == 200 else "unavailable", database=database, redis=redis), status
+    return jsonify(status="ok" if status == 200 else "away", database=database, redis=redis), status
 
 
 def _ask_database() -> str:

@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 #: Characters of a key.
 MAX_KEY = 128
 _KEPT_HEADERS = ("Content-Type", "Location")
-#: Statuses of responses that are not about the request itself, or are temporary.
+#: Statuses of answers that say nothing about the request itself, or only for now.
 _NOT_FINAL = {202, 401, 403, 408, 411, 413, 415, 429}
 
 

@@ -60,8 +60,8 @@ def upgrade(
     `runtime_role` is the role that the service has, if it is not the one of `database_url`. It is granted
     what the service needs: rows of every table, and no change of a table.
 
-    If another transaction holds the lock on a table, retry for `timeout` seconds, and then raise
-    RevisionsBlockedError.
+    A table that a long transaction holds is tried again and again for `timeout` seconds.
+    Raises RevisionsBlockedError if it was in vain.
     """
     engine = make_engine(
         database_url, pool_size=1, max_overflow=0, application_name="revisions", pooler=pooler
@@ -82,7 +82,7 @@ def upgrade(
 
 
 def _upgrade_once(engine: Engine, revision: str, runtime_role: str | None) -> bool:
-    """Return whether the tables are at `revision` now, or False if another transaction holds one."""
+    """Whether the tables are at `revision` now; False if one was held by somebody else."""
     try:
         with engine.begin() as connection:
             # No time-outs: statements may be slow, and another upgrade is waited for, however long it takes.

@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.discretion import hide_values
 from migration_service.db.engine import NOT_THE_PRIMARY, is_not_the_primary
 
-# The row makers of statements, which are cached because making one takes as long as fetching some rows.
+# How the rows of each statement become named tuples. Finding that out takes as long as fetching some rows.
 _ROWS: dict[str, Callable[[tuple[Any, ...]], Any]] = {}
 
 

@@ -56,7 +56,7 @@ class Batch(Base):
     #: The rules and the profile when it was started or last retried. If they have changed since, a line that
     #: failed for its content may pass.
     validated_under: Mapped[str | None]
-    #: The key that it runs under, or None if an operator started it on the command line.
+    #: The key that it runs under; None if an operator started it on the command line.
     api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
     #: The request that started it, and the address that it came from.
     request_id: Mapped[str | None]

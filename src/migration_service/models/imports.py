@@ -47,12 +47,12 @@ class AccountImportProcess(Base):
     #: The warnings of staging: objects of detail, code, attr.
     warnings: Mapped[list[Any] | None]
     staged_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: The key, the request and the address that staged the payload. The key is no foreign key, because keys
-    #: are never removed, and a check for each staged account would cost more than the column.
+    #: Who staged the payload, with which request and from where. No foreign key: keys are never removed, and
+    #: a check for each staged account would cost more than the column.
     staged_by_api_key_id: Mapped[int | None]
     staged_request_id: Mapped[str | None]
     staged_address: Mapped[str | None]
-    #: The attempt that may create the account. A message for any other attempt is void.
+    #: The attempt that may create the account; a message for any other attempt is void.
     attempt_id: Mapped[UUID | None]
     #: When a message was last published for the attempt, and how often.
     dispatched_at: Mapped[datetime | None]

@@ -25,9 +25,9 @@ class Note(Traced, Base):
     documents: Mapped[list[Any]]
     #: When the note was written, as sent. If it was not sent, when it was added, in whole seconds.
     created_at: Mapped[datetime]
-    #: When it was added, or None for notes that were added before this was recorded.
+    #: When it was added; None for notes that were added before this was kept.
     added_at: Mapped[datetime | None] = mapped_column(server_default=func.now())
-    #: At the top of the page, until `unpin_at` if it is set.
+    #: At the top of the page, until `unpin_at` where there is one.
     is_pinned: Mapped[bool]
     unpin_at: Mapped[datetime | None]
     #: The hash of what makes two notes the same: the body, or the document paths if it has no body.

@@ -25,10 +25,10 @@ class PaymentVendor(Base):
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    #: The organisation that owns it, or None if every organisation may name it.
+    #: The organisation whose vendor it is; None: every organisation may name it.
     organisation_id: Mapped[int | None] = mapped_column(ForeignKey(Organisation.id))
     name: Mapped[str]
-    #: The interface that it offers.
+    #: The interface that it speaks.
     kind: Mapped[str]
     url: Mapped[str]
     #: The environment variable of the web processes that holds the secret, which is never stored.

@@ -15,7 +15,7 @@ from migration_service.states import StatementOrigin
 
 
 class Statement(Traced, Part):
-    """A bill that the customer got from the supplier, and the location of its PDF."""
+    """A bill that the customer got from the supplier, and where its PDF lies."""
 
     __tablename__ = "statement"
     __table_args__ = (

@@ -31,7 +31,7 @@ def make_vendor(
 
 @functools.lru_cache(maxsize=1_024)
 def get_vendor(name: str, kind: str, url: str, secret_env: str | None, organisation_id: int) -> VendorClient:
-    """Return the vendor as an operator has set it up, the same object for each call in this process.
+    """The vendor as an operator has set it up, the same object for each call in this process.
 
     The secret is read from the environment variable `secret_env`. Only the variable's name is stored or
     logged. Raise PaymentVendorUnreachableError if the variable or the URL cannot be used on this server.

@@ -41,7 +41,10 @@ def sweep_batches() -> None:
 
 @shared_task(name=REMOVE_OLD_DATA, send_events=False)
 def remove_old_data() -> None:
-    """Seal the days of the audit, and remove data whose retention time is over."""
+    """Seal the days of the audit, and remove everything that was kept long enough.
+
+    `services.reporting.retention` says what that is.
+    """
     app = celery_app()
     until = time.monotonic() + REMOVAL_SECONDS
     with app.resources.Session.begin() as session:

@@ -102,7 +102,7 @@ def test_a_database_of_an_earlier_version_gets_its_owner() -> None:
     with EmbeddedServers() as servers:
         with psycopg.connect(servers.owner_url) as connection:
             connection.execute("GRANT CREATE ON SCHEMA public TO migration_service")
-        write_row(servers.database_url)
+        write_row(servers.owner_url)
         with psycopg.connect(superuser_url(servers), autocommit=True) as connection:
             connection.execute("ALTER DATABASE migration_service OWNER TO migration_service")
         servers.postgres.make_database()

@@ -47,8 +47,7 @@ def test_upgrade_says_what_to_do_if_the_role_may_not_change_tables(environment: 
 
 
 def test_upgrade_says_so_where_there_is_no_database(environment: dict[str, str]) -> None:
-    address = "postgresql://a:b@127.0.0.1:1/c"
-    nobody_there = environment | {"DATABASE_URL": address, "MIGRATION_SERVICE_OWNER_DATABASE_URL": ""}
+    nobody_there = dict.fromkeys(environment, "postgresql://a:b@127.0.0.1:1/c")
     result = CliRunner(env=nobody_there).invoke(main, ["revisions", "upgrade"])
     assert result.exit_code == 2
     assert "cannot be reached" in result.stderr

@@ -1,7 +1,7 @@
 """What locks a batch, a chunk or its lines, in every order: claims, recovery, steering, staging, uploads."""
 
+import io
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -378,8 +378,9 @@ def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step)
 
         def start(session: Session) -> UUID:
             order = BatchOrder(mode=BatchMode.VALIDATE, idempotency_key=key)
-            file, limits = BytesIO(b"{}\n{}\n"), FileLimits(line=1_000, total=1_000)
-            lines = SpooledLines(file, limits, identity=order.identify(known.code))
+            limits = FileLimits(line=1_000, total=1_000)
+            identity = order.identify(known.code)
+            lines = SpooledLines(io.BytesIO(b"{}\n{}\n"), limits, identity=identity)
             return start_batch(session, known, order, lines)
 
         def check(run: Run) -> None:

@@ -60,9 +60,9 @@ def open_account(
 ) -> OpenAccount:
     """Return the account that a body names. The status of its supplier matters for new accounts only.
 
-    With `lock` it is locked until the transaction ends, so that additions to one account run one after the
-    other. Raise ImportSupplierNotFoundInBodyError, `missing` if the account is not imported, or
-    AccountErasedError if its personal data was erased.
+    With `lock` it is locked until the transaction ends, so that additions to one account come one after the
+    other. Raises ImportSupplierNotFoundInBodyError, `missing` where the account is not imported, and
+    AccountErasedError where its personal data was erased.
     """
     supplier = get_import_supplier(
         Transaction.of(session),

@@ -5,8 +5,8 @@
     work    in one transaction, with the chunk locked: accounts, outcomes of the lines, counts
     finish  (in the same transaction) DONE, or released for its next piece
 
-A worker that dies at any step leaves a claim without a lock, which `feed.recover_chunks` and the next worker
-find. Its outcomes are committed together or not at all, so no line is done twice.
+A worker that dies anywhere leaves a claim without a lock, which `feed.recover_chunks` and the next
+worker see. Its outcomes are there as a whole or not at all, so no line is done twice.
 """
 
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bo
 def work_on_chunk(
     session: Session, key: ChunkKey, attempts: Sequence[UUID], *, line_seconds: float = 0.0
 ) -> int | None:
-    """Give at most as many pending lines an outcome as there are `attempts`. Return how many are left to do.
+    """Bring at most as many pending lines to their outcome as there are `attempts`; how many are left to do.
 
     Return None, with nothing done, if the claim is no longer valid or the batch is not running.
     """
@@ -145,7 +145,7 @@ def _was_refused(result: LineResult) -> bool:
 
 
 def release_chunk(session: Session, key: ChunkKey, *, is_throttled: bool = True) -> None:
-    """Release a chunk, so that it is dispatched again. `is_throttled`: because there were no slots."""
+    """Give a chunk back that is not worked on any more now. `is_throttled`: because there were no slots."""
     free = select(BatchChunk.batch_id).where(_is(key), BatchChunk.state == ChunkState.DISPATCHED)
     if session.execute(free.with_for_update(skip_locked=True)).first():
         throttled = {"throttled_at": func.now()} if is_throttled else {}

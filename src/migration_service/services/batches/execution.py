@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that a worker waits for a slot before it releases the chunk.
 SLOT_TIMEOUT = 2.0
-#: Seconds for which a worker continues with the pieces of one chunk, before others have their turn.
+#: Seconds that a worker goes on with the pieces of one chunk, before another organisation has its turn.
 CHUNK_TIMEOUT = 5.0
 # If the limit is off, batches are not limited either.
 _NO_CAP = 1_000_000
@@ -36,11 +36,11 @@ _NO_CAP = 1_000_000
 def perform_chunk(
     sessions: sessionmaker[Session], slots: Slots, key: ChunkKey, *, reserve: int, line_seconds: float = 0.0
 ) -> bool:
-    """Give the lines of a chunk their outcomes, as many at once as there are slots.
+    """Bring the lines of a chunk to their outcomes, as many at once as there are slots.
 
     `reserve` is the number of slots that batches leave to single requests. `line_seconds` is the processor
-    time that the validation of a line may take. Return False, with the chunk released, if some lines are left
-    because no slots were free or the time of the chunk is up.
+    time that the validation of a line may take. Return False if some lines are left because no slots were
+    free, or the time of the chunk is up; the chunk is released then.
     """
     deadline, is_throttled = time.monotonic() + CHUNK_TIMEOUT, False
     while time.monotonic() < deadline:

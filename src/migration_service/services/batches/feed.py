@@ -1,4 +1,4 @@
-"""Dispatches the chunks to work on next: a few of every organisation, so that none waits for another.
+"""Which chunks are to be worked on now: a few of each organisation, so that none waits for another one.
 
 The batches of an organisation take turns within its share.
 
@@ -30,7 +30,7 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
 
     Return their batch and first line, for the caller to publish after the commit. The organisations take
     turns, beginning with those that have the fewest chunks in the queue. So do the batches of each. Batches
-    that are complete, whose API key was revoked, or whose supplier's status has changed, change their states.
+    also follow their API keys and suppliers here, and complete.
     """
     complete_batches(session)
     follow_keys(session)

@@ -124,7 +124,7 @@ def work_on_lines(
 def _read_lines(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
 ) -> tuple[list[LineResult], list[_Candidate]]:
-    """Return a result for each line, which is FAILED with its errors if it is invalid, and the candidates.
+    """A result for each line, FAILED with what is wrong with it, and the candidates among them.
 
     Lines that validation has no time for are left out, and stay as they are.
     """

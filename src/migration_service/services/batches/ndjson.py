@@ -50,10 +50,10 @@ def read_blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
-    """Yield the lines of a file that arrives in `blocks`. Gzip, also of several members, is recognised.
+    """Yield the lines of a file that comes in `blocks`. gzip (of several members, too) is recognised.
 
     Blank lines are left out. The last line needs no line feed. A line that is too long has no text and is
-    never held in memory as a whole. Raise BatchFileError if gzip data is corrupt or incomplete, and
+    never held in memory as a whole. Raise BatchFileError if gzip data is broken or ends early, and
     BatchFileTooLargeError, BatchTooManyLinesError or BatchCompressionError beyond `limits`.
     """
     number, head, too_long = 0, b"", False

@@ -83,7 +83,7 @@ _COMPLETE = text(f"""
         SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> '{ChunkState.DONE}')
 """)
 
-# A batch of a revoked key must not continue by itself.
+# What a revoked key started must not go on by itself.
 _FOLLOW_KEYS = text(f"""
     UPDATE batch SET state = '{PAUSE.target}', reason = '{API_KEY_REVOKED}'
     FROM api_key
@@ -91,7 +91,7 @@ _FOLLOW_KEYS = text(f"""
       AND batch.state IN ({literals(PAUSE.sources)})
 """)
 
-# A batch that only validates runs whether its supplier accepts accounts or not.
+# A batch that only validates needs no supplier that accepts accounts.
 _FOLLOW_SUPPLIERS = text(f"""
     UPDATE batch SET state = follow.state, reason = follow.reason,
         finished_at = CASE follow.state WHEN '{BatchState.STOPPED}' THEN now() END

@@ -1,4 +1,4 @@
-"""Stores a batch. Its lines are copied from the file on disk into the database, in constant memory."""
+"""Storing a batch: its lines go from the file on disk into the database, with one COPY in constant memory."""
 
 from hashlib import sha256
 from typing import Any

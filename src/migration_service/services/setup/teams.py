@@ -1,4 +1,4 @@
-"""Operations teams. An account is linked to one when it is created (section 1).
+"""Operations teams: an account is linked to one when it is created (section 1).
 
 A team belongs to an organisation, or is shared: then every organisation may name it. For a caller, the team
 of another organisation does not exist.

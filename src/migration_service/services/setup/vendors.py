@@ -33,8 +33,8 @@ def create_payment_vendor(
     """Create a payment vendor of an organisation, or with None one that all organisations share.
 
     `secret_env` names the environment variable of the web processes that holds its secret. Raise
-    NameInvalidError, NameTakenError, OrganisationNotFoundError, or PaymentVendorInvalidError if the address
-    or the variable is invalid.
+    NameInvalidError, NameTakenError, OrganisationNotFoundError, and PaymentVendorInvalidError for the address
+    or the variable.
     """
     check_name(name, "name of a payment vendor")
     check_vendor(url, secret_env)
