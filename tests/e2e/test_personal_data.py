@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import requests
 from redis import Redis
 
@@ -111,6 +112,59 @@ def test_customers_are_found_in_no_log_no_message_no_figure_and_no_error(scene: 
     assert "migration:interactive" in texts["Redis commands"]
 
 
+def test_an_erased_customer_is_found_in_no_table_no_queue_no_log_and_no_file(scene: Scene) -> None:
+    accounts = make_book("ERASED-", 3)
+    batch = make_book("ERASED-BATCH-", 2)
+    for index, account in enumerate(accounts + batch):
+        account["billing_address1"] = f"Erasmusgracht {index}"
+        for customer in _customers(account):
+            customer["family_name"] = f"Uitgewisthof{index}"
+    for account in accounts:
+        assert scene.send("POST", "account-import-process/create-or-update/", json=account).ok
+    for account in accounts[:2]:  # the third stays staged
+        assert scene.process(account["external_account_number"], wait=True).status_code == 201
+    _send_notes(scene, next(account for account in accounts[:2] if _customers(account)))
+    _run_batch(scene, batch, "ERASED-BATCH-")
+    needles = {"Uitgewisthof", "Erasmusgracht"}
+    assert _find_in_tables(scene, needles)
+    for account in accounts + batch:
+        body = {
+            "import_supplier": SUPPLIER,
+            "external_account_number": account["external_account_number"],
+            "reason": "Request 1",
+        }
+        erased = scene.send("POST", "account-import-process/erase/", json=body)
+        assert erased.status_code == 200, erased.text
+    assert _find_in_tables(scene, needles) == []
+    with make_redis(scene.settings["REDIS_URL"]) as redis:
+        texts = {"the log": scene.service.output, "Redis": _dump(redis), "Flower": _ask_flower(scene)}
+    for place, text in texts.items():
+        assert not [needle for needle in needles if needle in text], place
+    # PostgreSQL's own files keep what was deleted until they are written over.
+    home = scene.service.home
+    files = [
+        path for path in home.rglob("*") if path.is_file() and not path.is_relative_to(home / "postgres")
+    ]
+    assert files
+    assert [file for file in files for needle in needles if needle.encode() in file.read_bytes()] == []
+
+
+def _find_in_tables(scene: Scene, needles: set[str]) -> list[str]:
+    """The tables that have one of these words in any column."""
+    found = []
+    with psycopg.connect(scene.settings["DATABASE_URL"]) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        for (table,) in tables:
+            for needle in needles:
+                # bytea is shown as hexadecimal digits.
+                words = (needle, needle.encode().hex())
+                like = " OR ".join(f"CAST(row AS text) LIKE '%{word}%'" for word in words)
+                query = f'SELECT EXISTS (SELECT FROM "{table}" AS row WHERE {like})'  # noqa: S608 - our tables
+                if connection.execute(query.encode()).fetchone() == (True,):
+                    found.append(table)
+    return found
+
+
 def _send_notes(scene: Scene, account: dict[str, Any]) -> None:
     customer = account["customers"][0]
     note = {"body": f"{customer['given_name']} {customer['family_name']} called from {customer['mobile']}"}
@@ -122,7 +176,7 @@ def _send_notes(scene: Scene, account: dict[str, Any]) -> None:
     assert scene.send("POST", "notes/create/", json=body).status_code == 201
 
 
-def _run_batch(scene: Scene, accounts: list[dict[str, Any]]) -> None:
+def _run_batch(scene: Scene, accounts: list[dict[str, Any]], beginning: str = "PRIVATE-BATCH-") -> None:
     started = scene.send(
         "POST",
         "batches/",
@@ -131,7 +185,7 @@ def _run_batch(scene: Scene, accounts: list[dict[str, Any]]) -> None:
         headers={"Content-Type": "application/gzip"},
     )
     assert started.status_code == 202, started.text
-    wait_until(lambda: scene.states("PRIVATE-BATCH-") == {"IMPORTED": len(accounts)}, "the batch is done", 60)
+    wait_until(lambda: scene.states(beginning) == {"IMPORTED": len(accounts)}, "the batch is done", 60)
 
 
 def _dump(redis: Redis) -> str:
