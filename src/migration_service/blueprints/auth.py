@@ -19,7 +19,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "account_imports.stage_account": (Scope.STAGE,),
     "account_imports.process_account": (Scope.PROCESS,),
     "added_data": (Scope.ADDED_DATA,),
-    "erasure": (Scope.PROCESS,),
+    "erasure": (Scope.ERASE,),
     "attempts": (Scope.READ, Scope.PROCESS),
     "import_suppliers": (Scope.READ,),
     "status": (Scope.READ,),
