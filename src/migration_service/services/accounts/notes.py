@@ -121,7 +121,9 @@ def write_notes(
 def read_notes(session: Session, account_pk: int) -> list[dict[str, Any]]:
     """Return the notes of an account as the support page shows them: the pinned ones first, then by time."""
     now = datetime.now(UTC)
-    found = session.scalars(select(Note).where(Note.account_pk == account_pk).order_by(Note.created_at, Note.id))
+    found = session.scalars(
+        select(Note).where(Note.account_pk == account_pk).order_by(Note.created_at, Note.id)
+    )
     notes = [
         {
             "body": note.body,
