@@ -21,7 +21,12 @@ from migration_service.services.batches.chunks import (
 from migration_service.services.batches.execution import perform_chunk
 from migration_service.services.batches.feed import dispatch_chunks, recover_chunks
 from migration_service.services.processing.attempts import MAX_TRIES
-from migration_service.services.processing.slot_leases import list_live_attempts, reconcile_slots
+from migration_service.services.processing.slot_leases import (
+    acquire_slots,
+    list_live_attempts,
+    reconcile_slots,
+    release_slots,
+)
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState, ImportState, SupplierStatus
 from migration_service.tasks.app import WorkerResources
@@ -221,13 +226,14 @@ def test_a_chunk_works_on_as_many_lines_as_it_has_slots_and_leaves_the_reserve(b
 def test_a_chunk_without_a_slot_is_released(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(2))
     (key,) = batches.dispatch()
-    others = [str(new_id()) for _ in range(51)]
-    assert batches.resources.slots.acquire(others, limit=51) == 51
+    others = [new_id() for _ in range(51)]
+    resources = batches.resources
+    assert len(acquire_slots(resources.Session, resources.slots, others, limit=51)) == 51
     try:
         with patch.object(execution, "SLOT_TIMEOUT", 0.1):
-            assert not perform_chunk(batches.resources.Session, batches.resources.slots, key, reserve=50)
+            assert not perform_chunk(resources.Session, resources.slots, key, reserve=50)
     finally:
-        batches.resources.slots.release(others)
+        release_slots(resources.slots, others)
     assert counts(batches.get(batch_id)) == {"PENDING": 2}
     batches.work()
     assert counts(batches.get(batch_id)) == {"IMPORTED": 2}
