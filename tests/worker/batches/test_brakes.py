@@ -61,7 +61,7 @@ def test_a_rehearsal_may_have_a_brake_and_an_import_none(batches: BatchClient) -
 
 def test_a_percentage_of_the_whole_batch_counts_from_a_number_of_lines_on(batches: BatchClient) -> None:
     lines = [BROKEN] * 25 + batches.supplier.accounts(275)
-    given = {"stop_after_errors": "10%", "stop_min_lines": 250}
+    given = {"stop_after_errors": "10%", "stop_min_lines": "250"}
     with patch.object(batch_upload, "CHUNK_LINES", 10):
         report = batches.run([*lines, *[BROKEN] * 100], "validate", **given)
     assert _state(report) == ("PAUSED", REASON)
