@@ -79,5 +79,6 @@ def _log_set(done: PerformedSet) -> str:
         )
     parts = [f"{len(done.ended)} SUCCEEDED"] if done.ended else []
     parts += [f"{len(done.apart)} set apart, to run alone"] if done.apart else []
-    accounts = len(done.ended) + len(done.apart)
-    return f"{accounts} accounts: {', '.join(parts)}" if accounts else "nothing to do"
+    count = len(done.ended) + len(done.apart)
+    accounts = "1 account" if count == 1 else f"{count} accounts"
+    return f"{accounts}: {', '.join(parts)}" if count else "nothing to do"

@@ -16,7 +16,6 @@ from migration_service.services.processing import sets
 from migration_service.services.processing.announcement import announce, take_announcement
 from migration_service.services.processing.attempts import (
     redispatch_attempts,
-    set_apart,
     withdraw_attempt,
 )
 from migration_service.services.processing.execution import perform_attempt, perform_set
@@ -77,14 +76,6 @@ class Waiting:
             return [
                 session.scalars(statement.where(self.supplier.process_of(it))).one() for it in self.numbers
             ]
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_waits(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
-    """No attempts of other tests, and no messages."""
-    with supplier.Session.begin() as session:
-        set_apart(session)
-    worker_resources.redis.delete("migration:interactive", "migration:announced")
 
 
 def wait_for_workers(supplier: SupplierClient, count: int, **fields: Any) -> Waiting:
@@ -247,7 +238,7 @@ def test_more_than_a_set_are_announced_again(
     assert tasks.create_set.run() == "2 accounts: 2 SUCCEEDED"
     assert messages(worker_resources, "accounts.create_set") == 1
     assert waiting.states() == [ImportState.IMPORTED, ImportState.IMPORTED, ImportState.IN_PROGRESS]
-    assert tasks.create_set.run() == "1 accounts: 1 SUCCEEDED"
+    assert tasks.create_set.run() == "1 account: 1 SUCCEEDED"
 
 
 def test_a_withdrawn_attempt_is_in_no_set(
