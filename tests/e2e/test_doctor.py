@@ -89,13 +89,14 @@ def test_all_is_well_where_everything_runs(
     wait_until(lambda: json_of(supplier.status(number))["status"] == "COMPLETED", "the account")
 
     def lines_of_the_request() -> list[Any]:  # the worker finds messages of other tests in its queues
-        found = [line for line in worker.lines() if line.get("task") == "accounts.create_account"]
-        return [line for line in found if line["request_id"] == answer.headers["X-Request-ID"]]
+        return [line for line in worker.lines() if line.get("request_id") == answer.headers["X-Request-ID"]]
 
-    wait_until(lines_of_the_request, "the task's line")
-    (line,) = lines_of_the_request()
-    assert (line["state"], line["outcome"]) == ("SUCCESS", "SUCCEEDED")
-    assert float(str(line["duration_ms"])) > 0
+    wait_until(lambda: len(lines_of_the_request()) == 2, "the lines of the attempt and of its set")
+    attempt, task = lines_of_the_request()
+    assert (attempt["attempt_id"], attempt["outcome"]) == (json_of(answer)["attempt_id"], "SUCCEEDED")
+    assert (task["task"], task["state"]) == ("accounts.create_set", "SUCCESS")
+    assert task["outcome"] == "1 account: 1 SUCCEEDED"
+    assert float(str(task["duration_ms"])) > 0
     environment = environment_of(migrated, tmp_path)
     wait_until(lambda: run_doctor(environment)[1]["beat"] == "ok", "a sweep")
     status, verdicts = run_doctor(environment)

@@ -108,7 +108,7 @@ def test_customers_are_found_in_no_log_no_message_no_figure_and_no_error(scene: 
         assert text, place
         leaked = sorted(needle for needle in needles if needle in text)
         assert not leaked, f"{place} has {leaked[:5]}: {_around(text, leaked[0])}"
-    assert "accounts.create_account" in texts["Flower"]
+    assert "accounts.create_set" in texts["Flower"]
     assert "migration:interactive" in texts["Redis commands"]
 
 

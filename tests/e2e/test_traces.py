@@ -118,7 +118,7 @@ def test_a_request_and_its_task_are_one_trace(
             env=environment,
             cwd=tmp_path,
         )
-        task_name = "run/accounts.create_account"
+        task_name = "run/accounts.create_set"
         wait_until(lambda: collector.find("migration-service-worker", task_name), "the task's span")
     finally:
         worker.send_signal(signal.SIGTERM)

@@ -102,7 +102,7 @@ def test_a_worker_that_cannot_notify_says_so_and_goes_on(
     attempt_id = new_id()
     with caplog.at_level(logging.WARNING):
         notify(no_redis, Slots(no_redis), attempt_id, "A-7KX2M9QD")
-    assert f"nobody was notified of attempt {attempt_id}" in caplog.text
+    assert f"nobody was notified of the attempts {attempt_id}" in caplog.text
 
 
 def test_a_message_that_cannot_be_published_is_left_to_the_sweep(
