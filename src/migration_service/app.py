@@ -13,6 +13,7 @@ from migration_service.blueprints import (
     added_data,
     attempts,
     batches,
+    comparison,
     erasure,
     graphql,
     health,
@@ -81,6 +82,7 @@ def create_app(settings: Settings) -> Flask:
         import_suppliers,
         added_data,
         batches,
+        comparison,
         reconciliation,
         erasure,
     ):

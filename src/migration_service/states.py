@@ -141,6 +141,36 @@ class OpenReason(StrEnum):
     STAGED = "STAGED"
 
 
+class CodeChange(StrEnum):
+    """How often a code of errors or warnings occurs in the second of two batches, compared with the first."""
+
+    #: Only in the second one.
+    CAME = "CAME"
+    #: Only in the first one.
+    WENT = "WENT"
+    #: On more lines.
+    GREW = "GREW"
+    #: On fewer lines.
+    SHRANK = "SHRANK"
+    #: On as many lines.
+    SAME = "SAME"
+
+
+class AccountChange(StrEnum):
+    """What two batches say about an account that fails in at least one of them."""
+
+    #: It passed in the first one, and fails in the second one.
+    NEWLY_BROKEN = "NEWLY_BROKEN"
+    #: It failed in the first one, and passes in the second one.
+    MENDED = "MENDED"
+    #: It fails in both.
+    STILL_BROKEN = "STILL_BROKEN"
+    #: Only the second one has it, and it fails there.
+    ADDED_BROKEN = "ADDED_BROKEN"
+    #: Only the first one has it, and it failed there.
+    REMOVED_BROKEN = "REMOVED_BROKEN"
+
+
 class ChunkState(StrEnum):
     """The state of a chunk."""
 

@@ -30,6 +30,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "batches.get_batch_results": (Scope.READ, Scope.BATCHES),
     "batches.get_failed_lines": (Scope.READ, Scope.BATCHES),
     "batches": (Scope.BATCHES,),
+    "comparison": (Scope.READ, Scope.BATCHES),
 }
 
 _SCHEMES = ("token", "bearer", "jwt")

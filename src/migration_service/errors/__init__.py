@@ -33,6 +33,7 @@ ServiceError                              (base)
 │   │       ├── BatchTooManyLinesError    (batches)
 │   │       └── BatchCompressionError     (batches)
 │   ├── BatchStateError                   (batches)
+│   ├── BatchesNotComparableError         (batches)
 │   ├── IdempotencyKeyReusedError         (idempotency)
 │   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) why a line failed, if no other error says it
@@ -109,6 +110,7 @@ from migration_service.errors.base import (
 )
 from migration_service.errors.batches import (
     BatchCompressionError,
+    BatchesNotComparableError,
     BatchFileError,
     BatchFileTooLargeError,
     BatchNotFoundError,
@@ -180,6 +182,7 @@ __all__ = [
     "BatchStateError",
     "BatchStorageQuotaError",
     "BatchTooManyLinesError",
+    "BatchesNotComparableError",
     "ConcurrencyLimitReachedError",
     "DryRunSucceededError",
     "DuplicateLineError",
