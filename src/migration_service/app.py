@@ -21,6 +21,7 @@ from migration_service.blueprints import (
     metrics,
     reconciliation,
     status,
+    undo,
 )
 from migration_service.blueprints.admission import Application, check_requests
 from migration_service.blueprints.compression import compress_responses
@@ -85,6 +86,7 @@ def create_app(settings: Settings) -> Flask:
         comparison,
         reconciliation,
         erasure,
+        undo,
     ):
         api.register_blueprint(module.blueprint)
     serve_description(app, api)

@@ -42,6 +42,9 @@ ServiceError                              (base)
 │   │   ├── LineFailedUnexpectedlyError   (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
 │   │   └── DuplicateLineError            (batches)
+│   ├── UndoStateError                    (undo)
+│   ├── NothingToUndoError                (undo)
+│   ├── ImportSupplierLiveError           (undo)
 │   ├── AccountNotFoundInBodyError        (added_data)
 │   ├── TransactionOutsideOpenPeriodError (added_data)
 │   ├── TransactionIdAlreadyUsedError     (added_data)
@@ -59,7 +62,8 @@ ServiceError                              (base)
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
 │   ├── AttemptNotFoundError              (imports)
-│   └── BatchNotFoundError                (batches)
+│   ├── BatchNotFoundError                (batches)
+│   └── UndoNotFoundError                 (undo)
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
 ├── ThrottledError                        (access) 429
@@ -158,6 +162,12 @@ from migration_service.errors.setup import (
     OrganisationNotFoundError,
     PaymentVendorInvalidError,
 )
+from migration_service.errors.undo import (
+    ImportSupplierLiveError,
+    NothingToUndoError,
+    UndoNotFoundError,
+    UndoStateError,
+)
 
 __all__ = [
     "AccountAlreadyImportedError",
@@ -192,6 +202,7 @@ __all__ = [
     "IdempotencyKeyReusedError",
     "IdempotencyRequestInProgressError",
     "ImportSupplierCompleteError",
+    "ImportSupplierLiveError",
     "ImportSupplierMismatchError",
     "ImportSupplierNotFoundError",
     "ImportSupplierNotFoundInBodyError",
@@ -207,6 +218,7 @@ __all__ = [
     "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",
+    "NothingToUndoError",
     "OperationsTeamNotFoundError",
     "OperatorNotFoundError",
     "OrganisationNotFoundError",
@@ -230,6 +242,8 @@ __all__ = [
     "TransactionImportError",
     "TransactionOutsideOpenPeriodError",
     "UnauthenticatedError",
+    "UndoNotFoundError",
+    "UndoStateError",
     "UploadStorageFullError",
     "quoted",
 ]
