@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from celery.signals import before_task_publish
 from flask import Flask
-from sqlalchemy import Connection, event, func, select, text, update
+from sqlalchemy import Connection, event, func, null, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from batch_client import BatchClient
@@ -360,7 +360,7 @@ def _erase(account: ImportedAccount) -> None:
 def _remove_payload(account: ImportedAccount) -> None:
     with account.supplier.Session.begin() as session:
         process = account.supplier.process_of(account.number)
-        session.execute(update(AccountImportProcess).where(process).values(payload=None))
+        session.execute(update(AccountImportProcess).where(process).values(payload=null()))
 
 
 _BLOCKS = {
