@@ -1,11 +1,12 @@
 """Suppliers that migrate accounts, and do what the interface tells a client to do when something fails."""
 
+import json
 import random
 import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -17,7 +18,7 @@ from drill.scene import SLOW, SUPPLIER, TEAM, TEAMS, Address, obtain_token
 from migration_service_local.samples import generate_accounts
 
 _SHARE_SLOW, _SHARE_ASYNC, _SHARE_DRY_RUN = 0.25, 0.2, 0.1
-_SHARE_RESTAGED, _SHARE_READ_BACK, _SHARE_ABANDONED = 0.3, 0.5, 0.1
+_SHARE_RESTAGED, _SHARE_READ_BACK, _SHARE_ABANDONED, _SHARE_UNDONE = 0.3, 0.5, 0.1, 0.15
 
 
 @dataclass(slots=True)
@@ -34,6 +35,8 @@ class Order:
     read_back: bool = False
     #: It is never processed for good, only as a dry run.
     abandoned: bool = False
+    #: It is undone as soon as it is created, and then processed once more.
+    undone: bool = False
     #: It is given up at the first 429, instead of being tried again.
     impatient: bool = False
     #: That is what happened.
@@ -154,6 +157,7 @@ def _write_orders(seed: int, impatient: float) -> Iterator[Order]:
             read_back=chance.random() < _SHARE_READ_BACK,
             abandoned=abandoned,
             impatient=chance.random() < impatient,
+            undone=chance.random() < _SHARE_UNDONE,
         )
 
 
@@ -195,6 +199,10 @@ class Supplier:
             order.given_up = True
             return
         self._process(order, deadline, dry_run=False)
+        if order.undone and order.service_account_number:
+            self.undo([order], deadline, external_account_numbers=[order.number])
+            self._poll(order, deadline)
+            self._process(order, deadline, dry_run=False)
         if order.read_back and order.service_account_number:
             self._poll(order, deadline)
             self._stage(order.changed("A later address"), deadline)
@@ -246,6 +254,44 @@ class Supplier:
             else:
                 self._journal.surprise(f"{order.number}: {response.status_code} {response.text[:300]}")
             return
+
+    def undo(self, orders: Sequence[Order], deadline: float, **target: Any) -> None:
+        """Undo the import of accounts, and wait for the outcome of each: all of them have to be reverted."""
+        invoked = time.monotonic()
+        outcomes: dict[str, str] = {}
+        try:
+            outcomes = self._undo(deadline, target)
+        finally:
+            for order in orders:
+                said = outcomes.get(order.number)
+                self._journal.history.add(
+                    Event(
+                        question=Question(act=Act.UNDO, number=order.number),
+                        request_id="",
+                        api_key=self._address.api_key,
+                        invoked=invoked,
+                        ended=time.monotonic(),
+                        status=None if said is None else 200 if said == "REVERTED" else 400,
+                        said=said or "",
+                    )
+                )
+                if said == "REVERTED":
+                    order.service_account_number = ""
+                else:
+                    self._journal.surprise(f"{order.number}: not undone, but {said}")
+
+    def _undo(self, deadline: float, target: dict[str, Any]) -> dict[str, str]:
+        body = {"import_supplier": SUPPLIER, "reason": "The drill.", **target}
+        key = {"Idempotency-Key": str(uuid.uuid4())}
+        started = self.send("POST", "undos/", deadline, json=body, headers=key)
+        if started.status_code != requests.codes.accepted:
+            raise ValueError(f"no undo: {started.status_code} {started.text[:300]}")
+        undo = started.json()
+        while undo["state"] == "RUNNING" and time.monotonic() < deadline:
+            time.sleep(0.3)
+            undo = self.send("GET", f"undos/{undo['undo_id']}/", deadline).json()
+        lines = self.send("GET", f"undos/{undo['undo_id']}/results/", deadline).text.splitlines()
+        return {line["external_account_number"]: line["outcome"] for line in map(json.loads, lines)}
 
     def _poll(self, order: Order, deadline: float) -> None:
         """Ask for the status until nobody is creating the account any more."""

@@ -16,6 +16,8 @@ class Act(StrEnum):
     STATUS = "status"
     #: A line of a batch, told by its results.
     LINE = "line"
+    #: The undo of an account, from its request to its outcome: OK says that the account was reverted.
+    UNDO = "undo"
 
 
 class Result(StrEnum):

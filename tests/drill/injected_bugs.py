@@ -174,4 +174,15 @@ BUGS: dict[str, Bug] = {
             ),
         ),
     ),
+    "an undone account keeps its number": Bug(
+        "The status tells the number of an account that does not exist any more.",
+        "what was undone is gone",
+        (
+            (
+                "services/imports/states.py",
+                "service_account_number = NULL, account_created_at = NULL,\n        dispatched_at",
+                "dispatched_at",
+            ),
+        ),
+    ),
 }

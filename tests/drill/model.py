@@ -36,16 +36,42 @@ class Tables:
 
 
 def one_number(accounts: Accounts, _tables: Tables) -> Iterator[str]:
-    """Nobody is ever told two numbers for one account."""
-    for number, events in accounts.items():
+    """Nobody is ever told two numbers for one account, unless it was undone in between."""
+    for number, events in _each_life(accounts):
         told = {event.told for event in events if event.told}
         if len(told) > 1:
             yield f"{number}: told {' and '.join(sorted(told))}"
 
 
-def created_stays_created(accounts: Accounts, _tables: Tables) -> Iterator[str]:
-    """Once somebody was told the number, every later status is COMPLETED with it."""
+def undone_is_gone(accounts: Accounts, _tables: Tables) -> Iterator[str]:
+    """After an undo the account is UNKNOWN, without a number, until it is created again."""
     for number, events in accounts.items():
+        for life in lives(events)[1:]:
+            for event in life:
+                if event.question.act in (Act.PROCESS, Act.LINE):
+                    break
+                if (
+                    event.question.act is Act.STATUS
+                    and _is_ok(event)
+                    and (event.said, event.told) != ("UNKNOWN", "")
+                ):
+                    yield f"{number}: undone, and then {event.said} {event.told!r}"
+                    break
+
+
+def undone_gets_another_number(accounts: Accounts, _tables: Tables) -> Iterator[str]:
+    """The number of an account that was undone is never given out again, to whichever account."""
+    told: dict[str, tuple[str, int]] = {}
+    for number, events in accounts.items():
+        for index, life in enumerate(lives(events)):
+            for given in {event.told for event in life if event.told}:
+                if told.setdefault(given, (number, index)) != (number, index):
+                    yield f"{number}: told {given}, which was the number of {told[given][0]} before"
+
+
+def created_stays_created(accounts: Accounts, _tables: Tables) -> Iterator[str]:
+    """Once somebody was told the number, every later status is COMPLETED with it, until it is undone."""
+    for number, events in _each_life(accounts):
         known_at = min((event.ended for event in events if event.told), default=None)
         if known_at is None:
             continue
@@ -71,9 +97,12 @@ def staged_stays_staged(accounts: Accounts, _tables: Tables) -> Iterator[str]:
 
 
 def refused_is_not_created(accounts: Accounts, tables: Tables) -> Iterator[str]:
-    """An account whose requests were all refused, or were dry runs, is not created all the same."""
+    """An account whose requests (since it was undone) were all refused, or were dry runs, does not exist."""
     for number in accounts.keys() & tables.created.keys():
-        events = accounts[number]
+        parts = lives(accounts[number])
+        if not parts:
+            continue
+        events = parts[-1]
         may_create = [
             event
             for event in events
@@ -140,6 +169,27 @@ def accepted_has_an_outcome(accounts: Accounts, tables: Tables) -> Iterator[str]
                 yield f"{number}: answered {event.status}, and its attempts are {found}"
 
 
+def lives(events: Sequence[Event]) -> list[list[Event]]:
+    """Return the events of an account in parts: each undo that reverted it begins another one.
+
+    There is no part if nobody knows whether an undo did, because anything may be true then.
+    """
+    undos = [event for event in events if event.question.act is Act.UNDO]
+    if any(event.result is Result.UNKNOWN for event in undos):
+        return []
+    parts: list[list[Event]] = [[]]
+    for event in events:
+        if event.question.act is not Act.UNDO:
+            parts[-1].append(event)
+        elif _is_ok(event):
+            parts.append([])
+    return parts
+
+
+def _each_life(accounts: Accounts) -> Iterator[tuple[str, list[Event]]]:
+    return ((number, life) for number, events in accounts.items() for life in lives(events))
+
+
 def _is_ok(event: Event) -> bool:
     return event.result is Result.OK
 
@@ -147,6 +197,8 @@ def _is_ok(event: Event) -> bool:
 #: The promises by what the table says of them.
 MODEL: dict[str, Callable[[Accounts, Tables], Iterator[str]]] = {
     "one account, one number": one_number,
+    "what was undone is gone": undone_is_gone,
+    "a number is never given out again after an undo": undone_gets_another_number,
     "created stays created, whoever asks": created_stays_created,
     "staged stays staged": staged_stays_staged,
     "what was refused is not created": refused_is_not_created,

@@ -309,7 +309,7 @@ def test_old_answers_are_removed(account: ImportedAccount, worker_resources: Wor
 def test_the_keys_of_an_account_can_be_voided(account: ImportedAccount, key: str) -> None:
     _notes(account, key, "a")
     with account.supplier.Session.begin() as session:
-        assert void_keys(session, account.supplier.code, account.number) == 1
+        assert void_keys(session, account.supplier.code, [account.number]) == 1
     assert _notes(account, key, "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
 
 

@@ -18,6 +18,7 @@ from migration_service.services.imports.states import (
     CHANGES,
     IMPORT,
     RETURN,
+    REVERT,
     SKIP,
     STAGE,
     UNSKIP,
@@ -125,6 +126,14 @@ def _unskip(scene: Scene, transaction: OpenTransaction) -> bool:
     return bool(states.change(transaction, scene.supplier.id, [scene.number], UNSKIP))
 
 
+def _revert(scene: Scene, transaction: OpenTransaction) -> bool:
+    try:
+        states.revert(transaction, [scene.attempt.account_import_process_id])
+    except StateChangeError:
+        return False
+    return True
+
+
 _MAKE: dict[str, tuple[Change, Callable[[Scene, OpenTransaction], bool]]] = {
     "stage": (STAGE, _stage),
     "begin": (BEGIN, _begin),
@@ -132,6 +141,7 @@ _MAKE: dict[str, tuple[Change, Callable[[Scene, OpenTransaction], bool]]] = {
     "return": (RETURN, _return),
     "skip": (SKIP, _skip),
     "unskip": (UNSKIP, _unskip),
+    "revert": (REVERT, _revert),
 }
 
 

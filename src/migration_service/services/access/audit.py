@@ -45,6 +45,11 @@ class AuditAction(StrEnum):
     BATCH_BRAKE_SET = "batch.brake_set"
     #: An operator read the lines of a batch.
     BATCH_RESULTS_READ = "batch.results_read"
+    #: Accounts are removed again; the details have the reason, and the blockers that were overridden.
+    UNDO_STARTED = "undo.started"
+    UNDO_CANCELLED = "undo.cancelled"
+    #: The accounts of a supplier go live, and cannot be undone from then on.
+    SUPPLIER_LIVE_SET = "import_supplier.live_set"
     OPERATOR_CREATED = "operator.created"
     OPERATOR_ROLE_SET = "operator.role_set"
     OPERATOR_PASSWORD_SET = "operator.password_set"  # noqa: S105

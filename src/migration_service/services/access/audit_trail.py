@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
 from migration_service.errors import AuditCursorError
-from migration_service.states import AuditOutcome, Outcome, StatementOrigin, TransactionPeriod
+from migration_service.states import AuditOutcome, Outcome, StatementOrigin, TransactionPeriod, UndoOutcome
 
 #: The fields of everything that the audit tells, in their order.
 FIELDS = (
@@ -136,6 +136,12 @@ def _written(table: str, action: str, at: str, **others: str) -> str:
 _SUPPLIER_OF = "JOIN import_supplier AS supplier ON supplier.id = {}.import_supplier_id"
 _PROCESS = "JOIN account_import_process AS account ON account.id = written.account_import_process_id "
 
+_REVERTED = f"""(
+    SELECT line.undo_id || ' ' || lpad(line.position::text, 20, '0') AS id, line.account_import_process_id,
+           line.finished_at, undo.api_key_id, undo.request_id, undo.address
+    FROM undo_line AS line JOIN undo ON undo.id = line.undo_id
+    WHERE line.outcome = '{UndoOutcome.REVERTED}')"""
+
 _ROWS = [
     _written(
         "account_import_process",
@@ -164,6 +170,15 @@ _ROWS = [
         subject_kind="'batch'",
         subject="written.id::text",
         joins="",
+    ),
+    # A line of an undo, with what its undo keeps of who started it.
+    _written(
+        _REVERTED,
+        "account.reverted",
+        "written.finished_at",
+        name="undo_line",
+        subject="supplier.code || ' ' || account.external_account_number",
+        joins=_PROCESS + _SUPPLIER_OF.format("account"),
     ),
     _written(
         "token_session",
