@@ -346,6 +346,26 @@ def test_retry_does_the_failed_lines_again_and_no_others(batches: BatchClient) -
     assert (batches.supplier.post(path).json or {})["retried"] == 1
 
 
+class _KilledError(BaseException):
+    """What a killed process would not have the time to handle."""
+
+
+def test_a_retry_whose_process_was_killed_after_its_effect_is_answered_by_its_key(
+    batches: BatchClient,
+) -> None:
+    batch_id = batches.run([b"{}"])["batch_id"]
+    path = f"/batches/{batch_id}/retry-failed/?all=true"
+    headers = {"Idempotency-Key": str(uuid4())}
+    killed = patch("migration_service.blueprints.batches.feed_batches", side_effect=_KilledError)
+    with killed, pytest.raises(_KilledError):
+        batches.supplier.post(path, headers=headers)
+    batches.work()
+    again = batches.supplier.post(path, headers=headers)
+    assert again.status_code == 200
+    assert ((again.json or {})["retried"], (again.json or {})["state"]) == (1, "RUNNING")
+    assert counts(batches.get(batch_id)) == {"FAILED": 1}
+
+
 def test_after_a_change_of_the_profile_what_failed_for_its_content_may_pass(batches: BatchClient) -> None:
     (account,) = batches.supplier.accounts(1)
     account["billing_postcode"] = "nowhere"
