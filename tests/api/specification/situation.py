@@ -1,8 +1,7 @@
 """What is true of a supplier and its account before a documented request is sent, and sending it."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from migration_service.schemas.json import parse_json
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.notification import notify
-from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
@@ -125,22 +123,13 @@ class Situation:
         answer = self.send(section, section["exchanges"][0])
         assert answer.status_code == 201, answer.text
 
-    @contextmanager
-    def limit_reached(self) -> Iterator[None]:
-        """Let another account hold the last slot under the concurrency limit."""
+    def reach_the_limit(self) -> None:
+        """Stage the account, and let another one have the only slot under the concurrency limit."""
         self.stage()
         self.stage_another()
         with self.supplier.Session.begin() as session:
-            reconcile_slots(session, self.resources.slots)
-            set_concurrency_limit(session, self.resources.slots.in_use() + 1)
-        other = self.names["other_account_number"]
-        assert self.supplier.process(other).status_code == 202
-        try:
-            yield
-        finally:
-            with self.supplier.Session.begin() as session:
-                set_concurrency_limit(session, 250)
-            self.resources.slots.release([str(self.supplier.current_attempt(other))])
+            set_concurrency_limit(session, 1)
+        assert self.supplier.process(self.names["other_account_number"]).status_code == 202
 
     def work_on_the_request(self) -> None:
         """Let a worker take the attempt that the request begins."""
@@ -148,7 +137,7 @@ class Situation:
 
 
 #: What an exchange may say under `given`.
-GIVEN: dict[str, Callable[[Situation], AbstractContextManager[None] | None]] = {
+GIVEN: dict[str, Callable[[Situation], None]] = {
     "the account is staged": Situation.stage,
     "the account is being created": Situation.begin,
     "the account is imported": Situation.create,
@@ -157,7 +146,7 @@ GIVEN: dict[str, Callable[[Situation], AbstractContextManager[None] | None]] = {
     "the supplier is Paused": lambda situation: situation.supplier.set_status(SupplierStatus.PAUSED),
     "the supplier is Complete": lambda situation: situation.supplier.set_status(SupplierStatus.COMPLETE),
     "a worker is free": Situation.work_on_the_request,
-    "as many accounts are processed as may be": Situation.limit_reached,
+    "as many accounts are processed as may be": Situation.reach_the_limit,
     "the vendor is set up": Situation.add_vendor,
     "the vendor is set up without its secret": lambda situation: situation.add_vendor("TESTVARIABLE_NOT_SET"),
     "the notes were added": lambda situation: situation.send_first("4.8_notes.json"),

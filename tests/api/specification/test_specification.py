@@ -9,7 +9,6 @@ answer is ignored. Words in round brackets stand for values that differ each tim
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any
 from uuid import uuid4
 
@@ -64,12 +63,9 @@ def situation(
 def test_the_answer_is_the_documented_one(
     situation: Situation, section: dict[str, Any], exchange: dict[str, Any]
 ) -> None:
-    with ExitStack() as stack:
-        for given in exchange.get("given", []):
-            context = GIVEN[given](situation)
-            if context is not None:
-                stack.enter_context(context)
-        answer = _send(situation, section, exchange)
+    for given in exchange.get("given", []):
+        GIVEN[given](situation)
+    answer = _send(situation, section, exchange)
     assert answer.status_code == exchange["status"], answer.text
     assert answer.mimetype == "application/json"
     found = list(differences(parse_json(answer.data), situation.shape(exchange)))
