@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--only NAME ...]`; `make bench` first makes the peers' environment."""
+"""`python -m benchmarks [--quick] [--only NAME ...]`; `make bench` creates the peers' environment first."""
 
 import sys
 import tempfile
@@ -16,7 +16,7 @@ from benchmarks.stack import PROCESSES, Stack, answers, peers_python
 from benchmarks.wrk import require_wrk
 from migration_service_local.servers.ports import random_free_port
 
-#: In this order: what fills the tables comes last.
+#: In this order, because the last one fills the tables.
 MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
     "stage": staging.measure_staging,
     "process-one": processing.measure_one_client,
@@ -34,7 +34,7 @@ MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
 @click.option("--quick", is_flag=True, help="Under two minutes: fewer and shorter rounds, smaller tables.")
 @click.option("--only", multiple=True, type=click.Choice(list(MEASURES)), help="Measure only this.")
 def main(quick: bool, only: tuple[str, ...]) -> None:
-    """Measure the service and its peers on this machine; ratios of one run are what counts."""
+    """Measure the service and its peers on this machine. Compare ratios of one run."""
     require_wrk()
     peers_python()
     rows: list[Row] = []

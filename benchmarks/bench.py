@@ -1,4 +1,4 @@
-"""What every measure needs: the running stack, the prepared requests, and how long to measure."""
+"""What every measure needs: the running stack, the prepared requests, and the time to measure."""
 
 import json
 import os
@@ -24,11 +24,11 @@ PROCESS = "/v1/data-import/account-import-process/process/"
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much is measured; `quick` gives up precision for time."""
+    """How much is measured. `quick` takes less time and is less precise."""
 
     rounds: int
     seconds: float
-    #: Accounts of a batch, and those that are there already in the large case.
+    #: Accounts of a batch, and accounts that already exist in the large case.
     batch: int
     filled: int
 
@@ -39,17 +39,17 @@ QUICK = Extent(rounds=2, seconds=2, batch=1_000, filled=100_000)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: a goal, and what was measured."""
+    """One line of the table: a goal and its measurement."""
 
     what: str
     ours: float
     unit: str
     goal: str
     reached: bool
-    #: What it is compared with, in the same unit; None where the goal is a plain number.
+    #: What it is compared with, in the same unit, or None if the goal is a plain number.
     peer: float | None = None
     peer_name: str = ""
-    #: Everything else that was seen, for the JSON file.
+    #: Further values, for the JSON file.
     more: dict[str, Any] = field(default_factory=dict)
 
 
@@ -69,12 +69,12 @@ class Bench:
 
     @cached_property
     def sessions(self) -> sessionmaker[Session]:
-        """Connections of our own to the service's database."""
+        """Connections to the service's database."""
         return sessions(self.stack.settings)
 
     @cached_property
     def celery(self) -> MigrationCelery:
-        """For messages to the service's workers."""
+        """Sends messages to the service's workers."""
         return create_celery(self.stack.settings)
 
     @property
@@ -83,13 +83,13 @@ class Bench:
         return f"http://127.0.0.1:{self.stack.web_port}"
 
     def take_numbers(self, count: int) -> int:
-        """The first of so many external account numbers that nobody used before."""
+        """Return the first of `count` external account numbers that were not used before."""
         first = self._next_number
         self._next_number += count
         return first
 
     def stage(self, url: str, *, seconds: float, clients: int) -> Load:
-        """Stage fresh accounts at this endpoint."""
+        """Stage new accounts at this endpoint."""
         first = self.take_numbers(200_000)
         return run_wrk(
             url,
@@ -103,7 +103,7 @@ class Bench:
         )
 
     def process(self, *, seconds: float, clients: int, expected_rate: float) -> Load:
-        """Create accounts that were staged beforehand, enough of them for this time."""
+        """Create accounts that were staged before, enough for this time."""
         count = int(seconds * expected_rate * 1.5) + 4 * clients
         first = self.take_numbers(count)
         stage_copies(self.stack.settings, first, count, self.templates)
@@ -119,7 +119,7 @@ class Bench:
         )
 
     def peer(self, *arguments: str) -> dict[str, Any]:
-        """What a script of the peers printed (JSON)."""
+        """Return the JSON that a script of the peers prints."""
         environment = peer_environment() | {
             "REDIS_URL": self.stack.settings.redis_url,
             "NORMALIZE__WORKERS": str(PROCESSES),
@@ -141,7 +141,10 @@ class Bench:
 
 
 def alternate(rounds: int, *measures: Callable[[], float]) -> list[list[float]]:
-    """The values of each measure, taken in turn, so that the machine's moods meet all of them."""
+    """Return the values of each measure.
+
+    They are taken in turn, so that a busy machine affects all of them.
+    """
     values: list[list[float]] = [[] for _ in measures]
     for _ in range(rounds):
         for place, measure in enumerate(measures):
@@ -150,5 +153,5 @@ def alternate(rounds: int, *measures: Callable[[], float]) -> list[list[float]]:
 
 
 def median_ratio(ours: Sequence[float], peers: Sequence[float]) -> float:
-    """The median over the rounds of ours divided by the peer's of the same round."""
+    """Return the median of the ratios of our value and the peer's of the same round."""
     return statistics.median(one / other for one, other in zip(ours, peers, strict=True))

@@ -1,4 +1,4 @@
-"""The table for people and the JSON file for programs."""
+"""The results, as a table for people and as a JSON file for programs."""
 
 import json
 import os
@@ -13,7 +13,7 @@ _RESULTS = Path(__file__).parent / "results"
 
 
 def format_table(rows: list[Row]) -> str:
-    """The rows as a table in Markdown."""
+    """Return the rows as a table in Markdown."""
     lines = [
         "| what | ours | beside it | goal | measured | |",
         "|---|---:|---:|---|---:|---|",
@@ -40,7 +40,7 @@ def _number(value: float) -> str:
 
 
 def describe_machine() -> str:
-    """Processors, memory, system and Python."""
+    """Return the processors, the memory, the system and the Python version."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return (
         f"{os.cpu_count()} cores ({_processor()}), {pages / 2**30:.0f} GB, {platform.system()} "
@@ -57,7 +57,7 @@ def _processor() -> str:
 
 
 def write_results(rows: list[Row], extent: Extent) -> Path:
-    """Everything measured, each round of it, in results/latest.json."""
+    """Write all measurements of each round to results/latest.json."""
     _RESULTS.mkdir(exist_ok=True)
     file = _RESULTS / "latest.json"
     content = {

@@ -23,7 +23,7 @@ from migration_service.tasks.batches import feed_batches
 
 
 def measure_validation(bench: Bench) -> Row:
-    """Payloads that one process parses and validates a second."""
+    """Measure the payloads per second that one process parses and validates."""
     lines = [text.encode() for text in bench.texts]
     _validate(lines[:200])
     rates = [_validate(lines) for _ in range(bench.extent.rounds)]
@@ -45,13 +45,13 @@ def _validate(lines: Sequence[bytes]) -> float:
 
 
 def measure_import(bench: Bench) -> list[Row]:
-    """Accounts a second from NDJSON to created accounts, against dlt and against COPY of the same rows."""
+    """Measure created accounts per second from NDJSON, compared with dlt and with COPY of the same rows."""
     count = bench.extent.batch
     limit = CopyLimit(bench.stack)
     first = bench.take_numbers(count)
     _import(bench, first, count)
     limit.take_rows(first, count)
-    _dlt(bench, bench.take_numbers(200), 200)  # makes its tables
+    _dlt(bench, bench.take_numbers(200), 200)  # creates its tables
     mine, c, d = alternate(
         max(2, bench.extent.rounds // 2),
         lambda: _import(bench, bench.take_numbers(count), count),
@@ -85,7 +85,10 @@ def _dlt(bench: Bench, first: int, count: int) -> float:
 
 
 def _import(bench: Bench, first: int, count: int) -> float:
-    """From the file to its last account, as `batches start` does it; the workers of `batch` do the work."""
+    """Start a batch as `batches start` does.
+
+    Return the time until the workers have created the last account.
+    """
     file = bench.stack.folder / "batch.ndjson"
     file.write_text("\n".join(_lines(bench, first, count)) + "\n")
     limits = FileLimits(line=bench.stack.settings.max_body_bytes, total=bench.stack.settings.max_batch_bytes)

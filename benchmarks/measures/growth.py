@@ -7,7 +7,7 @@ from benchmarks.seed import empty_tables, fill_accounts
 
 
 def measure_growth(bench: Bench) -> list[Row]:
-    """The time of one client's request with many accounts there, beside the time with few."""
+    """Measure the time of one client's request with many accounts, compared with few."""
     empty_tables(bench.stack.settings, bench.templates)
     few = _times(bench)
     fill_accounts(bench.stack.superuser_url(), bench.extent.filled)

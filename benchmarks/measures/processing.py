@@ -1,4 +1,4 @@
-"""The process endpoint against peer b: an empty Celery task and its answer."""
+"""The process endpoint, compared with peer b: an empty Celery task and its result."""
 
 from statistics import median
 
@@ -8,7 +8,7 @@ CLIENTS = 64
 
 
 def measure_one_client(bench: Bench) -> Row:
-    """The time of one request after the other, in the median."""
+    """Measure the median time of requests that are sent one after the other."""
     seconds = bench.extent.seconds / 2
     bench.process(seconds=1, clients=1, expected_rate=400)
     mine, peers = alternate(
@@ -30,7 +30,7 @@ def measure_one_client(bench: Bench) -> Row:
 
 
 def measure_many_clients(bench: Bench) -> Row:
-    """Accounts a second with 64 clients."""
+    """Measure accounts per second with 64 clients."""
 
     def empty_tasks() -> float:
         result = bench.peer("empty_task.py", "rate", str(bench.extent.seconds), str(CLIENTS))

@@ -1,16 +1,16 @@
-"""Staging against peer a, and the status endpoint against the same server's empty one."""
+"""Staging compared with peer a, and the status endpoint with an empty endpoint of the same server."""
 
 from statistics import median
 
 from benchmarks.bench import STAGE, Bench, Row, alternate, median_ratio
 from benchmarks.wrk import run_wrk
 
-#: Clients that ask at the same time: as a migration tool would, enough to keep both processes busy.
+#: Simultaneous clients, as a migration tool has them. They keep both processes busy.
 CLIENTS = 16
 
 
 def measure_staging(bench: Bench) -> Row:
-    """Fresh accounts staged a second, all rules on."""
+    """Measure new accounts that are staged per second, with all rules."""
     ours, theirs = (
         bench.url + STAGE,
         f"http://127.0.0.1:{bench.peer_port}/account-import-process/create-or-update/",
@@ -36,7 +36,7 @@ def measure_staging(bench: Bench) -> Row:
 
 
 def measure_status(bench: Bench) -> Row:
-    """Status of accounts that exist, and /health/live of the same server."""
+    """Measure the status of existing accounts, and /health/live of the same server."""
 
     def rate(path: str) -> float:
         load = run_wrk(

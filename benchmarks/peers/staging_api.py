@@ -1,6 +1,6 @@
 """Peer a: a staging endpoint with FastAPI, pydantic and asyncpg, as a good engineer would write it.
 
-Started as `uvicorn staging_api:app --workers N`; DATABASE_URL has tables of its own (schema.sql).
+It is started as `uvicorn staging_api:app --workers N`. DATABASE_URL has its own tables (schema.sql).
 """
 
 import hashlib

@@ -130,7 +130,7 @@ def _add_consumption(bill: _Bill, registers: list[SampleRegister], used: float) 
 
 
 def _add_production(bill: _Bill, registers: list[SampleRegister], produced: float) -> int:
-    """Add the energy that was fed in, at a negative price. Return its units, negative because they are netted."""
+    """Add the energy that was fed in, at a negative price. Return its units as a negative number."""
     total = 0
     for register in registers:
         units = int(produced * register.share)
