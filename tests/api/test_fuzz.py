@@ -164,7 +164,7 @@ def _tells_nothing(answer: TestResponse) -> None:
     content_type=_content_types,
     headers=st.dictionaries(_header_names, _header_values, max_size=3),
 )
-def test_any_bytes_as_a_body_with_any_headers(
+def test_any_bytes_may_be_sent_as_a_body_with_any_headers(
     *,
     hasty: Flask,
     fuzzer: SupplierClient,
@@ -185,7 +185,7 @@ def test_any_bytes_as_a_body_with_any_headers(
 
 @settings(max_examples=120 * TIMES, **_MANY)
 @given(path=st.sampled_from(_PATHS[:-1]), value=_json)
-def test_any_json_as_a_body(hasty: Flask, fuzzer: SupplierClient, path: str, value: Any) -> None:
+def test_any_json_may_be_sent_as_a_body(hasty: Flask, fuzzer: SupplierClient, path: str, value: Any) -> None:
     headers = {"Authorization": f"Token {fuzzer.token}"}
     _tells_nothing(
         _send(hasty, "POST", path, "", data=dumps(value), content_type="application/json", headers=headers)
@@ -197,7 +197,7 @@ def test_any_json_as_a_body(hasty: Flask, fuzzer: SupplierClient, path: str, val
     method=st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE", "FOO"]),
     where=_paths,
 )
-def test_any_path_method_and_query(
+def test_any_path_method_and_query_may_be_sent(
     hasty: Flask, fuzzer: SupplierClient, method: str, where: tuple[str, list[str], dict[str, str]]
 ) -> None:
     start, parts, query = where

@@ -95,7 +95,7 @@ def _migrate_one_by_one(victim: BatchClient) -> Counter[int]:
     return statuses
 
 
-def test_every_account_of_the_other_organisation_arrives_while_one_tries_everything(
+def test_every_account_of_an_organisation_is_imported_while_another_one_misuses_the_service(
     neighbours: tuple[BatchClient, BatchClient],
 ) -> None:
     hostile, victim = neighbours
@@ -114,7 +114,7 @@ def test_every_account_of_the_other_organisation_arrives_while_one_tries_everyth
     assert not [name for name in seen if name.rpartition(" ")[2].startswith("5")]
 
 
-def test_a_batch_gets_its_turns_beside_the_expensive_batches_of_another_organisation(
+def test_a_batch_is_not_delayed_by_expensive_batches_of_another_organisation(
     neighbours: tuple[BatchClient, BatchClient],
 ) -> None:
     hostile, victim = neighbours
@@ -145,7 +145,7 @@ def _work_until_complete(victim: BatchClient, batch_id: UUID) -> Counter[UUID]:
     return performed
 
 
-def test_what_a_hostile_upload_leaves_is_small_beside_what_it_unpacks_to(
+def test_a_hostile_upload_stores_little_compared_with_its_decompressed_size(
     neighbours: tuple[BatchClient, BatchClient],
 ) -> None:
     hostile, _ = neighbours

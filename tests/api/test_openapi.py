@@ -119,7 +119,7 @@ def test_the_page_loads_nothing_from_another_host(app: Flask) -> None:
     assert not re.search(r"<script[^>]*>[^<]|<style| on[a-z]+=", text)
 
 
-def test_a_client_that_has_the_description_is_told_that_it_is_the_same(app: Flask) -> None:
+def test_a_client_that_has_the_current_description_is_answered_304(app: Flask) -> None:
     client = app.test_client()
     first = client.get("/v1/openapi.json")
     assert first.headers["Cache-Control"] == "no-cache"

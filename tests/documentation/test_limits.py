@@ -37,7 +37,7 @@ def test_every_code_exists() -> None:
 
 
 @pytest.mark.parametrize("name", _CONSTANTS)
-def test_every_constant_exists_and_has_the_value(name: str) -> None:
+def test_every_constant_exists_and_has_the_documented_value(name: str) -> None:
     module, _, constant = name.rpartition(".")
     value: Any = getattr(import_module(f"migration_service.{module}"), constant)
     (row, *_) = [row for row in _ROWS if any(f"`{name}`" in cell for cell in row)]

@@ -78,7 +78,7 @@ def worker(migrated: Settings, tmp_path: Path) -> Iterator[Worker]:
     process.wait(60)
 
 
-def test_all_is_well_where_everything_runs(
+def test_if_everything_runs_the_doctor_reports_no_problem(
     migrated: Settings, worker: Worker, supplier: SupplierClient, tmp_path: Path
 ) -> None:
     wait_until(worker.heartbeat.exists, "the worker's sign of life")
@@ -104,7 +104,7 @@ def test_all_is_well_where_everything_runs(
     assert {part for part, verdict in verdicts.items() if verdict != "ok"} <= {"suppliers", "batches"}
 
 
-def test_what_is_missing_is_said_with_advice(migrated: Settings, tmp_path: Path) -> None:
+def test_a_missing_part_is_reported_with_advice(migrated: Settings, tmp_path: Path) -> None:
     status, verdicts = run_doctor(environment_of(migrated, tmp_path))
     assert status == 1
     assert verdicts["database"] == "ok"
@@ -112,7 +112,7 @@ def test_what_is_missing_is_said_with_advice(migrated: Settings, tmp_path: Path)
         assert verdicts[f"queue {queue}"] == "wrong"
 
 
-def test_what_stands_on_a_part_that_is_away_is_not_looked_at(migrated: Settings, tmp_path: Path) -> None:
+def test_checks_that_need_an_unavailable_part_are_left_out(migrated: Settings, tmp_path: Path) -> None:
     environment = environment_of(migrated, tmp_path) | {"REDIS_URL": "redis://127.0.0.1:1/0"}
     status, verdicts = run_doctor(environment)
     assert status == 1

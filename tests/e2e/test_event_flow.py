@@ -86,7 +86,7 @@ def test_the_periodic_tasks_of_an_idle_service_send_no_events(servers: EmbeddedS
     assert {step: told[step] for step in steps} == dict.fromkeys(steps, 1)
 
 
-def test_every_step_of_every_task_is_told_and_many_in_one_message(celery: MigrationCelery) -> None:
+def test_every_step_of_every_task_is_reported_with_many_steps_in_one_message(celery: MigrationCelery) -> None:
     told: Counter[str] = Counter()
     messages: Counter[str] = Counter()
 

@@ -31,7 +31,7 @@ def workers_frozen(scene: Scene) -> Iterator[None]:
         yield
 
 
-def test_of_400_clients_at_once_250_are_served_and_the_others_are_told_to_come_again(scene: Scene) -> None:
+def test_of_400_simultaneous_clients_250_are_served_and_the_others_answered_429(scene: Scene) -> None:
     numbers = scene.stage(CLIENTS, "LIMIT-")
     with ThreadPoolExecutor(CLIENTS) as pool:
         with workers_frozen(scene):
@@ -74,7 +74,7 @@ def test_a_dry_run_takes_a_slot_too(scene: Scene) -> None:
         assert scene.process(second).status_code == 429
 
 
-def test_workers_that_are_killed_give_their_slots_back(scene: Scene) -> None:
+def test_slots_of_killed_workers_are_released(scene: Scene) -> None:
     numbers = scene.stage(6, "SLOW-KILLED-")
     scene.set_limit(5)
     with workers_frozen(scene):

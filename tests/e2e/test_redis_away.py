@@ -53,7 +53,7 @@ def wipe(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("go_away", [restart_cleanly, kill, cut_connections, wipe])
-def test_accounts_are_created_again_within_15_seconds_and_no_worker_had_to_be_restarted(
+def test_after_an_outage_accounts_are_created_within_15_seconds_without_restarting_workers(
     scene: Scene, go_away: Callable[[Scene], None]
 ) -> None:
     workers = {name: scene.main_process(name) for name in ("interactive", "batch")}
@@ -66,7 +66,7 @@ def test_accounts_are_created_again_within_15_seconds_and_no_worker_had_to_be_re
     assert load.journal.surprises == []
 
 
-def test_with_redis_frozen_everything_but_process_works_and_process_says_come_again(scene: Scene) -> None:
+def test_while_redis_is_frozen_everything_works_but_process_which_is_answered_503(scene: Scene) -> None:
     [number] = scene.stage(1, "FROZEN-")
     with frozen(processes_in(scene.home / "valkey")):
         started = time.monotonic()
@@ -84,7 +84,7 @@ def test_with_redis_frozen_everything_but_process_works_and_process_says_come_ag
     assert _process_until_created(scene, number)
 
 
-def test_many_requests_at_once_are_answered_while_redis_is_frozen(scene: Scene) -> None:
+def test_many_simultaneous_requests_are_answered_while_redis_is_frozen(scene: Scene) -> None:
     numbers = scene.stage(60, "CROWD-")
     answers: list[tuple[int, float]] = []
 

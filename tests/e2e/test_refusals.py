@@ -38,7 +38,7 @@ def _ask(scene: Scene, request: bytes) -> tuple[int, dict[str, str], bytes]:
         (b"nonsense\r\n\r\n", 400, "parse_error"),
     ],
 )
-def test_what_the_web_server_refuses_has_the_form_of_all_errors(
+def test_requests_that_the_web_server_refuses_get_the_usual_form_of_error(
     scene: Scene, request_: bytes, status: int, code: str
 ) -> None:
     answered, headers, body = _ask(scene, request_)
@@ -49,7 +49,7 @@ def test_what_the_web_server_refuses_has_the_form_of_all_errors(
     assert len(headers["X-Request-ID"]) == 32
 
 
-def test_connections_that_rest_need_no_thread(scene: Scene) -> None:
+def test_idle_connections_need_no_thread(scene: Scene) -> None:
     with ExitStack() as end:
         # More than the threads of all web server processes.
         for _ in range(700):

@@ -11,7 +11,7 @@ from drill.scene import SLOW, WORKING, Scene
 from servers import processes_in, wait_until
 
 
-def test_a_worker_that_is_told_to_end_finishes_what_it_holds(scene: Scene) -> None:
+def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Scene) -> None:
     numbers = scene.stage(6, f"{SLOW}TERM-")
     worker = scene.main_process("interactive")
     with ThreadPoolExecutor() as pool:
@@ -38,7 +38,7 @@ def _not_locked(scene: Scene) -> set[str]:
     return {number for (number,) in scene.query(free)}
 
 
-def test_a_web_server_that_is_told_to_end_answers_what_it_has(scene: Scene) -> None:
+def test_a_web_server_that_is_stopped_answers_the_requests_that_it_has(scene: Scene) -> None:
     numbers = scene.stage(5, "WEB-TERM-")
     web = scene.main_process("web")
     with ThreadPoolExecutor() as pool:

@@ -59,7 +59,7 @@ def count_requests(url: str) -> float:
     return sum(float(line.removeprefix(COUNT)) for line in text.splitlines() if line.startswith(COUNT))
 
 
-def test_all_processes_are_counted_and_a_dead_one_stays_counted(server: tuple[psutil.Process, str]) -> None:
+def test_metrics_count_all_processes_including_dead_ones(server: tuple[psutil.Process, str]) -> None:
     master, url = server
     wait_until(lambda: answers(url), "the web server")
     for _ in range(40):

@@ -95,7 +95,7 @@ def worker(servers: EmbeddedServers, settings: Settings) -> Iterator[Worker]:
     stop_children([worker.child])
 
 
-def test_the_same_worker_consumes_within_15_seconds_each_time_that_redis_was_away(
+def test_the_same_worker_consumes_within_15_seconds_after_each_outage_of_redis(
     servers: EmbeddedServers, settings: Settings, worker: Worker
 ) -> None:
     publisher = Publisher(settings)

@@ -100,7 +100,7 @@ def _open(client: FlaskClient, rule: Rule, method: str, customer: Customer, auth
     )
 
 
-def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
+def test_every_route_that_is_not_open_refuses_requests_without_a_valid_token(
     app: Flask,
     client: FlaskClient,
     customer: Customer,
@@ -187,7 +187,7 @@ def test_every_route_hides_another_organisations_batch(
 
 
 @pytest.mark.parametrize("form", ["{}", "Token {}", "token {}", "Bearer {}", "JWT {}", " Token  {} "])
-def test_a_token_is_taken_in_every_form(
+def test_a_token_is_accepted_in_every_form(
     client: FlaskClient, customer: Customer, token: str, form: str
 ) -> None:
     path = f"/v1/data-import/all-account-import-processes/{customer.import_supplier}/"

@@ -41,7 +41,7 @@ def random_address() -> str:
         (2, ("{a}, 192.0.2.81", "198.51.100.1, {a}, 192.0.2.81", "{a}, {b}, 192.0.2.81")),
     ],
 )
-def test_a_guesser_behind_a_proxy_keeps_nobody_else_out(
+def test_wrong_keys_behind_a_proxy_lock_out_no_other_client(
     migrated: Settings,
     make_client: MakeClient,
     customer: Customer,
@@ -75,7 +75,7 @@ def test_without_trusted_proxies_the_header_changes_nothing(
         ({"REMOTE_ADDR": "192.0.2.80"}, 404),
     ],
 )
-def test_the_metrics_are_for_this_machine_only_behind_a_proxy_too(
+def test_metrics_without_a_token_are_refused_behind_a_proxy(
     migrated: Settings, make_client: MakeClient, environ: dict[str, str], status: int
 ) -> None:
     client = make_client(replace(migrated, trusted_proxies=1))

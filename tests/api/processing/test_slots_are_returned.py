@@ -82,7 +82,7 @@ def test_without_a_worker_in_time_the_answer_is_429_and_the_attempt_is_withdrawn
     assert supplier.process(number).status_code == 202
 
 
-def test_an_attempt_that_a_worker_has_when_the_time_is_up_is_answered_202_and_keeps_its_slot(
+def test_an_attempt_that_runs_when_the_time_is_up_is_answered_202_and_keeps_its_slot(
     make_supplier: MakeSupplier, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
     supplier = make_supplier(1.5)
@@ -127,7 +127,7 @@ def _waiting(supplier: SupplierClient) -> list[int]:
         )
 
 
-def test_a_request_that_another_one_overtook_gives_its_slot_back(
+def test_a_request_for_an_account_that_changed_meanwhile_releases_its_slot(
     supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
     number = stage(supplier)
@@ -142,7 +142,7 @@ def test_a_request_that_another_one_overtook_gives_its_slot_back(
     assert attempts_of(supplier, number) == []
 
 
-def test_a_request_whose_connection_is_lost_while_it_begins_gives_its_slot_back(
+def test_a_request_whose_connection_is_lost_at_its_beginning_releases_its_slot(
     supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
     number = stage(supplier)

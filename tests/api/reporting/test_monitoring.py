@@ -33,14 +33,14 @@ def exported(
     return {family.name + suffix for family in families for suffix in SUFFIXES.get(family.type, ())}
 
 
-def test_the_dashboard_is_what_its_panels_say() -> None:
+def test_the_committed_dashboard_is_the_generated_one() -> None:
     assert FILE.read_text() == render(), "run `make docs`"
     panels = json.loads(FILE.read_text())["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
 @pytest.mark.parametrize("file", ["grafana-dashboard.json", "alerts.yml"])
-def test_every_metric_that_is_asked_for_is_exported(file: str, exported: set[str]) -> None:
+def test_every_metric_of_a_query_is_exported(file: str, exported: set[str]) -> None:
     asked = set(NAME.findall((FOLDER / file).read_text()))
     assert asked
     assert asked - exported == set()
@@ -62,7 +62,7 @@ def _alerts() -> dict[str, str]:
     return dict(zip(names, runbooks, strict=True))
 
 
-def test_each_alert_leads_to_its_section_of_the_runbooks_and_back() -> None:
+def test_each_alert_has_its_section_in_the_runbooks_and_each_section_its_alert() -> None:
     page = FOLDER.parent / "docs/operators/runbooks.md"
     sections = re.findall(r"^## (\w+)$", page.read_text(), re.MULTILINE)
     assert _alerts() == {name: f"docs/operators/runbooks.md#{name.lower()}" for name in sections}

@@ -33,7 +33,7 @@ def _small_service() -> tuple[str, ...]:
 
 
 @only_root
-def test_no_process_of_the_service_is_roots_and_files_of_an_earlier_root_are_taken_over(folder: Path) -> None:
+def test_no_process_runs_as_root_and_files_of_root_are_taken_over(folder: Path) -> None:
     home = folder / "home"
     flower = home / "programs/flower"
     flower.mkdir(parents=True, mode=0o700)
@@ -52,7 +52,7 @@ def test_no_process_of_the_service_is_roots_and_files_of_an_earlier_root_are_tak
 
 
 @only_root
-def test_links_in_a_home_folder_give_nothing_else_away(folder: Path) -> None:
+def test_links_in_a_home_folder_change_no_owner_elsewhere(folder: Path) -> None:
     account = ServerAccount.choose()
     home, elsewhere = folder / "home", folder / "elsewhere"
     home.mkdir()
@@ -72,7 +72,7 @@ def test_links_in_a_home_folder_give_nothing_else_away(folder: Path) -> None:
 
 
 @only_root
-def test_the_copy_is_roots_and_runs_as_the_account(folder: Path) -> None:
+def test_the_copy_belongs_to_root_and_runs_as_the_account(folder: Path) -> None:
     account = ServerAccount.choose()
     with (
         patch.object(runtime_copy, "_SHARED", folder / "no" / "such"),
@@ -111,7 +111,7 @@ def root() -> Path:
 
 @only_root
 @pytest.mark.parametrize("fault", ["nothing runs", "no space"])
-def test_it_starts_as_root_and_says_so_if_nothing_can_be_run_otherwise(folder: Path, fault: str) -> None:
+def test_it_runs_as_root_with_a_warning_if_the_account_can_run_nothing(folder: Path, fault: str) -> None:
     def find(_account: ServerAccount, _folder: Path) -> Runtime:
         if fault == "no space":
             raise OSError(28, "No space left on device")
@@ -128,7 +128,7 @@ def test_it_starts_as_root_and_says_so_if_nothing_can_be_run_otherwise(folder: P
     assert os.geteuid() == 0
 
 
-def test_an_ordinary_user_stays_who_he_is(folder: Path) -> None:
+def test_an_ordinary_user_is_not_changed(folder: Path) -> None:
     account = ServerAccount(1000, 1000, "somebody", switch=False)
     with (
         patch.object(ServerAccount, "choose", return_value=account),

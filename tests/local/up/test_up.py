@@ -65,7 +65,7 @@ def pasted_commands(output: str) -> str:
     return "\n".join(line for line in output.splitlines() if line.startswith(("KEY=", "TOKEN=", "curl ")))
 
 
-def test_the_sample_book_is_migrated_once_and_stays_however_the_service_ends(
+def test_the_sample_book_is_migrated_once_and_kept_however_the_service_ends(
     home: Path, options: tuple[str, ...]
 ) -> None:
     start = partial(RunningService, home, "--sample", "5", *options)
@@ -132,7 +132,7 @@ def kill_everything(service: RunningService) -> None:
     service.process.wait()
 
 
-def test_every_process_that_is_killed_comes_back(running: RunningService) -> None:
+def test_every_killed_process_is_started_again(running: RunningService) -> None:
     killed = {}
     for name in NAMES:
         process = running.find(name)
@@ -174,7 +174,7 @@ def test_a_second_copy_on_the_same_folder_is_refused(running: RunningService) ->
     assert running.process.poll() is None
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_an_error(home: Path) -> None:
+def test_a_chosen_port_that_is_taken_is_an_error(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         service = RunningService(home, "--port", str(port))
@@ -183,7 +183,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error(home: Path) -> None:
     assert processes_in(home) == []
 
 
-def test_default_ports_that_are_taken_are_replaced_and_it_is_said(home: Path) -> None:
+def test_default_ports_that_are_taken_are_replaced_with_a_message(home: Path) -> None:
     start = partial(RunningService, home, "--sample", "0", *SMALL)
     with taken_if_free(8000), taken_if_free(5555), start() as service:
         service.wait_until_serving()
@@ -208,7 +208,7 @@ def taken_if_free(port: int) -> socket.socket:
     return taken
 
 
-def test_flower_wants_its_password(running: RunningService) -> None:
+def test_flower_requires_its_password(running: RunningService) -> None:
     settings = load_saved_settings(running.home)
     workers = f"{settings['FLOWER_URL']}/workers"
     wait_until(lambda: reachable(workers), "Flower listens")
@@ -233,7 +233,7 @@ def test_settings_are_for_its_user_only_and_passwords_are_on_no_command_line(run
         assert secret not in command_lines
 
 
-def test_servers_of_ones_own_replace_the_embedded_ones(
+def test_other_servers_can_replace_the_embedded_ones(
     home: Path, options: tuple[str, ...], embedded_servers: EmbeddedServers
 ) -> None:
     own = {

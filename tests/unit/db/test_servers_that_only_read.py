@@ -63,7 +63,7 @@ def become_a_reader(engine: Engine) -> None:
         connection.close()
 
 
-def test_a_session_that_cannot_write_leaves_all_connections_of_its_pool(
+def test_a_session_that_cannot_write_discards_all_connections_of_its_pool(
     engine: Engine, own_sessions: sessionmaker[Session]
 ) -> None:
     become_a_reader(engine)
@@ -75,7 +75,7 @@ def test_a_session_that_cannot_write_leaves_all_connections_of_its_pool(
 
 
 @pytest.mark.parametrize("opened", [autocommit, begin])
-def test_a_statement_of_the_hot_path_does_the_same(
+def test_a_statement_that_cannot_write_discards_all_connections_of_its_pool(
     engine: Engine, own_sessions: sessionmaker[Session], opened: type
 ) -> None:
     become_a_reader(engine)
@@ -89,7 +89,7 @@ def test_a_statement_of_the_hot_path_does_the_same(
         connection.close()
 
 
-def test_a_connection_whose_server_shuts_down_is_left_too(
+def test_a_connection_whose_server_shuts_down_is_discarded(
     engine: Engine, own_sessions: sessionmaker[Session], migrated: Settings
 ) -> None:
     before = process_id(engine)
@@ -126,7 +126,7 @@ def _renew_connections(client: FlaskClient, settings: Settings) -> None:
     client.get("/health/ready")  # meets the end of its connection, and leaves it
 
 
-def test_of_several_hosts_the_one_that_writes_is_taken(migrated: Settings) -> None:
+def test_of_several_hosts_the_one_that_can_write_is_used(migrated: Settings) -> None:
     url = parse_database_url(migrated.database_url)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
@@ -152,17 +152,17 @@ def test_of_several_hosts_the_one_that_writes_is_taken(migrated: Settings) -> No
         ("postgresql://u:p%40x@[::1]:1,two:2/n", ("[::1]:1", "two:2")),
     ],
 )
-def test_several_hosts_are_read(address: str, hosts: tuple[str, ...]) -> None:
+def test_addresses_with_several_hosts_are_understood(address: str, hosts: tuple[str, ...]) -> None:
     url = parse_database_url(address)
     assert (url.username, url.database, url.normalized_query["host"]) == ("u", "n", hosts)
 
 
-def test_one_host_is_read_as_always() -> None:
+def test_an_address_with_one_host_is_understood_as_before() -> None:
     url = parse_database_url("postgresql://u:p,q@one:1/n")
     assert (url.host, url.port, url.password) == ("one", 1, "p,q")
 
 
-def test_the_doctor_says_that_the_server_only_reads(migrated: Settings) -> None:
+def test_the_doctor_reports_that_the_server_only_reads(migrated: Settings) -> None:
     class Parts:
         sessions = make_sessionmaker(
             make_engine(migrated.database_url, pool_size=1, max_overflow=0, application_name="doctor")

@@ -118,7 +118,7 @@ def losses(events: list[Event], tables: Tables) -> dict[str, list[str]]:
     return {promise: lost for promise, lost in found.items() if lost}
 
 
-def test_every_promise_is_broken_below() -> None:
+def test_every_promise_has_a_history_that_breaks_it() -> None:
     assert list(BROKEN) == list(MODEL)
 
 

@@ -33,7 +33,7 @@ def retrieve(
     return ask
 
 
-def test_only_known_details_are_kept(retrieve: Callable[[object], PaymentInstructionDetails]) -> None:
+def test_only_known_details_are_stored(retrieve: Callable[[object], PaymentInstructionDetails]) -> None:
     details = {"brand": "visa", "expiry_month": 7, "token": "t0p", "cvc": "123", "holder": ["no", "text"]}
     assert retrieve(SOUND | {"details": details}).details == {"brand": "visa", "expiry_month": 7}
 

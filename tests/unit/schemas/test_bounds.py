@@ -36,7 +36,7 @@ from migration_service.states import Profile
         (b'{"a":1,"a":2}', "parse_error"),
     ],
 )
-def test_what_is_beyond_a_bound_of_json_is_refused_with_its_code(body: bytes, code: str) -> None:
+def test_json_beyond_a_bound_is_refused_with_its_code(body: bytes, code: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_json(body)
     assert [item.code for item in caught.value.errors] == [code]
@@ -54,7 +54,7 @@ def test_what_is_beyond_a_bound_of_json_is_refused_with_its_code(body: bytes, co
         b"0e5",
     ],
 )
-def test_what_is_within_the_bounds_of_json_is_read(body: bytes) -> None:
+def test_json_within_the_bounds_is_read(body: bytes) -> None:
     parse_json(body)
 
 
@@ -253,7 +253,7 @@ LONG_LISTS: dict[str, Callable[[int], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", LONG_LISTS)
-def test_twice_the_list_costs_about_twice_the_work(name: str) -> None:
+def test_the_work_grows_linearly_with_a_list(name: str) -> None:
     small, large = (parse_json(encode_json(_account(**LONG_LISTS[name](size)))) for size in (100, 200))
     costs = [_count_work(partial(validate_account, it, Profile.STRICT)) for it in (small, large)]
     assert costs[1] < 3 * costs[0]

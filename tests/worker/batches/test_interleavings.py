@@ -164,7 +164,7 @@ def test_a_chunk_that_two_workers_claim_and_the_sweep_recovers_is_done_once(batc
     assert explore(batches.supplier.Session, scenario) == 60
 
 
-def test_a_chunk_is_released_by_who_has_no_slots_or_done_by_who_has(batches: BatchClient) -> None:
+def test_a_chunk_is_released_without_slots_or_processed_with_them(batches: BatchClient) -> None:
     def scenario() -> Scenario:
         started = Started.start(batches)
 
@@ -189,7 +189,7 @@ def test_a_chunk_is_released_by_who_has_no_slots_or_done_by_who_has(batches: Bat
     explore(batches.supplier.Session, scenario)
 
 
-def test_of_two_decisions_about_a_batch_the_second_sees_the_first(batches: BatchClient) -> None:
+def test_of_two_changes_of_a_batch_the_second_sees_the_first(batches: BatchClient) -> None:
     def scenario() -> Scenario:
         started = Started.start(batches)
 
@@ -211,7 +211,7 @@ def test_of_two_decisions_about_a_batch_the_second_sees_the_first(batches: Batch
     assert explore(batches.supplier.Session, scenario) > 20
 
 
-def test_a_batch_that_is_paused_or_cancelled_while_it_ends_stays_so(batches: BatchClient) -> None:
+def test_a_batch_that_is_paused_or_cancelled_while_it_ends_keeps_that_state(batches: BatchClient) -> None:
     def scenario() -> Scenario:
         started = Started.start(batches, "validate")
         started.change(state=ChunkState.DONE)
@@ -230,7 +230,7 @@ def test_a_batch_that_is_paused_or_cancelled_while_it_ends_stays_so(batches: Bat
     assert explore(batches.supplier.Session, scenario) >= 4
 
 
-def test_a_line_of_a_batch_that_is_cancelled_meanwhile_is_done_as_a_whole_or_left(
+def test_a_line_of_a_batch_that_is_cancelled_meanwhile_is_processed_completely_or_not_at_all(
     batches: BatchClient,
 ) -> None:
     def scenario() -> Scenario:
@@ -284,7 +284,9 @@ def test_two_retries_open_a_failed_line_once(batches: BatchClient) -> None:
     assert explore(batches.supplier.Session, scenario) >= 4
 
 
-def test_an_account_that_is_staged_again_while_a_batch_takes_what_is_pending(batches: BatchClient) -> None:
+def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is_imported_once(
+    batches: BatchClient,
+) -> None:
     supplier = batches.supplier
     with supplier.Session() as session:
         known = get_import_supplier(session, supplier.code, organisation_id=None)
@@ -400,7 +402,7 @@ def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step)
     explore(supplier.Session, scenario)
 
 
-def test_a_chunk_is_dispatched_once_by_two_feeders(batches: BatchClient) -> None:
+def test_two_feeders_dispatch_a_chunk_once(batches: BatchClient) -> None:
     def scenario() -> Scenario:
         started = Started.start(batches, "validate")
         started.change(state=ChunkState.PENDING, dispatched_at=None)

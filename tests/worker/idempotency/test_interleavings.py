@@ -73,7 +73,7 @@ def _if_claimed(what: str, action: Callable[[Session], None], state: dict[str, b
     return (what, lambda session: action(session) if state.get("claimed") else None)
 
 
-def test_one_effect_and_the_answer_of_it(sessions: sessionmaker[Session]) -> None:
+def test_the_effect_happens_once_and_its_answer_is_kept(sessions: sessionmaker[Session]) -> None:
     customer = make_customer(sessions)
 
     def scenario() -> Scenario:
@@ -118,7 +118,7 @@ def test_one_effect_and_the_answer_of_it(sessions: sessionmaker[Session]) -> Non
     assert explore(sessions, scenario) == 9
 
 
-def test_a_request_that_was_refused_leaves_the_key_to_the_next(sessions: sessionmaker[Session]) -> None:
+def test_a_refused_request_releases_its_key_for_the_next_one(sessions: sessionmaker[Session]) -> None:
     customer = make_customer(sessions)
 
     def scenario() -> Scenario:

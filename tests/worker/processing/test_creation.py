@@ -56,7 +56,7 @@ def _without_what_was_added(value: Any) -> Any:
     return [_without_what_was_added(item) for item in value] if isinstance(value, list) else value
 
 
-def test_every_value_of_generated_payloads_is_found_in_the_tables(
+def test_every_value_of_generated_payloads_is_in_the_tables(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     for account in supplier.accounts(40):
@@ -128,7 +128,7 @@ def _all_parts() -> list[type[Part]]:
     return Part.__subclasses__()
 
 
-def test_each_field_of_the_schemas_has_its_column_and_the_other_way_round() -> None:
+def test_each_field_has_its_column_and_each_column_its_field() -> None:
     compared = 0
 
     def compare(model: Any, schema: Any) -> None:

@@ -284,7 +284,7 @@ def test_a_message_that_another_worker_is_sending_is_left_to_it(
     assert _row(sessions, email_id).state == EmailState.PENDING
 
 
-def test_while_the_mail_server_is_away_a_message_waits_and_then_goes(
+def test_while_the_mail_server_is_unavailable_a_message_waits(
     create: Callable[..., list[int]],
     celery: MigrationCelery,
     controller: Controller,
@@ -306,7 +306,7 @@ def test_while_the_mail_server_is_away_a_message_waits_and_then_goes(
     assert _row(sessions, email_id).state == EmailState.SENT
 
 
-def test_a_mail_server_that_stays_away_is_left_alone(
+def test_a_mail_server_that_stays_unavailable_is_not_called_for_a_while(
     create: Callable[..., list[int]],
     celery: MigrationCelery,
     controller: Controller,
@@ -320,7 +320,7 @@ def test_a_mail_server_that_stays_away_is_left_alone(
     assert {_row(sessions, email_id).state for email_id in ids} == {EmailState.PENDING}
 
 
-def test_an_answer_of_the_mail_server_ends_the_count_of_failures(
+def test_an_answer_of_the_mail_server_resets_the_count_of_failures(
     create: Callable[..., list[int]],
     celery: MigrationCelery,
     controller: Controller,
@@ -345,7 +345,7 @@ def test_an_answer_of_the_mail_server_ends_the_count_of_failures(
     ("answer", "state", "failures"),
     [("550 no such user", EmailState.REFUSED, 0), ("451 try later", EmailState.PENDING, 1)],
 )
-def test_a_refusal_lasts_and_a_delay_does_not(
+def test_a_refusal_is_final_and_a_delay_is_not(
     create: Callable[..., list[int]],
     celery: MigrationCelery,
     mailbox: Mailbox,
@@ -368,7 +368,7 @@ def test_a_refusal_lasts_and_a_delay_does_not(
     assert len(mailbox.messages) == (0 if state == EmailState.REFUSED else 1)
 
 
-def test_the_sweep_hands_a_due_message_over_and_again_only_after_a_while(
+def test_the_sweep_dispatches_a_due_message_and_only_after_a_while_again(
     create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
 ) -> None:
     (email_id,) = create(ANNE)
@@ -390,7 +390,7 @@ def test_the_sweep_hands_a_due_message_over_and_again_only_after_a_while(
         before_task_publish.disconnect(note)
 
 
-def test_what_was_sent_is_not_due(
+def test_a_sent_message_is_not_due(
     create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
 ) -> None:
     (email_id,) = create(ANNE)

@@ -131,7 +131,7 @@ def no_errors(run: Run) -> None:
     assert not run.errors
 
 
-def test_an_attempt_is_run_or_withdrawn_and_a_second_request_takes_only_what_was_withdrawn(
+def test_an_attempt_is_run_or_withdrawn_and_a_second_request_begins_only_after_the_withdrawal(
     case: Case,
 ) -> None:
     def scenario() -> Scenario:
@@ -187,7 +187,7 @@ def test_two_workers_with_one_message_create_one_account(case: Case, end: Step) 
     assert explore(case.sessions, scenario) == 6
 
 
-def test_who_gives_an_attempt_up_waits_for_the_worker_that_has_it(case: Case) -> None:
+def test_failing_an_attempt_waits_for_the_worker_that_has_it(case: Case) -> None:
     def scenario() -> Scenario:
         staged = case.begin()
 
@@ -236,7 +236,7 @@ def test_an_attempt_that_a_worker_has_is_not_dispatched_again_and_no_try_is_coun
     assert explore(case.sessions, scenario) == 90
 
 
-def test_of_two_requests_one_begins(case: Case) -> None:
+def test_of_two_requests_one_begins_an_attempt(case: Case) -> None:
     def scenario() -> Scenario:
         staged = case.stage()
 

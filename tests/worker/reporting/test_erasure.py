@@ -87,7 +87,7 @@ def find_mark(sessions: sessionmaker[Session], mark: str) -> list[str]:
     return found
 
 
-def test_nothing_of_a_created_account_is_left_but_its_numbers_and_amounts(
+def test_of_an_erased_account_only_numbers_and_amounts_are_left(
     mark: str, supplier: SupplierClient, worker_resources: WorkerResources, sessions: sessionmaker[Session]
 ) -> None:
     ean = "".join(secrets.choice("123456789") for _ in range(18))
@@ -124,7 +124,7 @@ def test_nothing_of_a_created_account_is_left_but_its_numbers_and_amounts(
     assert "COMPLETED" in supplier.status(account.number).text
 
 
-def test_reconciliation_says_that_an_erased_account_cannot_be_compared(
+def test_reconciliation_reports_that_an_erased_account_cannot_be_compared(
     mark: str, supplier: SupplierClient, worker_resources: WorkerResources, sessions: sessionmaker[Session]
 ) -> None:
     kept = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark))
@@ -140,7 +140,7 @@ def test_reconciliation_says_that_an_erased_account_cannot_be_compared(
     assert erase(supplier, kept.number).status_code == 200  # nothing is left for the other tests
 
 
-def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_is_harmless(
+def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_changes_nothing(
     mark: str, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     account = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark))
@@ -168,7 +168,7 @@ def test_an_account_that_was_only_staged_is_removed_and_not_staged_again(
     assert supplier.status("only staged").status_code == 404
 
 
-def test_lines_of_a_batch_are_erased_read_or_not(
+def test_lines_of_a_batch_are_erased_whether_they_were_processed_or_not(
     mark: str, supplier: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
     number = "é/batch"
@@ -188,7 +188,7 @@ def test_lines_of_a_batch_are_erased_read_or_not(
     assert find_mark(sessions, mark) == []
 
 
-def test_what_is_not_known_or_is_being_created_or_belongs_to_others_is_refused(
+def test_unknown_accounts_those_being_created_and_those_of_others_are_not_erased(
     mark: str,
     supplier: SupplierClient,
     app: Any,

@@ -98,7 +98,7 @@ def book(supplier: SupplierClient, worker_resources: WorkerResources) -> Book:
     return book
 
 
-def test_each_setting_removes_its_own(book: Book, remove: Remove) -> None:
+def test_each_setting_removes_only_its_own_data(book: Book, remove: Remove) -> None:
     book.grow_old("35 days")
     remove(batch_days=40, payload_days=31)
     assert (book.lines, book.payloads, book.warnings) == (2, 0, 0)
@@ -106,13 +106,13 @@ def test_each_setting_removes_its_own(book: Book, remove: Remove) -> None:
     assert book.lines == 0
 
 
-def test_lines_go_without_the_payloads(book: Book, remove: Remove) -> None:
+def test_lines_are_removed_without_the_payloads_of_accounts(book: Book, remove: Remove) -> None:
     book.grow_old("35 days")
     remove(batch_days=31, payload_days=40)
     assert (book.lines, book.payloads, book.warnings) == (0, 2, 1)
 
 
-def test_zero_days_keep_payloads_for_ever(book: Book, remove: Remove) -> None:
+def test_zero_days_keep_payloads_forever(book: Book, remove: Remove) -> None:
     book.grow_old("10 years")
     remove(payload_days=0)
     assert (book.lines, book.payloads, book.warnings) == (0, 2, 1)

@@ -76,7 +76,7 @@ def _process(sessions: sessionmaker[Session], number: str) -> Any:
     ("days", "setting", "kept"),
     [(51, {}, True), (52, {}, False), (500, {"payload_retention_days": 0}, True)],
 )
-def test_payloads_of_created_accounts(
+def test_payloads_of_created_accounts_are_removed_in_time(
     *,
     days: int,
     setting: dict[str, int],
@@ -102,7 +102,7 @@ def test_payloads_of_created_accounts(
     [(62, {}, True), (63, {}, False), (500, {"staged_retention_days": 0}, True)],
 )
 @pytest.mark.parametrize("skipped", [False, True])
-def test_accounts_that_were_never_created(
+def test_accounts_that_were_never_created_are_removed_in_time(
     *,
     days: int,
     setting: dict[str, int],
@@ -135,7 +135,7 @@ def test_accounts_that_were_never_created(
     ("days", "setting", "kept"),
     [(73, {}, True), (74, {}, False), (500, {"error_retention_days": 0}, True)],
 )
-def test_texts_of_errors_of_attempts(
+def test_texts_of_errors_of_attempts_are_removed_in_time(
     *,
     days: int,
     setting: dict[str, int],
@@ -193,7 +193,7 @@ def _batch(sessions: sessionmaker[Session], batch_id: str) -> tuple[str, bool]:
         ("CANCELLED", 41, {}, ("CANCELLED", False)),
     ],
 )
-def test_lines_of_batches_that_ended(
+def test_lines_of_batches_that_ended_are_removed_in_time(
     *,
     state: str,
     days: int,
@@ -224,7 +224,7 @@ def test_lines_of_batches_that_ended(
         ("PAUSED", 500, None, {"batch_idle_days": 0}, "PAUSED"),
     ],
 )
-def test_batches_that_nobody_goes_on_with_are_cancelled(
+def test_idle_batches_are_cancelled(
     *,
     state: str,
     days: int,

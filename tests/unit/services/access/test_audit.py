@@ -135,7 +135,7 @@ def test_neither_the_runtime_role_nor_the_owner_changes_anything(
                     session.execute(text(statement))
 
 
-def test_the_runtime_role_adds_entries_of_this_moment_seals_and_removes_whole_days(
+def test_the_runtime_role_can_only_add_current_entries_and_seal_and_remove_whole_days(
     own: sessionmaker[Session], runtime: sessionmaker[Session]
 ) -> None:
     _fill(own, 120, 100, 80)
@@ -157,7 +157,7 @@ def test_the_runtime_role_adds_entries_of_this_moment_seals_and_removes_whole_da
     assert (found.entries, found.removed_days > 20) == (2, True)
 
 
-def test_nothing_is_removed_of_days_that_were_not_sealed(own: sessionmaker[Session]) -> None:
+def test_entries_of_days_that_are_not_sealed_are_not_removed(own: sessionmaker[Session]) -> None:
     _fill(own, 120)
     with own.begin() as session:
         assert remove_days(session, after_days=90) == 0
@@ -182,7 +182,9 @@ def test_nothing_is_removed_of_days_that_were_not_sealed(own: sessionmaker[Sessi
         ("audit_day", "UPDATE audit_day SET removed_at = now()", "it was removed, and has 1 entries"),
     ],
 )
-def test_what_was_changed_shows(own: sessionmaker[Session], table: str, statement: str, problem: str) -> None:
+def test_every_change_is_detected(
+    own: sessionmaker[Session], table: str, statement: str, problem: str
+) -> None:
     _fill(own, 9, 5, 2)
     with own.begin() as session:
         seal_days(session)
@@ -192,7 +194,7 @@ def test_what_was_changed_shows(own: sessionmaker[Session], table: str, statemen
         assert problem in " ".join(verify_chain(session).problems)
 
 
-def test_a_chain_that_was_made_anew_shows_against_the_head_that_was_kept(
+def test_a_recomputed_chain_is_detected_with_a_known_head(
     own: sessionmaker[Session],
 ) -> None:
     _fill(own, 5, 3)
@@ -208,7 +210,7 @@ def test_a_chain_that_was_made_anew_shows_against_the_head_that_was_kept(
         assert session.scalars(select(AuditDay.day)).all()
 
 
-def test_an_act_and_its_entry_are_kept_together_or_not_at_all(sessions: sessionmaker[Session]) -> None:
+def test_an_act_and_its_entry_are_committed_together(sessions: sessionmaker[Session]) -> None:
     subject = secrets.token_hex(8)
     with pytest.raises(RuntimeError), sessions.begin() as session:
         record(session, AuditAction.TEAM_CREATED, "operations_team", subject)
@@ -222,7 +224,7 @@ def _told(session: Session, **wanted: Any) -> list[dict[str, Any]]:
     return list(stream_trail(session, TrailFilter(**wanted)))
 
 
-def test_the_trail_comes_in_pages_that_neither_repeat_nor_leave_out(
+def test_pages_of_the_audit_neither_repeat_nor_omit_entries(
     sessions: sessionmaker[Session],
 ) -> None:
     request_id = secrets.token_hex(8)
@@ -255,6 +257,6 @@ def test_the_trail_comes_in_pages_that_neither_repeat_nor_leave_out(
 @pytest.mark.parametrize(
     "cursor", ["", "|", "yesterday|1", "2026-01-01T00:00:00|x", "2026-01-01T00:00:00+00:00|"]
 )
-def test_a_cursor_that_no_page_gave_is_refused(sessions: sessionmaker[Session], cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(sessions: sessionmaker[Session], cursor: str) -> None:
     with sessions() as session, pytest.raises(AuditCursorError):
         read_trail(session, TrailFilter(), limit=1, cursor=cursor)
