@@ -1,4 +1,4 @@
-"""What Flask itself refuses is answered in the form of section 7.2, too."""
+"""Requests that Flask itself refuses are answered in the form of section 7.2, too."""
 
 import pytest
 from flask.testing import FlaskClient

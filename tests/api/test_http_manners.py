@@ -1,4 +1,4 @@
-"""What HTTP clients expect of every answer: compression, both spellings of a path, headers that guard it."""
+"""HTTP of every endpoint: compression, paths with and without the trailing slash, and security headers."""
 
 import gzip
 from dataclasses import replace
@@ -50,7 +50,7 @@ def test_a_compressed_body_is_read(supplier: SupplierClient) -> None:
         (gzip.compress(b"{}") + b"x", 400, "parse_error"),
         (b"{}", 400, "parse_error"),
     ],
-    ids=["too large", "cut off", "more follows", "not gzip"],  # gzip data has the time in it
+    ids=["too large", "cut off", "more follows", "not gzip"],  # gzip data contains the time
 )
 def test_a_compressed_body_is_refused_if_it_is_too_large_or_broken(
     supplier: SupplierClient, body: bytes, status: int, code: str

@@ -1,4 +1,4 @@
-"""A moment is written YYYY-MM-DDTHH:MM:SSZ wherever it is answered (section 2.1)."""
+"""Every time in an answer has the form YYYY-MM-DDTHH:MM:SSZ (section 2.1)."""
 
 import json
 import re

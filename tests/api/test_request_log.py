@@ -1,4 +1,4 @@
-"""One log line a request: what it says, and what it must not say."""
+"""Each request has one log line: its content, and what it must not contain."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""The documentation names only what there is: files, headings, commands and options."""
+"""The files, headings, commands and options in the documentation exist."""
 
 import shlex
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Batches with the real processes: killed, wiped, cut off, and far larger than the memory they may take."""
+"""Batches with the real processes, with faults, interrupted uploads, and files larger than the memory."""
 
 import json
 import socket
@@ -134,7 +134,7 @@ def test_an_interrupted_upload_leaves_nothing(scene: Scene) -> None:
 
 
 def _uploading(scene: Scene) -> bool:
-    """Whether an organisation holds a place for an upload."""
+    """Return True if an organisation has an upload that counts."""
     return any(scene.redis.zcard(key) for key in scene.redis.scan_iter("migration:uploads:*"))
 
 
@@ -168,7 +168,7 @@ def test_an_upload_needs_little_memory(scene: Scene, megabytes: int) -> None:
 
 
 def _memory(process: psutil.Process) -> int:
-    """Bytes of a process and its children, in which one upload is read by one of them."""
+    """Return the bytes of memory of a process and its children."""
     return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)])
 
 

@@ -1,4 +1,4 @@
-"""Half-open heads and slow readers against a web server with four threads: others are answered meanwhile."""
+"""With incomplete requests and slow readers, a web server with four threads still answers other clients."""
 
 import os
 import socket
@@ -57,7 +57,7 @@ def _connect(port: int) -> socket.socket:
 
 
 def _is_answered(port: int, timeout: float = 2.0) -> bool:
-    """Whether a request gets through, faster than any thread would become free again."""
+    """Return True if a request is answered before any held thread could become free."""
     try:
         return requests.get(f"http://{LOOPBACK}:{port}/health/live", timeout=timeout).ok
     except requests.RequestException:
@@ -65,7 +65,7 @@ def _is_answered(port: int, timeout: float = 2.0) -> bool:
 
 
 def _read_answer(connection: socket.socket) -> bytes:
-    """One answer of /health/live."""
+    """Read one answer of /health/live."""
     received = b""
     while not received.endswith(b"}\n"):
         received += connection.recv(65_536) or pytest.fail("the connection was closed")
@@ -79,7 +79,7 @@ def test_incomplete_request_heads_hold_no_threads(port: int) -> None:
             connection.sendall(HEAD + b"X-A: " + b"b" * (place * 500))
         for _ in range(5):
             assert _is_answered(port)
-        assert connection.recv(1) == b""  # closed when its time was up
+        assert connection.recv(1) == b""  # it was closed when its time was up
 
 
 def test_incomplete_request_heads_on_kept_alive_connections_hold_no_threads(port: int) -> None:

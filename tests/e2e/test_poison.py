@@ -1,4 +1,4 @@
-"""An account that kills every worker that touches it is reported as failed, and the others go on."""
+"""An account that kills every worker that creates it is reported as failed. Other accounts are created."""
 
 from drill.poison import Poisoner
 from drill.scene import POISON, Scene

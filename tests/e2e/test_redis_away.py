@@ -1,4 +1,7 @@
-"""Redis goes away under load: the web tier answers all the time, and the workers come back by themselves."""
+"""Redis becomes unavailable under load.
+
+The web server still answers, and the workers recover on their own.
+"""
 
 import os
 import signal
@@ -16,7 +19,7 @@ from drill.load import Load
 from drill.scene import SUPPLIER, Scene, group_of
 from servers import processes_in, wait_until
 
-#: What no answer of the web tier may take while Redis is away.
+#: No answer of the web server may take so many seconds while Redis is unavailable.
 ANSWERS_WITHIN = 8.0
 
 
@@ -34,7 +37,7 @@ def redis_answers(scene: Scene) -> bool:
 
 
 def restart_cleanly(scene: Scene) -> None:
-    """As an operator does: it writes its data and ends, and is started again."""
+    """Restart it as an operator does. It writes its data, ends, and is started again."""
     os.killpg(group_of(scene.main_process("valkey")), signal.SIGTERM)
 
 

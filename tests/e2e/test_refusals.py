@@ -1,4 +1,4 @@
-"""What the web server itself refuses, in the form of all other errors; and connections that rest."""
+"""Errors of the web server itself have the usual form. Idle connections need no thread."""
 
 import json
 import socket
@@ -51,7 +51,7 @@ def test_requests_that_the_web_server_refuses_get_the_usual_form_of_error(
 
 def test_idle_connections_need_no_thread(scene: Scene) -> None:
     with ExitStack() as end:
-        # More than the threads of all web server processes.
+        # More connections than all web server processes have threads.
         for _ in range(700):
             connection = end.enter_context(_connect(scene))
             connection.sendall(HEAD + b"\r\n")

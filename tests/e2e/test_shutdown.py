@@ -1,4 +1,4 @@
-"""Stopping and deploying: what is being worked on is finished, and clients notice nothing."""
+"""Stopping and deploying: running work is finished, and no request fails."""
 
 import signal
 import time
@@ -28,12 +28,12 @@ def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Sce
         f"{SLOW}TERM-%",
     )
     assert {state for _, state, _ in rows} == {"IMPORTED"}
-    # Those that were still in the queue may be dispatched again while the worker restarts.
-    assert {tries for number, _, tries in rows if number in held} == {1}, "none had to be done again"
+    # Accounts that were still queued may be dispatched again while the worker restarts.
+    assert {tries for number, _, tries in rows if number in held} == {1}, "an account was processed again"
 
 
 def _not_locked(scene: Scene) -> set[str]:
-    """Return the accounts that no worker holds at this moment."""
+    """Return the accounts that no worker holds now."""
     free = "SELECT external_account_number FROM account_import_process FOR UPDATE SKIP LOCKED"
     return {number for (number,) in scene.query(free)}
 

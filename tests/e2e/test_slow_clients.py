@@ -1,4 +1,4 @@
-"""Clients that send slowly, nothing, without end or nonsense: the server's threads and memory stay free."""
+"""Clients that send slowly, nothing, endlessly or invalid data do not use up threads or memory."""
 
 import gzip
 import select
@@ -24,18 +24,18 @@ def connected(scene: Scene) -> Iterator[socket.socket]:
 
 
 def read_to_the_end(connection: socket.socket) -> bytes:
-    """Everything that the server sends until it closes the connection."""
+    """Return everything that the server sends until it closes the connection."""
     received = b""
     try:
         while piece := connection.recv(65_536):
             received += piece
     except ConnectionResetError:
-        pass  # it had more to read, and did not want it
+        pass  # the server closed the connection before it had read everything
     return received
 
 
 def send_until_answered(connection: socket.socket, piece: bytes, *, pause: float = 0.0) -> int:
-    """Send `piece` again and again until the server answers. Return the number of bytes that it took."""
+    """Send `piece` repeatedly until the server answers. Return the number of bytes that it accepted."""
     deadline = time.monotonic() + 90
     taken, rest = 0, memoryview(b"")
     while not select.select([connection], [], [], pause)[0]:
@@ -122,7 +122,7 @@ def test_an_invalid_request_is_answered_without_internal_details(scene: Scene, r
 
 def test_hundreds_of_silent_connections_do_not_block_other_clients(scene: Scene) -> None:
     with ExitStack() as stack:
-        for _ in range(800):  # more than the server has threads
+        for _ in range(800):  # more connections than the server has threads
             stack.enter_context(connected(scene)).sendall(VALIDATE.encode())
         assert scene.send("GET", f"pending-account-import-processes/{SUPPLIER}/").status_code == 200
 

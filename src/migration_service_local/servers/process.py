@@ -39,6 +39,12 @@ class Program:
     before_start: Callable[[], None] = field(default=lambda: None)
 
 
+def _library_path() -> dict[str, str]:
+    """Return the variable by which a copied interpreter finds its shared library (`runtime_copy`)."""
+    own = str(Path(sys.executable).parent.parent / "lib")
+    return {"LD_LIBRARY_PATH": own} if os.environ.get("LD_LIBRARY_PATH") == own else {}
+
+
 class Child:
     """A running program. Raise RuntimeError outside the main thread.
 
@@ -59,7 +65,7 @@ class Child:
         self.process = subprocess.Popen(
             [*launcher, *ties, *program.arguments],
             cwd=program.folder,
-            env=program.environment,
+            env={**_library_path(), **program.environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -1,4 +1,4 @@
-"""`/v1/graphql/`: what it answers to those with a key, to those without, and to nonsense."""
+"""`/v1/graphql/`: answers to clients with and without a key, and to invalid requests."""
 
 import gzip
 import json
@@ -364,7 +364,7 @@ def _variables(given: Any, kind: str = "ObtainServiceTokenInput!") -> dict[str, 
         _document(f"input: {{APIKey: {_SECRET}}}"),
         _document(f'input: {{APIKey: ["{_SECRET}"]}}'),
         _document(f'input: "{_SECRET}"'),
-        # A key in the place of a name.
+        # A key instead of a name.
         {"query": f"mutation {{ {_SECRET} }}"},
         {"query": f"mutation($a: {_SECRET}) {{ obtainServiceToken(input: $a) {{ token }} }}"},
         {"query": f"mutation {{ obtainServiceToken(input: ${_SECRET}) {{ token }} }}"},

@@ -1,4 +1,4 @@
-"""Teams, vendors and instructions belong to organisations; another organisation's are the same as none."""
+"""Teams, vendors and instructions belong to organisations, and do not exist for others."""
 
 import secrets
 from collections.abc import Iterator

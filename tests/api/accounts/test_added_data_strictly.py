@@ -1,4 +1,4 @@
-"""A field that the interface does not have: at the top level an error, below it under the strict profile."""
+"""An unknown field is an error at the top level. Below it, it is one under the strict profile only."""
 
 from typing import Any
 

@@ -37,13 +37,13 @@ def localstripe_url() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of the web processes."""
+    """Set the environment of the web processes."""
     monkeypatch.setenv(_SANDBOX_VARIABLE, SANDBOX_KEY)
     monkeypatch.setenv(_STRIPE_VARIABLE, STRIPE_KEY)
 
 
 def _make_vendor(sessions: sessionmaker[Session], kind: VendorKind, url: str, variable: str | None) -> str:
-    """A vendor of its own for a test: each has a circuit breaker of its own, too."""
+    """Create a vendor for one test, with its own circuit breaker."""
     name = f"vendor {uuid4().hex[:8]}"
     with sessions.begin() as session:
         create_payment_vendor(session, name, kind=kind, url=url, secret_env=variable)
@@ -176,7 +176,7 @@ def test_no_connection_to_the_database_is_held_while_the_vendor_is_asked(
         def emit(self, record: logging.LogRecord) -> None:
             used.append(pool.checkedout())
 
-    # urllib3 tells of each connection that it opens to the vendor.
+    # urllib3 logs each connection that it opens to the vendor.
     watch, logger = _Watch(), logging.getLogger("urllib3.connectionpool")
     level = logger.level
     logger.addHandler(watch)

@@ -379,7 +379,7 @@ def test_transactions_are_added_also_if_the_supplier_is_paused_or_complete(
     assert _statuses(account.post_transactions(PAYMENT)) == [ADDED]
 
 
-#: Refused by a rule under the strict profile only.
+#: A rule refuses it under the strict profile only.
 _RULE_FAULT = PAYMENT | {"transaction_id": "rule", "type": "CHARGE"}
 _ID_FAULT = PAYMENT | {"transaction_id": "T-1", "amount": 1}
 _PERIOD_FAULT = PAYMENT | {"transaction_id": "period", "transaction_date": "2999-01-01"}

@@ -1,4 +1,4 @@
-"""Batches over HTTP: upload, progress, results, steering, and who may see them."""
+"""Batches over HTTP: upload, progress, results, control, and access."""
 
 import csv
 import io
@@ -272,7 +272,7 @@ def test_failed_lines_are_returned_as_sent_and_their_correction_settles_the_batc
     assert answer.data.splitlines() == [sent[1].strip(), sent[2]]
     answer = batches.supplier.get(f"/batches/{batch_id}/failed-lines/?path=customers&code=not_a_list")
     assert answer.data.splitlines() == [sent[2]]
-    # A line of what is pending has no text of its own: then it is the staged payload.
+    # A line of a pending account has no text, so the staged payload is returned.
     staged["billing_postcode"] = "nowhere"
     batches.supplier.stage(staged)
     pending = (batches.post(None, source="pending", profile="strict").json or {})["batch_id"]
@@ -328,7 +328,7 @@ def test_retry_repeats_only_the_failed_lines(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(3)
     for account in accounts:
         assert batches.supplier.stage(account).status_code == 201
-    # Somebody is creating the second one at this moment.
+    # The second one is being created at this moment.
     batches.supplier.process(accounts[1]["external_account_number"])
     report = batches.run([*accounts, accounts[0], b"{}"])
     assert counts(report) == {"IMPORTED": 2, "FAILED": 3}
@@ -464,7 +464,7 @@ def test_a_key_is_refused_while_its_file_is_being_uploaded(batches: BatchClient)
     supplier, key = batches.supplier, uuid4().hex
     body = ndjson(supplier.accounts())
     with supplier.Session() as session:
-        # What another upload has written and not committed.
+        # Another upload has written this, and has not committed it.
         known = get_import_supplier(session, supplier.code, organisation_id=None)
         order = BatchOrder(mode=BatchMode.STAGE, idempotency_key=key)
         limits = FileLimits(line=1_000, total=1_000)

@@ -1,4 +1,4 @@
-"""Uploads that are made to hurt: too large, broken off, slow, too many. Nothing of them is left."""
+"""Harmful uploads, which are too large, interrupted, slow or too many. They leave nothing."""
 
 import gzip
 import io
@@ -36,7 +36,7 @@ def make_batches(
     worker_resources: WorkerResources,
     tmp_path: Path,
 ) -> Iterator[MakeBatches]:
-    """Batches of a new organisation, in a service with settings of the test's own."""
+    """Batches of a new organisation, in a service with the settings of the test."""
     made: list[Flask] = []
 
     def make(**changed: Any) -> BatchClient:
@@ -51,14 +51,14 @@ def make_batches(
 
 
 def _bytes_of_tables(batches: BatchClient) -> int:
-    """With dead rows, which refused uploads must not leave either."""
+    """Return the size including dead rows, which refused uploads must not leave either."""
     sizes = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relname IN :tables"
     tables = ("batch", "batch_line", "batch_chunk")
     with batches.supplier.Session() as session:
         return int(session.scalar(text(sizes.replace(":tables", str(tables)))) or 0)
 
 
-#: Pages that the server may add by itself; 100,000 lines take fifty times as many.
+#: Pages that the server may add by itself. 100,000 lines need fifty times as many.
 _NOTHING = 100_000
 
 
@@ -103,14 +103,14 @@ def test_the_largest_allowed_number_of_lines_is_accepted(make_batches: MakeBatch
 
 
 class _Body(io.RawIOBase):
-    """A body that comes in pieces; `meanwhile` is called before each."""
+    """A body that arrives in pieces. `meanwhile` is called before each."""
 
     def __init__(self, pieces: list[bytes], meanwhile: Callable[[], None], length: int) -> None:
         self._pieces, self._meanwhile, self._length = pieces, meanwhile, length
         self._place = 0
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """What the test client finds the length with."""
+        """The test client finds the length with this method."""
         self._place = self._length if whence else offset
         return self._place
 

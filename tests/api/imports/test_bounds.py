@@ -1,4 +1,4 @@
-"""What no account needs is refused with a code, over validate, stage and batches: never with a 500."""
+"""Bodies beyond a bound are refused with a code by validate, stage and batches, and never with a 500."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""`?report=full` on validate and stage: the account, and everything that was found."""
+"""`?report=full` on validate and stage returns the account and all findings."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Process: the account comes before its supplier; attempts in answers; repeated requests."""
+"""Answers of process: the state of the account comes first, attempts, and repeated requests."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ def _process(supplier: SupplierClient, number: str, key: str, **fields: Any) -> 
 
 @pytest.fixture
 def impatient(supplier: SupplierClient, make_client: MakeClient, migrated: Settings) -> SupplierClient:
-    """The supplier at an application that waits for no worker."""
+    """Return the supplier as a client of an application that does not wait for a worker."""
     application = make_client(replace(migrated, process_wait_seconds=0.05)).application
     return replace(supplier, app=application)
 

@@ -1,4 +1,4 @@
-"""Sections 3.2 and 4.3: staged data becomes an account, exactly one, or a reason why not."""
+"""Sections 3.2 and 4.3: staged data becomes exactly one account, or the request fails with a reason."""
 
 import re
 import threading
@@ -140,7 +140,7 @@ def test_an_account_that_the_database_refuses_fails_the_attempt_with_a_reason(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     number = _stage(supplier)
-    with supplier.Session.begin() as session:  # a date that no schema would have let through
+    with supplier.Session.begin() as session:  # a date that no schema accepts
         session.execute(
             update(AccountImportProcess)
             .where(supplier.process_of(number))
@@ -296,7 +296,7 @@ def _process_to_the_end(supplier: SupplierClient, resources: WorkerResources, nu
         return session.get_one(Attempt, attempt_id)
 
 
-#: A payload that no rule would let through: nobody lives there, and nobody is said not to.
+#: A payload that the rules refuse: it has no customers, and unknown_occupier is not true.
 _AGAINST_THE_RULES = {
     "external_account_number": "1",
     "import_supplier": "S",

@@ -1,4 +1,4 @@
-"""A request that creates nothing keeps nothing: neither its slot nor an attempt that could still run."""
+"""A request that creates no account releases its slot, and leaves no attempt that could still run."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,7 +29,7 @@ MakeSupplier = Callable[[float], SupplierClient]
 def make_supplier(
     migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
 ) -> MakeSupplier:
-    """Make a supplier of a service that waits so many seconds for a worker."""
+    """Makes a supplier of a service that waits this many seconds for a worker."""
 
     def make(seconds: float) -> SupplierClient:
         client = make_client(replace(migrated, process_wait_seconds=seconds))
@@ -105,7 +105,7 @@ def test_an_attempt_that_runs_when_the_time_is_up_is_answered_202_and_keeps_its_
 def _process_while_locked(
     supplier: SupplierClient, number: str, session: Session, pool: ThreadPoolExecutor
 ) -> "Future[TestResponse]":
-    """Skip the account in an open transaction, and process it: the request waits for the lock."""
+    """Skip the account in an open transaction, and process it. The request waits for the lock."""
     session.execute(
         update(AccountImportProcess).where(supplier.process_of(number)).values(state=ImportState.SKIPPED)
     )

@@ -1,4 +1,4 @@
-"""Redis refuses connections, or the pool has none left: what answers then, and what changes nothing."""
+"""Redis is unavailable, or the pool is exhausted: what still works, and what is refused without a change."""
 
 import logging
 from collections.abc import Iterator

@@ -37,7 +37,7 @@ def _attempt(supplier: SupplierClient, number: str, resources: WorkerResources, 
 
 
 def _fail(supplier: SupplierClient, number: str, resources: WorkerResources) -> str:
-    """Make an attempt that fails: the payload is found to be wrong when it is validated again."""
+    """Make an attempt that fails, because its payload is refused when it is validated again."""
     with (
         patch("migration_service.services.processing.attempts.RULES_VERSION", "newer"),
         patch("migration_service.services.processing.attempts.validate_account") as validate,

@@ -1,4 +1,4 @@
-"""/metrics: who may ask, and what it tells."""
+"""/metrics: access, and the metrics."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -27,7 +27,7 @@ HERE = {"REMOTE_ADDR": "127.0.0.1"}
 
 
 def read_samples(client: FlaskClient) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Every sample of /metrics by its name and labels."""
+    """Return every sample of /metrics by its name and labels."""
     response = client.get("/metrics", environ_overrides=HERE)
     assert response.status_code == 200
     assert response.content_type.startswith("text/plain; version=")
@@ -39,7 +39,7 @@ def read_samples(client: FlaskClient) -> dict[tuple[str, frozenset[tuple[str, st
 
 
 def value(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], name: str, **labels: str) -> float:
-    """One sample."""
+    """Return one sample."""
     return samples[name, frozenset(labels.items())]
 
 
@@ -77,7 +77,7 @@ def test_requests_are_counted_by_the_template_of_their_route(client: FlaskClient
         ("GET", "/v1/no/such/path/jan@post.example/"),
         ("BREW", "/health/live"),
     ):
-        # Buffered: read to its end and closed, as a server does it.
+        # Buffered: it is read to its end and closed, as by a server.
         client.open(path, method=method, buffered=True)
     samples = read_samples(client)
     name = "migration_http_request_duration_seconds_count"

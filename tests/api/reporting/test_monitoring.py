@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules ask for what is there."""
+"""The dashboard and the alert rules use metrics that exist."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from migration_service.tasks.counts import count_accounts_for_metrics
 
 FOLDER = Path(__file__).resolve().parents[3] / "monitoring"
 NAME = re.compile(r"\bmigration_[a-z0-9_]+")
-#: What the parser leaves out of the name of a family.
+#: Suffixes that the parser removes from the name of a family.
 SUFFIXES = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",), "gauge": ("",)}
 
 
@@ -25,7 +25,8 @@ def exported(
     client: FlaskClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> set[str]:
     """The name of every sample that /metrics can have."""
-    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)  # another test may have asked a moment ago
+    # Another test may have requested it a moment ago.
+    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
     worker_resources.redis.delete("migration:metrics:rest")
     count_accounts_for_metrics()
     text = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text

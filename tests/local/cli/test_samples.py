@@ -1,4 +1,4 @@
-"""`migration-service samples`, in the process and as a program of its own."""
+"""`migration-service samples`, in this process and as a program."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""The sample supplier's client, against a web server that answers as it is told to."""
+"""The sample supplier's client, with a web server whose answers the test chooses."""
 
 import json
 import threading
@@ -17,7 +17,7 @@ TOKEN: Answer = (200, {"data": {"obtainServiceToken": {"token": "T"}}})
 
 
 class Interface(ThreadingHTTPServer):
-    """Answers requests in turn with `answers`; after those with a token to log in, and 200 to the rest."""
+    """Answers requests with `answers` in turn, then login with a token, and everything else with 200."""
 
     daemon_threads = True
 
@@ -42,7 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, *args: Any) -> None:
-        """Not on the terminal."""
+        """Log nothing."""
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_lines_are_the_accounts_as_json() -> None:
 
 
 def test_the_books_of_known_seeds_have_not_changed() -> None:
-    """Tests and benchmarks rely on seeds: what changes the books should be meant to."""
+    """Tests and benchmarks rely on seeds, so a change of the books should be intended."""
     lines = b"".join(generate_lines(200, supplier="NORTHSTAR", seed=1, today=TODAY, broken_share=0.1))
     assert (
         hashlib.sha256(lines).hexdigest()
@@ -104,7 +104,7 @@ def test_the_workers_end_if_the_reader_stops_early() -> None:
     chunks = generate_chunks(order, workers=2)
     assert [accounts for accounts, _ in islice(chunks, 2)] == [ACCOUNTS_A_CHUNK] * 2
     assert isinstance(chunks, Generator)
-    chunks.close()  # joins the workers, which would otherwise write for a long time
+    chunks.close()  # waits for the workers, which would otherwise write for a long time
 
 
 def test_an_empty_book_has_no_chunks() -> None:

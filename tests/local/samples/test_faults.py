@@ -26,7 +26,7 @@ def test_the_broken_copy_fails_and_the_original_stays_valid(fault: str) -> None:
         broken = break_account(account, fault, Random(position))
         assert account == before
         assert broken != account
-        if fault != "unknown_transaction_type":  # the checks know no closed lists
+        if fault != "unknown_transaction_type":  # the checks have no closed lists
             with pytest.raises(
                 (AssertionError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, IndexError)
             ):

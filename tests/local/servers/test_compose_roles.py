@@ -1,4 +1,4 @@
-"""What docker-compose.yml gives to whom: the script that makes the roles, tried for real, and secrets."""
+"""The roles and secrets of docker-compose.yml. The script that creates the roles is run."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def test_the_script_creates_both_roles_and_hands_over_the_tables_of_an_earlier_v
     ) as connection:
         connection.execute("CREATE DATABASE migration")
     address = f"postgresql://{{}}@127.0.0.1:{servers.postgres.port}/migration"
-    upgrade(address.format(f"postgres:{superuser}"))  # by the superuser, as earlier versions did
+    upgrade(address.format(f"postgres:{superuser}"))  # created by the superuser, as in earlier versions
     run_script(servers)
     run_script(servers)  # again: nothing to do
     owner = address.format("migration_owner:owner's%20%241")

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL and Valkey, and what may have gone wrong before they are started."""
+"""The embedded PostgreSQL and Valkey, also after crashes and with damaged files."""
 
 import os
 import shutil
@@ -177,7 +177,7 @@ def test_a_pid_file_that_names_another_program_does_not_prevent_the_start_of_pos
 
     assert read_row(servers.owner_url) == 42
     if "sleep" in code:
-        assert other.poll() is None, "the other program was none of our business"
+        assert other.poll() is None, "the other program was stopped"
         other.kill()
     other.wait()
 

@@ -1,4 +1,4 @@
-"""The home folder's own files: secrets and ports that stay, written for our eyes only and in one step."""
+"""The files of the home folder: permanent secrets and ports, which are private and replaced atomically."""
 
 import shutil
 import stat

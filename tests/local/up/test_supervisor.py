@@ -1,4 +1,4 @@
-"""The supervisor with small programs of its own: restarts, crash loops, the order of stopping."""
+"""The supervisor with small programs: restarts, crash loops, and the order of stopping."""
 
 import io
 import os
@@ -25,7 +25,7 @@ IGNORE_SIGTERM = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n
 
 
 class Screen:
-    """What the supervisor printed."""
+    """The output of the supervisor."""
 
     def __init__(self) -> None:
         self._file = io.StringIO()
@@ -49,7 +49,7 @@ def program(folder: Path, name: str, code: str, stop: Sequence[tuple[signal.Sign
 
 
 def signal_soon(number: signal.Signals, condition: Callable[[], object]) -> threading.Thread:
-    """Send ourselves a signal as soon as the condition holds; the supervisor needs the main thread."""
+    """Send ourselves a signal as soon as the condition holds. The supervisor needs the main thread."""
 
     def send() -> None:
         wait_until(condition, "the moment for the signal")
@@ -195,6 +195,19 @@ def test_programs_are_started_from_the_main_thread_only(tmp_path: Path) -> None:
     thread.start()
     thread.join()
     assert "main thread" in str(caught[0])
+
+
+@pytest.mark.parametrize("folder", ["lib", "elsewhere"])
+def test_a_copied_interpreter_passes_on_the_path_of_its_own_library_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    path = str(Path(sys.executable).parent.parent / folder)
+    monkeypatch.setenv("LD_LIBRARY_PATH", path)
+    code = "import os; print(os.environ.get('LD_LIBRARY_PATH'))"
+    child = Child(program(tmp_path, "one", code), subprocess.PIPE)
+    printed = child.process.communicate()[0].decode().strip()
+    assert printed == (path if folder == "lib" else "None")
+    assert child.has_ended()
 
 
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Started as root, nothing of `up` runs as root, whatever root left in the home folder."""
+"""If root starts `up`, no part of it runs as root, whatever files root has in the home folder."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""`migration-service up` as a person runs it: from nothing, again, after a crash, and to its end."""
+"""`migration-service up` as a person runs it: the first time, again, after a crash, and to its end."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[RunningService]:
-    """One service for all tests that do not end it."""
+    """One service for all tests that do not stop it."""
     folder = temporary_folder()
     with RunningService(folder / "home", "--sample", "0", *small_service()) as service:
         service.wait_until_serving()
@@ -50,7 +50,7 @@ def options() -> tuple[str, ...]:
 
 
 def small_service() -> tuple[str, ...]:
-    """Options for a small service beside whatever else runs here."""
+    """Return options for a small service on free ports."""
     return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()), *SMALL)
 
 
@@ -107,7 +107,7 @@ def assert_warm(service: RunningService) -> None:
 
 
 def assert_credentials_are_in_files_only(service: RunningService) -> None:
-    """The output of the tests is no terminal, so it is treated as a log that others may read."""
+    """The output of the tests is not a terminal, so it is treated as a log that others may read."""
     key_file = service.home / "sample-api-key"
     assert str(key_file) in service.output
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
@@ -197,7 +197,7 @@ def test_default_ports_that_are_taken_are_replaced_with_a_message(home: Path) ->
 
 
 def taken_if_free(port: int) -> socket.socket:
-    """The port is taken within the `with` statement, by us or by whoever had it before."""
+    """Let the port be taken within the `with` statement, by us or by another program."""
     taken = socket.socket()
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -258,18 +258,18 @@ def test_it_runs_as_an_ordinary_user(home: Path, options: tuple[str, ...]) -> No
 
 
 def ordinary_user() -> tuple[str, ...]:
-    """Starts a command as `nobody` if we are root.
+    """Start a command as `nobody` if we are root.
 
     Python and the environment may lie in a folder that only root can enter (`/root`). The command then runs
-    in a user namespace, where we are called `nobody` and have no power beyond our own files; or, where there
-    are none, as a `nobody` who may pass through every folder.
+    in a user namespace, where we are called `nobody` and can use only our own files. If user namespaces are
+    not available, it runs as a `nobody` that may pass through every folder.
     """
     if os.geteuid() != 0:
         return ()
     become = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
     namespace = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
     for prefix in (become, namespace):
-        # By way of a shell: what setpriv itself starts is still reached with the rights of root.
+        # It is started by a shell, because setpriv itself starts a program with the rights of root.
         attempt = [*prefix, "/bin/sh", "-c", '"$0" -c "import migration_service"', sys.executable]
         if subprocess.run(attempt, check=False, stderr=subprocess.DEVNULL).returncode == 0:
             return prefix
