@@ -1,4 +1,4 @@
-"""`make audit`: which locked versions the advisories of a dump name."""
+"""`make audit` finds the locked versions that the advisories of a dump name."""
 
 import json
 import subprocess

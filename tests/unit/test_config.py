@@ -1,4 +1,4 @@
-"""Settings: read in one place, documented in full, refused with the name of the variable."""
+"""Settings are read in one place and documented. Errors have the name of the variable."""
 
 import json
 from pathlib import Path

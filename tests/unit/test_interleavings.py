@@ -1,4 +1,4 @@
-"""The runner itself: it finds every order, sees who waits, and catches a lock that is not taken."""
+"""The runner finds every order, notices waiting sessions, and detects a missing lock."""
 
 from uuid import uuid4
 

@@ -1,4 +1,4 @@
-"""Internals of libraries: each is used in one module, and each new version has to be checked."""
+"""Internals of libraries: one module uses each, and every new version has to be checked."""
 
 import http.client
 import inspect

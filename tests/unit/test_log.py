@@ -12,14 +12,14 @@ from migration_service.log import make_handler, request_id
 
 
 class Terminal(io.StringIO):
-    """A standard error that a person reads."""
+    """A standard error that is a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def write_line(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, log_format: str, **extra: Any) -> str:
-    """One line as it is written to `stream`."""
+    """Return one line as it is written to `stream`."""
     monkeypatch.setattr(sys, "stderr", stream)
     logger = logging.Logger("tests.line")
     logger.addHandler(make_handler(log_format))

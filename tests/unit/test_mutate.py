@@ -1,4 +1,4 @@
-"""`tools/mutate.py`: which changes it makes of a module."""
+"""The changes that `tools/mutate.py` makes."""
 
 from pathlib import Path
 from textwrap import dedent

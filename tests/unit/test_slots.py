@@ -1,4 +1,4 @@
-"""The concurrency limit: never exceeded, never leaked, made again from what is known to be in progress."""
+"""The concurrency limit is never exceeded, no slot is lost, and slots are restored from the database."""
 
 import threading
 import time
@@ -29,7 +29,7 @@ def slots(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> Slots:
 
 
 def _pass_time(redis: Redis, milliseconds: int) -> None:
-    """Let `milliseconds` go by for every lease: scores are moments on Redis's own clock."""
+    """Let `milliseconds` pass for every lease. Scores are times of Redis's own clock."""
     for key in ("migration:slots", "migration:slots:batch"):
         for member in redis.zrange(key, 0, -1):
             assert isinstance(member, bytes)
@@ -218,7 +218,7 @@ def test_at_a_limit_of_1_batches_and_requests_take_turns(slots: Slots) -> None:
     assert ask("b2", batch_cap=1)
     assert ask("a2")
     assert ask("b3", batch_cap=1)
-    assert ask("b4", batch_cap=1)  # nobody else waits
+    assert ask("b4", batch_cap=1)  # no other session waits
 
 
 def test_an_unused_turn_passes(slots: Slots, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The sockets of the web server's worker: how slowly a client may read."""
+"""The sockets of the web server's worker, and clients that read slowly."""
 
 import socket
 import threading

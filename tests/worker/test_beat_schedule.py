@@ -1,4 +1,4 @@
-"""What beat starts: every entry runs, on a queue that a worker takes, also after a restart of the broker."""
+"""Beat's schedule: every entry runs on a queue that a worker consumes, also after a restart of the broker."""
 
 import pytest
 from flask import Flask

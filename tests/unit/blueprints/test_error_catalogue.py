@@ -1,4 +1,4 @@
-"""Every code that an answer can carry is documented, and docs/suppliers/errors.md says what the code says."""
+"""Every code that an answer can have is documented, and docs/suppliers/errors.md is up to date."""
 
 import re
 
@@ -61,7 +61,7 @@ def test_a_message_names_what_was_found_and_what_was_expected() -> None:
 
 
 def _all_errors(error: type[ServiceError] = ServiceError) -> set[type[ServiceError]]:
-    """Return the product's classes of errors; a module may derive private ones from them."""
+    """Return the public classes of errors. A module may derive private ones from them."""
     found = {error}.union(*map(_all_errors, error.__subclasses__()))
     return {each for each in found if each.__module__.startswith("migration_service.errors.")}
 

@@ -23,7 +23,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(migrated: Settings) -> Run:
-    """Runs `migration-service` with these arguments, and an input."""
+    """Run `migration-service` with these arguments and an input."""
     environment = {
         "DATABASE_URL": migrated.database_url,
         "REDIS_URL": migrated.redis_url,

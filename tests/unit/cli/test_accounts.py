@@ -1,4 +1,4 @@
-"""`migration-service accounts`: a whole account on the screen, taken out, put back."""
+"""`migration-service accounts`: an account is shown, skipped, unskipped and erased."""
 
 import json
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_are_explained(
     assert (missing.exit_code, missing.stdout) == (1, "")
     assert "not staged" in missing.stderr
     supplier.stage(account)
-    assert _run(environment, "unskip", supplier.code, number).exit_code == 0  # nothing to do
+    assert _run(environment, "unskip", supplier.code, number).exit_code == 0  # there is nothing to do
     assert _run(environment, "skip", supplier.code, number).exit_code == 0
     again = _run(environment, "skip", supplier.code, number, "--json")
     assert json.loads(again.stdout)["state"] == "SKIPPED"

@@ -1,4 +1,4 @@
-"""`migration-service check`: a file is validated with no server, no settings and no database."""
+"""`migration-service check` validates a file without a server, settings or a database."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What the doctor says of suppliers, batches and the limit."""
+"""The checks of the doctor for suppliers, batches and the limit."""
 
 from collections.abc import Iterator
 from uuid import UUID

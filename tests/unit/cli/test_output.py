@@ -1,4 +1,4 @@
-"""What commands print: no control character of a supplier's text, nothing padded or cut in a pipe."""
+"""Commands print no control characters of suppliers' texts, and neither pad nor cut values in a pipe."""
 
 import json
 import os

@@ -14,7 +14,7 @@ from servers import EmbeddedServers
 
 @pytest.fixture
 def environment() -> Iterator[dict[str, str]]:
-    """A database of its own without tables."""
+    """A new database without tables."""
     with EmbeddedServers() as servers:
         yield {
             "DATABASE_URL": servers.database_url,

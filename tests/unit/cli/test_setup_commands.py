@@ -1,4 +1,4 @@
-"""The operators' commands, with `--json` and for people, and how they end when something is wrong."""
+"""The operators' commands, with `--json` and for people, and their exit statuses after errors."""
 
 import json
 import platform
@@ -35,7 +35,7 @@ def environment(migrated: Settings) -> dict[str, str]:
 
 @pytest.fixture
 def run(environment: dict[str, str]) -> Run:
-    """Runs `migration-service` with these arguments; options change the environment."""
+    """Run `migration-service` with these arguments. Options change the environment."""
 
     def run(*arguments: str, **changed: str) -> Result:
         result = CliRunner().invoke(main, arguments, env=environment | changed)

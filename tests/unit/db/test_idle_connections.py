@@ -1,4 +1,4 @@
-"""What `db.make_engine` does instead of asking before each use whether a connection still lives."""
+"""`db.make_engine` replaces closed connections without checking every connection before each use."""
 
 from unittest.mock import patch
 

@@ -1,4 +1,4 @@
-"""The revisions make exactly the tables that the models describe, and can be taken back."""
+"""The revisions create exactly the tables of the models, and can be reverted."""
 
 import logging
 import threading
@@ -22,13 +22,13 @@ from migration_service.db.revisions import (
 from migration_service.models import Account
 from servers import EmbeddedServers, wait_until
 
-# What a transaction holds that has written a line: a foreign key to the table has to wait for it.
+# The lock of a transaction that has written a line. A foreign key to the table has to wait for it.
 WRITE_LOCK = text("LOCK TABLE import_supplier IN ROW EXCLUSIVE MODE")
 
 
 @pytest.fixture
 def engine() -> Iterator[Engine]:
-    """An empty database of its own."""
+    """A new, empty database."""
     with EmbeddedServers() as servers:
         engine = make_engine(servers.owner_url, pool_size=1, max_overflow=1, application_name="tests")
         yield engine
@@ -41,7 +41,7 @@ def _url(engine: Engine) -> str:
 
 def test_a_new_database_has_the_tables_of_the_models(engine: Engine) -> None:
     upgrade(_url(engine))
-    upgrade(_url(engine))  # again: nothing to do
+    upgrade(_url(engine))  # the second time there is nothing to do
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Account.metadata) == []

@@ -1,4 +1,4 @@
-"""Statements without a Session: transactions, connections that come back to the pool, errors."""
+"""Statements without a Session: transactions, errors, and the return of connections to the pool."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -14,7 +14,7 @@ from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.statements import OpenTransaction, autocommit, begin
 
-#: What yields a connection of these sessions.
+#: Yields a connection of these sessions.
 _Opens = Callable[["sessionmaker[Session]"], AbstractContextManager[Any]]
 
 _FIND = "SELECT id, name FROM operations_team WHERE name = %(name)s"

@@ -1,4 +1,4 @@
-"""The welcome message: what it says, and that no name or address can change what it is."""
+"""The welcome message: its content, which no name or address can change."""
 
 from datetime import UTC, datetime
 from email import message_from_bytes
@@ -31,7 +31,7 @@ def compose(
 
 
 def received(message: EmailMessage) -> EmailMessage:
-    """The message as the other side reads it."""
+    """Return the message as the receiver reads it."""
     parsed = message_from_bytes(message.as_bytes(), policy=SMTP)
     assert isinstance(parsed, EmailMessage)
     assert not parsed.defects

@@ -1,4 +1,4 @@
-"""Sending through real SMTP servers (aiosmtpd), sound ones and others."""
+"""Sending through real SMTP servers (aiosmtpd), also faulty ones."""
 
 import socket
 import ssl
@@ -26,7 +26,7 @@ from migration_service.emails.smtp import (
 
 
 class Mailbox:
-    """A handler that keeps what it gets; `answers` replaces its answers by recipient, or to the text."""
+    """A handler that keeps messages. `answers` replaces its answers by recipient, or to the text."""
 
     def __init__(self) -> None:
         self.envelopes: list[Envelope] = []
@@ -50,7 +50,7 @@ class Mailbox:
     def log_in(
         self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: LoginPassword
     ) -> AuthResult:
-        """An authenticator: a user who logs in correctly is added to `logins`."""
+        """Return an authenticator that adds users who log in correctly to `logins`."""
         if data != LoginPassword(b"service@energy", b"p@ss/word"):
             return AuthResult(success=False, handled=False)
         self.logins.append(data.login.decode())
@@ -64,7 +64,7 @@ def mailbox() -> Mailbox:
 
 @pytest.fixture
 def start_smtp(mailbox: Mailbox) -> Iterator[Callable[..., str]]:
-    """Start a mail server of the mailbox, with aiosmtpd's own options; returns its host and port."""
+    """Start a mail server of the mailbox, with options of aiosmtpd. Return its host and port."""
     controllers: list[Controller] = []
 
     def start(**options: Any) -> str:
@@ -83,7 +83,7 @@ def start_smtp(mailbox: Mailbox) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def server_tls(tmp_path: Path) -> ssl.SSLContext:
-    """A server's certificate for 127.0.0.1; its authority is in tmp_path / "ca.pem"."""
+    """A server's certificate for 127.0.0.1. Its authority is in tmp_path / "ca.pem"."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -215,7 +215,7 @@ def test_a_connection_that_is_lost_before_the_message_is_accepted_delays_it() ->
 
 
 def _send_to_script(lines: list[bytes]) -> None:
-    """Send to a server that says these lines, one after each thing it is told, and hangs up."""
+    """Send to a server that answers with these lines in turn, and then closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=_say_lines, args=(listener, lines))
         thread.start()
@@ -232,7 +232,7 @@ def _say_lines(listener: socket.socket, lines: list[bytes]) -> None:
             connection.sendall(line)
             received = told.readline()
             while line.startswith(b"354") and received.strip() != b".":
-                assert received, "the client hung up in the middle of its message"
+                assert received, "the client closed the connection in the middle of its message"
                 received = told.readline()
         connection.sendall(lines[-1])
 

@@ -1,4 +1,4 @@
-"""No reference changes what is called, and no URL is taken that could give a secret away."""
+"""No reference changes the called address, and no URL is accepted that could reveal a secret."""
 
 import socket
 from collections.abc import Callable

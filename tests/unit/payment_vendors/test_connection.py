@@ -1,4 +1,4 @@
-"""What can go wrong on the way to a vendor, shown with servers that really do it."""
+"""Faults of the connection to a vendor, with servers that cause them."""
 
 import json
 import re
@@ -21,12 +21,12 @@ from migration_service.errors import (
 )
 from migration_service.payment_vendors.connection import CallLimits, VendorConnection
 
-# `say` closes the connection. Unless the answer tells it, the client may use the connection once more.
+# `say` closes the connection. Unless the answer announces it, the client may use the connection again.
 SOUND = b'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 11\r\n\r\n{"a": "b"}\n'
 
 
 def say(answer: bytes) -> Callable[[socket.socket, bytes], None]:
-    """A script that sends this and closes."""
+    """Return a script that sends this and closes the connection."""
 
     def script(connection: socket.socket, head: bytes) -> None:
         connection.sendall(answer)
@@ -107,7 +107,7 @@ def test_headers_that_are_sent_slowly_exceed_the_time_limit(
 
 @pytest.fixture
 def netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Credentials for this machine, which requests would send by itself."""
+    """Credentials for this machine, which requests would send on its own."""
     file = tmp_path / "netrc"
     file.write_text("machine 127.0.0.1 login root password root\n")
     file.chmod(0o600)
@@ -247,7 +247,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def start_tls_server(authority: trustme.CA) -> Iterator[Callable[[str], str]]:
-    """Start a server with a certificate for a name; returns its URL."""
+    """Start a server with a certificate for a name. Return its URL."""
     listeners: list[socket.socket] = []
 
     def serve(listener: socket.socket, context: ssl.SSLContext) -> None:

@@ -1,4 +1,4 @@
-"""What holds for all rules together: order, profiles, what the schema said already, the version."""
+"""All rules together: their order, the profiles, errors of the schema, and the version."""
 
 import re
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_the_version_changes_with_a_rule(tmp_path: Path) -> None:
 
 
 def test_the_version_covers_every_module_that_validates_a_payload() -> None:
-    """The modules of the account's fields, with whatever they import of `schemas`."""
+    """They are the modules of the account's fields, and those that they import from `schemas`."""
     folder = Path(schemas.__file__).parent
     found, waiting = set(), {"account"}
     while waiting:

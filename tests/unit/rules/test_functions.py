@@ -1,4 +1,4 @@
-"""The pure functions that other parts of the service use as well."""
+"""The pure functions that other parts of the service also use."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Rules run over whatever the schema left of a payload: they never raise, and what is gone is not judged."""
+"""Rules get the parts of a payload that the schema loaded. They never raise, and ignore missing values."""
 
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -28,7 +28,7 @@ _PATHS = sorted(_VALUES, key=repr)
 
 
 def _set(account: Any, path: tuple[str | int, ...], value: Any) -> None:
-    """Set a value, or delete a key; a place that an earlier change took away is left alone."""
+    """Set a value, or delete a key. Ignore a place that an earlier change removed."""
     for part in path[:-1]:
         try:
             account = account[part]
@@ -120,6 +120,6 @@ _HISTORICAL = "ledgers.0.historical_statement_transactions"
     ids=lambda changes: next(iter(changes)),
 )
 def test_no_rule_judges_a_value_that_the_schema_refused(changes: dict[str, Any]) -> None:
-    """Sums, references and sequences are not judged where a part of them is missing."""
+    """Sums, references and sequences are not checked if a part of them is missing."""
     changes = {**changes, "ledgers.0.ledger_balance": ABSENT}
     assert check_account(change(make_valid_account(), changes), profile=Profile.STRICT, today=TODAY) == []

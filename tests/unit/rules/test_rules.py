@@ -1,4 +1,4 @@
-"""The rules one by one: what breaks them, what does not, and what they say."""
+"""Each rule: what breaks it, what does not, and its texts."""
 
 import re
 from datetime import date
@@ -59,7 +59,7 @@ def test_a_rule_has_a_meaning_and_a_remedy(rule: Any) -> None:
         assert re.fullmatch(r"[A-Z][^\n]+\.", sentence)
 
 
-#: Changes in which nothing is wrong, or not yet.
+#: Changes that no rule finds.
 SOUND_CHANGES: dict[str, dict[str, Any]] = {
     "a postcode is empty and the occupier unknown": {
         "unknown_occupier": True,

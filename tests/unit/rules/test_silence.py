@@ -1,4 +1,4 @@
-"""A rule is silent where what it compares with was faulty already."""
+"""A rule finds nothing if a value that it compares with was already refused."""
 
 import json
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""The account payload: shapes of the specification, all errors at once, each with its path."""
+"""The account payload: the shapes of the specification, and all errors with their paths."""
 
 from typing import Any
 

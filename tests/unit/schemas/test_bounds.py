@@ -1,4 +1,4 @@
-"""The work for a body is bounded: each bound has a code of its own, and twice the input costs about twice."""
+"""The work for a body is bounded. Each bound has its own code, and the work grows linearly."""
 
 import sys
 from collections.abc import Callable
@@ -152,7 +152,7 @@ def test_a_command_refuses_members_that_it_does_not_have() -> None:
 
 
 def _count_work(work: Callable[[], Any]) -> int:
-    """Count the lines of Python that run and the functions of C that are called: no clock is asked."""
+    """Count the executed lines of Python and the calls of C functions, instead of measuring time."""
     count = 0
 
     def trace(_frame: Any, _event: str, _argument: Any) -> Any:

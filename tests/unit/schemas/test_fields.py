@@ -1,4 +1,4 @@
-"""Each kind of value: what it takes, what it makes of it, and the code it refuses with."""
+"""Each kind of field: the values that it loads, and the codes with which it refuses others."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""JSON is read exactly or refused with a reason, never half understood."""
+"""JSON is read exactly, or refused with a reason."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Chunks in the hands of workers: claimed, lost, found again; slots; no line twice."""
+"""Chunks are claimed, lost and recovered. They need slots, and no line is processed twice."""
 
 import threading
 from collections.abc import Iterator
@@ -91,7 +91,7 @@ def _chunk(batches: BatchClient, key: ChunkKey) -> BatchChunk:
 
 
 def _age(batches: BatchClient, key: ChunkKey) -> None:
-    """Let a minute pass for a chunk."""
+    """Let a chunk be a minute older."""
     with batches.resources.Session.begin() as session:
         session.execute(
             update(BatchChunk)
@@ -116,11 +116,11 @@ def test_lines_are_divided_into_chunks_and_counted_together(batches: BatchClient
 def test_a_chunk_of_a_killed_worker_is_recovered_and_each_line_processed_once(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(4))
     (key,) = batches.dispatch()
-    _claim(batches, key, 4)  # and then the worker is gone
+    _claim(batches, key, 4)  # and then the worker was killed
     with batches.resources.Session.begin() as session:
         recover_chunks(session)  # also of other tests, which share the tables
         chunk = session.get_one(BatchChunk, (key.batch_id, key.first_line))
-        assert chunk.state == ChunkState.DISPATCHED, "it could still be at work"
+        assert chunk.state == ChunkState.DISPATCHED, "the worker could still be running"
     _age(batches, key)
     with batches.resources.Session.begin() as session:
         assert recover_chunks(session) >= 1

@@ -1,4 +1,7 @@
-"""Lines that are made to hurt: expensive, unstorable, unexpected. Each fails alone; the others go on."""
+"""Harmful lines: expensive, impossible to store, or unexpected.
+
+Each fails alone, and the others are processed.
+"""
 
 import time
 from contextlib import suppress
@@ -159,9 +162,9 @@ def test_organisations_take_turns_however_many_batches_one_of_them_has(
     with batches.resources.Session.begin() as session:
         first = [str(batch_id) for batch_id, _ in dispatch_chunks(session, 3)]
     with batches.resources.Session.begin() as session:
-        assert dispatch_chunks(session, 3) == []  # both have their share in the queue
+        assert dispatch_chunks(session, 3) == []  # both have chunks in the queue
     assert len(first) == 6
     for turn in (first[:2], first[2:4], first[4:]):
         assert one in turn
         assert many & set(turn)
-    assert len(many & set(first)) == 3  # its own batches take turns, too
+    assert len(many & set(first)) == 3  # batches of one organisation also take turns

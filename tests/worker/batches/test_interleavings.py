@@ -1,4 +1,4 @@
-"""What locks a batch, a chunk or its lines, in every order: claims, recovery, steering, staging, uploads."""
+"""Everything that locks a batch, a chunk or its lines, in every order."""
 
 import io
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> Batc
 
 
 def _accounts(batches: BatchClient) -> list[dict[str, Any]]:
-    """Return one payload of a number of its own."""
+    """Return one payload with a new number."""
     (account,) = batches.supplier.accounts()
     return [account | {"external_account_number": f"interleaved {uuid4()}"}]
 
@@ -94,7 +94,7 @@ class Started:
         return ("work", lambda session: work_on_chunk(session, self.key, [self.claims[worker]]))
 
     def act(self, action: Any) -> Any:
-        """Return a step's function that does `action` to the batch. It answers whether that was possible."""
+        """Return the function of a step that applies `action`, and returns if that was possible."""
 
         def act(session: Session) -> bool:
             batch = session.get_one(Batch, self.batch_id, populate_existing=True)
@@ -151,8 +151,8 @@ def test_a_chunk_that_two_workers_claim_and_the_sweep_recovers_is_done_once(batc
             if 0 in worked:
                 assert (chunk.state, chunk.attempts) == (ChunkState.DONE, None)
             elif run.before("other.claim and commit", "sweep.recover and commit"):
-                assert chunk.state == ChunkState.PENDING, "the sweep took it from both"
-            assert not run.waited, "nobody waits for a chunk"
+                assert chunk.state == ChunkState.PENDING, "the sweep recovered it from both"
+            assert not run.waited, "a session waited for a chunk"
 
         acts: dict[str, list[Step]] = {
             "one": [started.claim("one"), started.work("one"), COMMIT],
@@ -178,7 +178,7 @@ def test_a_chunk_is_released_without_slots_or_processed_with_them(batches: Batch
             assert started.chunk().state == (ChunkState.DONE if worked else ChunkState.PENDING)
             released_first = run.before("other.release", "one.claim and commit")
             if released_first and run.before("other.commit", "one.claim and commit"):
-                assert worked, "a claim after the release holds"
+                assert worked, "a claim after the release was lost"
 
         acts = {
             "one": [started.claim("one"), started.work("one"), COMMIT],
@@ -196,7 +196,7 @@ def test_of_two_changes_of_a_batch_the_second_sees_the_first(batches: BatchClien
         def check(run: Run) -> None:
             no_errors(run)
             batch = started.batch()
-            assert run.results["one.cancel"], "a batch can be cancelled whether it is paused or not"
+            assert run.results["one.cancel"], "a batch could not be cancelled, paused or not"
             assert (batch.state, batch.finished_at is None) == (BatchState.CANCELLED, False)
             paused, resumed = run.results["other.pause"], run.results["third.resume"]
             assert paused or not resumed
@@ -302,7 +302,7 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is
                 BatchLine.batch_id == started.batch_id, BatchLine.external_account_number == number
             )
             first_line = session.scalars(line).one()
-        assert first_line == 1, "what was pending before was imported by the runs before"
+        assert first_line == 1, "accounts of earlier runs are still pending"
         changed = parse_json(msgspec.json.encode(payload | {"billing_address1": "Damrak 2"}))
         account = validate_account(changed, Profile.LENIENT)
 
@@ -316,9 +316,10 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is
             (line,) = batches.results(str(started.batch_id))
             if line["status"] == "FAILED":
                 assert line["errors"][0]["code"] == "account_import_in_progress"
-                assert taken, "only who holds the lock keeps the batch out"
+                assert taken, "the batch skipped an account that was not locked"
                 assert started.created() == 0
-                with supplier.Session.begin() as session:  # or the next run's batch would have it, too
+                # Otherwise the batch of the next run would have it, too.
+                with supplier.Session.begin() as session:
                     skip_accounts(session, known.id, [number])
                 return
             assert line["status"] == "IMPORTED"

@@ -1,4 +1,4 @@
-"""What becomes of the lines of a batch, in each mode and with everything that can be wrong with them."""
+"""The results of the lines of a batch, in each mode and with every kind of error."""
 
 from copy import deepcopy
 from random import Random
@@ -152,7 +152,7 @@ def test_an_account_that_the_database_refuses_fails_on_its_own(batches: BatchCli
     batches.run(accounts[3:5])
     for (
         number
-    ) in bad:  # the accounts are there, but their processes do not say so: creation meets a constraint
+    ) in bad:  # The accounts exist, but their processes are pending, so that creation violates a constraint.
         _update_process(
             batches, number, state="PENDING", service_account_number=None, account_created_at=None
         )

@@ -1,4 +1,4 @@
-"""Two requests with one idempotency key, in every order, also if the first is so slow that its lease ends."""
+"""Two requests with one idempotency key, in every order, also if the lease of the first one ends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ def test_the_effect_happens_once_and_its_answer_is_kept(sessions: sessionmaker[S
             effects = _effects(sessions, one, other)
             assert len(effects) <= 1, "the same request was carried out twice"
             assert _kept(sessions, one) == effects, (
-                "neither the effect nor the answer is there without the other"
+                "the effect exists without the answer, or the answer without the effect"
             )
             answer = run.results["other.claim"]
             if isinstance(answer, KeptAnswer):

@@ -1,4 +1,4 @@
-"""The life of an attempt: published again, counted, given up, withdrawn; and never twice, never lost."""
+"""An attempt is published again, counted, failed or withdrawn. It never runs twice, and is never lost."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ class Begun:
             return session.get_one(Attempt, self.attempt_id)
 
     def change(self, **values: Any) -> None:
-        """Put something into the process's row."""
+        """Change the row of the process."""
         with self.supplier.Session.begin() as session:
             session.execute(
                 update(AccountImportProcess)
@@ -62,7 +62,7 @@ class Begun:
             )
 
     def grow_old(self, seconds: float = 10.5) -> None:
-        """Let so many seconds pass since the last message."""
+        """Let the last message be this many seconds old."""
         self.change(dispatched_at=text(f"now() - interval '{seconds} seconds'"))
 
 
@@ -83,7 +83,7 @@ def session(supplier: SupplierClient) -> Iterator[OrmSession]:
 
 @contextmanager
 def worker_on(begun: Begun) -> Iterator[None]:
-    """A worker is in the middle of the attempt."""
+    """Let a worker be processing the attempt within the `with` statement."""
     with begun.supplier.Session() as session:
         assert run_attempt(OpenTransaction.of(session), begun.attempt_id)
         yield
@@ -91,8 +91,8 @@ def worker_on(begun: Begun) -> Iterator[None]:
 
 
 def redelivered(attempt_id: UUID) -> None:
-    """The task, with a message that came back."""
-    # The types know the signature of Task.run only; this one makes a Context of its keywords.
+    """Run the task with a redelivered message."""
+    # The types have the signature of Task.run only. This method makes a Context of its keywords.
     create_account.push_request(delivery_info={"redelivered": True})  # type: ignore[call-arg]
     try:
         create_account.run(str(attempt_id))
@@ -121,7 +121,7 @@ def test_an_attempt_that_a_worker_is_processing_is_not_published_again(
         assert begun.attempt_id not in redispatch_attempts(session)[0]
         assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
         assert not count_redelivery(session, begun.attempt_id)
-        assert not run_attempt(OpenTransaction.of(session), begun.attempt_id), "nobody else runs it"
+        assert not run_attempt(OpenTransaction.of(session), begun.attempt_id), "another worker runs it"
     assert begun.process().tries == 1
 
 
@@ -225,7 +225,7 @@ def test_a_withdrawn_attempt_never_runs(
     assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
     session.commit()
     assert not perform_attempt(worker_resources.Session, begun.attempt_id)
-    assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id), "once is enough"
+    assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id), "it was withdrawn twice"
     attempt = begun.attempt()
     assert (attempt.outcome, attempt.error_code) == (Outcome.WITHDRAWN, None)
     assert attempt.finished_at is not None
@@ -317,7 +317,7 @@ def test_a_payload_that_newer_rules_refuse_fails_with_every_error(
 
 
 def test_attempts_are_listed_in_the_order_of_time(begun: Begun, session: OrmSession) -> None:
-    """Not in that of their rows or their ids."""
+    """The order does not depend on the rows or the ids."""
     assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
     session.commit()
     assert begun.supplier.process(begun.number).status_code == 202

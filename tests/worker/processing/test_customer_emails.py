@@ -48,7 +48,7 @@ SILENT = {"given_name": "Carla", "family_name": "Smit"}
 
 
 class Mailbox:
-    """A handler of aiosmtpd that keeps messages; `answer` replaces what it says to them."""
+    """A handler of aiosmtpd that keeps messages. `answer` replaces its answer."""
 
     def __init__(self) -> None:
         self.messages: list[EmailMessage] = []
@@ -82,7 +82,7 @@ def mailbox() -> Mailbox:
 
 @pytest.fixture
 def controller(mailbox: Mailbox) -> Iterator[Controller]:
-    """A real mail server; a test may stop it."""
+    """A real mail server, which a test may stop."""
     controller = Controller(mailbox, hostname="127.0.0.1", port=_free_port())
     controller.start()
     yield controller
@@ -94,7 +94,7 @@ def controller(mailbox: Mailbox) -> Iterator[Controller]:
 def make_celery(
     migrated: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., MigrationCelery]]:
-    """Workers' applications with these settings, the current one of the tasks; a broker of their own."""
+    """Makes workers' applications with these settings and their own broker, which the tasks use."""
     before = current_app._get_current_object()  # type: ignore[attr-defined]
     made: list[MigrationCelery] = []
     monkeypatch.setattr(email_tasks, "_breaker", CircuitBreaker(failures_to_open=2, open_seconds=30))
@@ -126,7 +126,7 @@ def sending_supplier(supplier: SupplierClient) -> SupplierClient:
 
 @pytest.fixture
 def create(sending_supplier: SupplierClient, worker_resources: WorkerResources) -> Callable[..., list[int]]:
-    """Create an account with these customers; the keys of its messages."""
+    """Create an account with these customers. Return the keys of its messages."""
 
     def create(*customers: dict[str, Any]) -> list[int]:
         account = ImportedAccount.create(sending_supplier, worker_resources, customers=list(customers))
@@ -338,7 +338,7 @@ def test_an_answer_of_the_mail_server_resets_the_count_of_failures(
     send_customer_email(ids[2])
     rows = [_row(sessions, email_id) for email_id in ids]
     assert [row.state for row in rows] == [EmailState.SENT, EmailState.PENDING, EmailState.PENDING]
-    assert [row.failures for row in rows] == [1, 1, 1], "two failures that are not in a row hold nothing back"
+    assert [row.failures for row in rows] == [1, 1, 1], "two failures that are not in a row delayed a message"
 
 
 @pytest.mark.parametrize(

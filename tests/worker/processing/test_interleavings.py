@@ -1,4 +1,4 @@
-"""What locks an account import process, in every order: stage, begin, run, withdraw, fail, skip."""
+"""Everything that locks an account import process, in every order."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +41,7 @@ class Case:
     team_id: int
 
     def stage(self, name: str = "") -> "Staged":
-        """Stage an account of its own number, which contains `name`."""
+        """Stage an account whose number contains `name`."""
         staged = Staged(self, f"{name}{new_id()}")
         with self.sessions.begin() as session:
             staged.process_id = staged.restage(session, "Singel 1").id
@@ -145,7 +145,7 @@ def test_an_attempt_is_run_or_withdrawn_and_a_second_request_begins_only_after_t
                 assert (withdrawn, begun) == (False, False)
                 assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
             else:
-                assert withdrawn, "somebody has to end it"
+                assert withdrawn, "the attempt did not end"
                 state = ImportState.IN_PROGRESS if begun else ImportState.PENDING
                 outcomes = [None, Outcome.WITHDRAWN] if begun else [Outcome.WITHDRAWN]
                 assert staged.left() == (state, None, outcomes, [])
@@ -173,7 +173,7 @@ def test_two_workers_with_one_message_create_one_account(case: Case, end: Step) 
         def check(run: Run) -> None:
             no_errors(run)
             one, other = run.results["one.run"], run.results["other.run"]
-            assert not run.waited, "a worker waits for nobody"
+            assert not run.waited, "a worker waited for another session"
             if other or end is COMMIT:
                 number = other or one
                 assert not (one and other and end is COMMIT)
@@ -343,7 +343,7 @@ def test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock(case:
                     (session.get_one(AccountImportProcess, it.process_id).payload or {})["billing_address1"]
                     for it in (one, other)
                 }
-            assert len(streets) == 1, "one file, and then the other"
+            assert len(streets) == 1, "the files were not processed one after the other"
 
         acts = {
             "somebody": [("lock", lock), COMMIT],

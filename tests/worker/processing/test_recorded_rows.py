@@ -1,7 +1,7 @@
-"""Every column of what processing leaves behind, for single requests and for batches.
+"""Every column of the rows that processing writes, for single requests and for batches.
 
-Two teams and two keys exist in each test, so a row that is linked to any of them would show. A new column
-makes these tests fail until somebody says what it has to contain.
+Each test has two teams and two keys, so that a row with the wrong one is noticed. A new column makes these
+tests fail until its expected value is added.
 """
 
 from dataclasses import dataclass

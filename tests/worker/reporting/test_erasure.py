@@ -1,4 +1,4 @@
-"""Erasing one account: nothing personal is left in any table, and the numbers and the amounts are."""
+"""Erasing one account: no personal data is left in any table, but the numbers and the amounts are."""
 
 import json
 import secrets
@@ -19,12 +19,12 @@ from supplier_client import SupplierClient
 
 @pytest.fixture
 def mark() -> str:
-    """A word that is in no other test."""
+    """A word that occurs nowhere else."""
     return f"Qwirinus{secrets.token_hex(6)}"
 
 
 def marked_parts(mark: str, ean: str = "871685900012345670") -> dict[str, Any]:
-    """The parts of a payload, with the mark wherever a text can be."""
+    """Return the parts of a payload, with the mark in every text."""
     return {
         "billing_address1": f"{mark}laan 1",
         "customers": [
@@ -66,7 +66,7 @@ def erase(supplier: SupplierClient, number: str) -> Any:
 
 
 def find_mark(sessions: sessionmaker[Session], mark: str) -> list[str]:
-    """The tables that have the mark anywhere, in whatever column."""
+    """Return the tables that have the mark in any column."""
     with sessions() as session:
         tables = session.scalars(
             text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
@@ -137,7 +137,7 @@ def test_reconciliation_reports_that_an_erased_account_cannot_be_compared(
     assert totals.not_comparable == 1
     assert totals.measures["accounts"] == (Decimal(2), Decimal(2))
     assert totals.measures["customers"] == (Decimal(1), Decimal(1))
-    assert erase(supplier, kept.number).status_code == 200  # nothing is left for the other tests
+    assert erase(supplier, kept.number).status_code == 200  # leave nothing for other tests
 
 
 def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_changes_nothing(
@@ -173,7 +173,7 @@ def test_lines_of_a_batch_are_erased_whether_they_were_processed_or_not(
 ) -> None:
     number = "é/batch"
     sound = {"import_supplier": supplier.code, "external_account_number": number, **marked_parts(mark)}
-    broken = json.dumps(sound)[:-1]  # escapes, and no JSON
+    broken = json.dumps(sound)[:-1]  # escapes, and a line that is not JSON
     other = json.dumps({**sound, "external_account_number": "another", "customers": []})
     lines = "\n".join([json.dumps(sound, ensure_ascii=False), broken, other.replace(mark, "x")])
     started = supplier.app.test_client().post(

@@ -1,4 +1,4 @@
-"""Reconciliation finds every difference, and nothing where there is none; what is kept long enough goes."""
+"""Reconciliation finds every difference, and nothing if there is none. Old lines are removed."""
 
 import csv
 import io
@@ -206,7 +206,7 @@ def test_an_acknowledged_account_is_no_longer_open(batches: BatchClient) -> None
         assert [(it["subject"], it["details"]["acknowledged"]) for it in told] == [
             (batches.supplier.code, count) for count in (3, 1, 1)
         ]
-    # Refused again, and so open again.
+    # It is refused again, and so open again.
     batches.run([wrong])
     assert _open(_reconcile(batches)) == [(number, "REFUSED", 1)]
 

@@ -1,4 +1,4 @@
-"""What is kept for how long: the periodic removal with the real settings, at their boundaries."""
+"""The periodic removal with the real settings, at the boundaries of the retention times."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ Remove = Callable[..., None]
 
 @pytest.fixture
 def remove(migrated: Settings) -> Iterator[Remove]:
-    """Run the task in a worker whose settings keep things for so many days."""
+    """Run the task in a worker with these retention times in days."""
     before = current_app._get_current_object()  # type: ignore[attr-defined]
     made = []
 
@@ -62,7 +62,7 @@ class Book:
         return cls(client, UUID(report["batch_id"]), numbers)
 
     def grow_old(self, age: str) -> None:
-        """Let the batch have ended, and its accounts have been created, so long ago."""
+        """Let the batch have ended, and its accounts have been created, this long ago."""
         before = func.now() - text(f"interval '{age}'")
         with self.client.supplier.Session.begin() as session:
             session.execute(update(Batch).where(Batch.id == self.batch_id).values(finished_at=before))

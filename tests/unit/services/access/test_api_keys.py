@@ -1,4 +1,4 @@
-"""API keys: shown once, kept as a hash, revocable."""
+"""API keys are shown once, stored as a hash, and can be revoked."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The audit: entries that nobody changes, and days whose hashes show it if somebody did."""
+"""The audit: nobody can change its entries, and the hashes of the days reveal it if somebody did."""
 
 import secrets
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ CHANGES = [
 
 @pytest.fixture(scope="module")
 def empty(embedded_servers: EmbeddedServers) -> Iterator[str]:
-    """The name of a database with the tables, to make others from."""
+    """The name of a database with the tables, which is the template of others."""
     url = _named(embedded_servers, "audit_empty")
     _create(embedded_servers, url, "template1")
     upgrade(url.render_as_string(hide_password=False))
@@ -45,7 +45,7 @@ def empty(embedded_servers: EmbeddedServers) -> Iterator[str]:
 
 @pytest.fixture
 def database(embedded_servers: EmbeddedServers, empty: str) -> Iterator[str]:
-    """The address of a database of its own, on the server that all tests share."""
+    """The address of a new database on the server that all tests share."""
     url = _named(embedded_servers, f"audit_{secrets.token_hex(4)}")
     _create(embedded_servers, url, empty)
     yield url.render_as_string(hide_password=False)
@@ -79,7 +79,7 @@ def own(database: str) -> Iterator[sessionmaker[Session]]:
 def runtime(
     embedded_servers: EmbeddedServers, database: str, own: sessionmaker[Session]
 ) -> Iterator[sessionmaker[Session]]:
-    """Sessions as a role that may read and write every table, and owns none."""
+    """Sessions of a role that may read and write every table, but owns none."""
     role = f"runtime_{secrets.token_hex(4)}"
     with embedded_servers.connect_as_superuser() as admin:
         admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'runtime'").format(sql.Identifier(role)))
@@ -98,7 +98,7 @@ def runtime(
 
 
 def _fill(own: sessionmaker[Session], *ages: int) -> None:
-    """Add an entry of each of these ages, in days; the trigger would set the moment of now."""
+    """Add an entry of each of these ages in days, without the trigger, which would set the current time."""
     with own.begin() as session:
         session.execute(text("ALTER TABLE audit_entry DISABLE TRIGGER audit_guard"))
         for age in ages:
@@ -110,7 +110,7 @@ def _fill(own: sessionmaker[Session], *ages: int) -> None:
 
 
 def _tamper(own: sessionmaker[Session], table: str, statement: str) -> None:
-    """Do as the owner of the database could."""
+    """Run a statement as the owner of the database could."""
     with own.begin() as session:
         session.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER USER"))
         session.execute(text(statement))
@@ -150,7 +150,7 @@ def test_the_runtime_role_can_only_add_current_entries_and_seal_and_remove_whole
     with runtime.begin() as session:
         assert len(seal_days(session)) in (119, 120)
         assert seal_days(session) == []
-        # Whoever asks for everything gets only what is older than ninety days.
+        # A request to remove everything removes only what is older than ninety days.
         assert remove_days(session, after_days=0) == 2
         found = verify_chain(session)
     assert found.problems == []

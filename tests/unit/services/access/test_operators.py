@@ -1,4 +1,4 @@
-"""Operators: roles, passwords, and logins that say nothing to those who guess."""
+"""Operators: roles, passwords, and logins that reveal nothing to guesses."""
 
 import secrets
 

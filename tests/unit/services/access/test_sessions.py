@@ -1,4 +1,4 @@
-"""Refresh tokens rotate, and a session ends when one of them comes back."""
+"""Refresh tokens rotate, and a session ends when one of them is reused."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Throttling: what counts, for whom, for how long, and what happens without Redis."""
+"""Throttling: failures, clients, times, and counting without Redis."""
 
 import secrets
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from migration_service.services.access.throttle import (
 
 
 class Clock:
-    """A clock that the test moves."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -1,4 +1,4 @@
-"""Tokens: who they stand for, and everything that they must not be."""
+"""Tokens: the callers that they identify, and the tokens that are refused."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Import suppliers: whose they are, what their codes look like, and what operators change."""
+"""Import suppliers: their organisations, their codes, and changes by operators."""
 
 import re
 from functools import partial
