@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import psycopg
 
+from benchmarks.bench import Reading
 from benchmarks.seed import account_tables
 from benchmarks.stack import PROCESSES, Stack
 from migration_service.db import revisions
@@ -33,7 +34,7 @@ class CopyLimit:
         self._accounts = 0
 
     def take_rows(self, first: int, count: int) -> None:
-        """Read the rows of the accounts with these external account numbers, and what they refer to."""
+        """Read the rows of the accounts with these numbers, and the rows that they refer to."""
         with psycopg.connect(self._source) as source, psycopg.connect(self._target) as target:
             for table in _AROUND:
                 columns = "*" if table != "account_import_process" else _columns_without_attempt(source)
@@ -50,11 +51,8 @@ class CopyLimit:
                 )
         self._accounts = count
 
-    def copy(self) -> float:
-        """Copy them into empty tables, with a connection for each batch worker.
-
-        Return accounts per second.
-        """
+    def copy(self) -> Reading:
+        """Copy them into empty tables, with as many connections as batch workers."""
         with psycopg.connect(self._target) as connection:
             connection.execute("TRUNCATE account CASCADE")
         with psycopg.connect(self._target, autocommit=True) as connection:
@@ -65,7 +63,7 @@ class CopyLimit:
             copy.start()
         for copy in copies:
             copy.join()
-        return self._accounts / (time.perf_counter() - started)
+        return Reading(self._accounts, self._accounts / (time.perf_counter() - started))
 
 
 def _copy_part(target: str, part: list[tuple[str, bytes]]) -> None:
