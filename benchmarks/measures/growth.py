@@ -1,4 +1,4 @@
-"""Staging and processing beside a million accounts, and beside few: two stacks, measured in turn."""
+"""Staging and processing with a million accounts, and with few: two stacks, measured in turn."""
 
 from collections.abc import Callable
 from statistics import median

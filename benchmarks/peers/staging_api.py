@@ -24,7 +24,7 @@ ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
 RETURNING xmax = 0
 """
 
-# One answer needs two look-ups, as the service's does: whose token it is, and the account of the supplier.
+# One answer needs two look-ups, as in the service: the owner of the token, and the account.
 _STATUS = """
 SELECT staged.state, staged.service_account_number
 FROM peer.import_supplier supplier
