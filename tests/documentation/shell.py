@@ -17,7 +17,7 @@ _PART = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _ASSIGNED = re.compile(r"^([A-Z_]+)=", re.MULTILINE)
-_ONLY_MAKE = re.compile(r"(\s*(#.*|make [^;&|]*)?\n)+")
+_ONLY_MAKE = re.compile(r"(make [^;&|\n]*\n)+")
 
 
 @dataclass(frozen=True, slots=True)

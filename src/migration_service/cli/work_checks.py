@@ -39,8 +39,8 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
             yield wrong(
                 f"queue {queue}",
                 "no worker answers",
-                "It is not running, or frozen: a busy worker answers, too. Start it again, and end a frozen one "
-                f"with SIGKILL: celery -A celery_worker worker -Q {queue}",
+                "It does not run, or is frozen: a busy worker answers, too. End a frozen one with SIGKILL. "
+                f"Start it: celery -A celery_worker worker -Q {queue}",
             )
 
 
