@@ -1,14 +1,14 @@
-"""Each shell block of the documentation is run: by tests/e2e/test_docs.py, or by what the page names."""
+"""Each shell block of the documentation is run: by tests/e2e/test_docs.py, or by what its page names."""
 
 import re
 from pathlib import Path
 
 import pytest
+from flask import Flask
 
 from documentation.pages import PAGES, ROOT, links, shell_blocks
 from documentation.shell import blocks, script
-from migration_service.app import create_app
-from migration_service.config import Settings
+from e2e.test_docs import LONG, QUICK
 
 #: What no machine of this project can run, and nobody wants to have run on theirs.
 _BY_HAND = {
@@ -40,20 +40,20 @@ def test_every_block_is_run_here_or_by_something_that_exists(page: Path) -> None
 def test_no_block_of_shell_commands_has_another_language() -> None:
     fenced = {str(page): re.findall(r"^```(\w*)$", page.read_text(), re.MULTILINE) for page in PAGES}
     assert not [page for page, kinds in fenced.items() if {"bash", "shell", "console"} & {*kinds}]
-    indented = [page for page in PAGES if re.search(r"^    (make|migration-service|curl) ", page.read_text(), re.M)]
-    assert not indented
+    indented = re.compile(r"^    (make|migration-service|curl) ", re.MULTILINE)
+    assert not [page for page in PAGES if indented.search(page.read_text())]
 
 
 def test_every_page_with_blocks_to_run_is_in_the_index_of_its_reader() -> None:
     """tests/e2e/test_docs.py runs the pages of a folder in the order in which its index links them."""
     for page in (ROOT / "docs").glob("*/*.md"):
         if script(page):
+            assert page.parent.name in QUICK + LONG
             assert page.name in links(page.with_name("index.md")), page
     assert not [page for page in (ROOT / "docs").glob("*.md") if script(page)]
 
 
-def test_every_request_that_a_page_names_exists(settings: Settings) -> None:
-    app = create_app(settings)
+def test_every_request_that_a_page_names_exists(app: Flask) -> None:
     routes = {
         (method, re.sub(r"<[^>]*>", "<>", rule.rule))
         for rule in app.url_map.iter_rules()
