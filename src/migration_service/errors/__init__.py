@@ -34,6 +34,7 @@ ServiceError                              (base)
 │   │       ├── BatchTooManyLinesError    (batches)
 │   │       └── BatchCompressionError     (batches)
 │   ├── BatchStateError                   (batches)
+│   ├── BatchesNotComparableError         (batches)
 │   ├── IdempotencyKeyReusedError         (idempotency)
 │   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) why a line failed, if no other error says it
@@ -42,6 +43,9 @@ ServiceError                              (base)
 │   │   ├── LineFailedUnexpectedlyError   (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
 │   │   └── DuplicateLineError            (batches)
+│   ├── UndoStateError                    (undo)
+│   ├── NothingToUndoError                (undo)
+│   ├── ImportSupplierLiveError           (undo)
 │   ├── AccountNotFoundInBodyError        (added_data)
 │   ├── TransactionOutsideOpenPeriodError (added_data)
 │   ├── TransactionIdAlreadyUsedError     (added_data)
@@ -59,7 +63,8 @@ ServiceError                              (base)
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
 │   ├── AttemptNotFoundError              (imports)
-│   └── BatchNotFoundError                (batches)
+│   ├── BatchNotFoundError                (batches)
+│   └── UndoNotFoundError                 (undo)
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
 ├── ThrottledError                        (access) 429
@@ -110,6 +115,7 @@ from migration_service.errors.base import (
 )
 from migration_service.errors.batches import (
     BatchCompressionError,
+    BatchesNotComparableError,
     BatchFileError,
     BatchFileTooLargeError,
     BatchNotFoundError,
@@ -158,6 +164,12 @@ from migration_service.errors.setup import (
     OrganisationNotFoundError,
     PaymentVendorInvalidError,
 )
+from migration_service.errors.undo import (
+    ImportSupplierLiveError,
+    NothingToUndoError,
+    UndoNotFoundError,
+    UndoStateError,
+)
 
 __all__ = [
     "AccountAlreadyImportedError",
@@ -183,6 +195,7 @@ __all__ = [
     "BatchStateError",
     "BatchStorageQuotaError",
     "BatchTooManyLinesError",
+    "BatchesNotComparableError",
     "ConcurrencyLimitReachedError",
     "DryRunSucceededError",
     "DuplicateLineError",
@@ -192,6 +205,7 @@ __all__ = [
     "IdempotencyKeyReusedError",
     "IdempotencyRequestInProgressError",
     "ImportSupplierCompleteError",
+    "ImportSupplierLiveError",
     "ImportSupplierMismatchError",
     "ImportSupplierNotFoundError",
     "ImportSupplierNotFoundInBodyError",
@@ -207,6 +221,7 @@ __all__ = [
     "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",
+    "NothingToUndoError",
     "OperationsTeamNotFoundError",
     "OperatorNotFoundError",
     "OrganisationNotFoundError",
@@ -230,6 +245,8 @@ __all__ = [
     "TransactionImportError",
     "TransactionOutsideOpenPeriodError",
     "UnauthenticatedError",
+    "UndoNotFoundError",
+    "UndoStateError",
     "UploadStorageFullError",
     "quoted",
 ]

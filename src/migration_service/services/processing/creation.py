@@ -99,17 +99,21 @@ def explain_refusal(error: DBAPIError) -> ServiceError | None:
     After None the same can be retried: the connection was lost, or the new service account number already
     exists. The chance of that is one in a million, and the retry draws another number.
     """
-    cause = error.orig
-    refused = isinstance(error, (DataError, IntegrityError)) or isinstance(cause, ProgramLimitExceeded)
-    if not refused or "uq_account_service_account_number" in str(cause):
+    if not is_refusal(error):
         return None
     # The text of PostgreSQL could show values of the account. The name of its error does not.
-    reason = _CAPITAL.sub(lambda match: f" {match[0].lower()}", type(cause).__name__).strip()
+    reason = _CAPITAL.sub(lambda match: f" {match[0].lower()}", type(error.orig).__name__).strip()
     logger.error("The database refused an account: %s", reason)
     return AccountNotStorableError(
         f"The database refused a value of the account: {reason}. The same payload will be refused again. "
         "Correct the account and stage it again."
     )
+
+
+def is_refusal(error: DBAPIError) -> bool:
+    """Return whether the database refuses to store an account, however often it is tried."""
+    refused = isinstance(error, (DataError, IntegrityError)) or isinstance(error.orig, ProgramLimitExceeded)
+    return refused and "uq_account_service_account_number" not in str(error.orig)
 
 
 @cache
