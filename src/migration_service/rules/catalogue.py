@@ -62,6 +62,7 @@ PAYLOAD_MODULES = (
     "messages",
     "moments",
     "numbers",
+    "one_pass",
     "statement",
     "supply",
     "texts",
