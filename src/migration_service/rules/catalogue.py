@@ -58,6 +58,7 @@ PAYLOAD_MODULES = (
     "compiled",
     "fields",
     "identifiers",
+    "json",
     "ledger",
     "messages",
     "moments",
