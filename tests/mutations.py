@@ -1,4 +1,4 @@
-"""Random damage to a sound payload: any value or key changed into anything that JSON can say."""
+"""Random damage to a valid payload: any value or key is changed into any JSON."""
 
 import json
 from copy import deepcopy
@@ -13,7 +13,7 @@ TODAY = date(2026, 3, 1)
 
 #: A small account as JSON.
 SMALL = json.dumps(min(generate_accounts(30, supplier="S", seed=2, today=TODAY), key=lambda it: len(str(it))))
-#: What clients send in place of a value: zeros of every form, empty and blank texts, other spellings.
+#: Values that clients send instead: zeros of every form, empty and blank texts, other spellings.
 STAND_INS = [
     "",
     " ",
@@ -105,7 +105,7 @@ _ANY = st.sampled_from(_NASTY) | st.recursive(
 
 
 def typed(value: Any) -> Any:
-    """A value with the types of all its parts: Decimal("1.50") is not Decimal("1.5"), nor True 1."""
+    """Return a value with the types of all its parts, so that Decimal("1.50") differs from Decimal("1.5")."""
     if isinstance(value, dict):
         return {key: typed(below) for key, below in value.items()}
     if isinstance(value, list):
@@ -114,7 +114,7 @@ def typed(value: Any) -> Any:
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every (container, key) of a payload."""
+    """Yield every (container, key) of a payload."""
     found: list[tuple[Any, Any]] = []
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, below in items:
@@ -124,7 +124,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 @st.composite
 def damaged_accounts(draw: st.DrawFn, supplier: str = "S") -> Any:
-    """An account of the generator with one to four values replaced, removed, renamed or moved elsewhere."""
+    """Draw a generated account with one to four values replaced, removed, renamed or moved."""
     seed = draw(st.integers(0, 10_000))
     (account,) = generate_accounts(1, supplier=supplier, seed=seed, today=TODAY)
     account = deepcopy(account)

@@ -13,6 +13,7 @@ from migration_service.blueprints import (
     added_data,
     attempts,
     batches,
+    comparison,
     erasure,
     graphql,
     health,
@@ -20,6 +21,7 @@ from migration_service.blueprints import (
     metrics,
     reconciliation,
     status,
+    undo,
 )
 from migration_service.blueprints.admission import Application, check_requests
 from migration_service.blueprints.compression import compress_responses
@@ -82,8 +84,10 @@ def create_app(settings: Settings) -> Flask:
         import_suppliers,
         added_data,
         batches,
+        comparison,
         reconciliation,
         erasure,
+        undo,
     ):
         api.register_blueprint(module.blueprint)
     serve_description(app, api)

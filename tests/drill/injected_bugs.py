@@ -7,18 +7,18 @@ from dataclasses import dataclass
 class Bug:
     """One bug, and the drill that finds it."""
 
-    #: What goes wrong for a supplier or an operator.
+    #: The effect of the bug for a supplier or an operator.
     consequence: str
-    #: The promise that has to be found broken. Others may be broken, too.
+    #: The promise that the drill has to find broken. Others may be broken, too.
     promise: str
-    #: (file below src/migration_service, text that is there once, text in its place)
+    #: (file below src/migration_service, a text that occurs once, its replacement)
     changes: tuple[tuple[str, str, str], ...]
     #: Options of the drill.
     arguments: tuple[str, ...] = ("--rounds", "0")
 
 
 _PROCESSING = "services/processing"
-#: Requests that are not served at once are withdrawn.
+#: Requests that are not processed at once are withdrawn.
 _HASTY = ("--rounds", "0", "--wait", "0.2", "--impatient", "0.8")
 
 #: Every bug by its name in the table.
@@ -171,6 +171,17 @@ BUGS: dict[str, Bug] = {
                 "services/imports/staging.py",
                 "staged.service_account_number):\n        raise error\n    return staged.first",
                 "staged.service_account_number)):\n        raise error\n    return staged.first",
+            ),
+        ),
+    ),
+    "an undone account keeps its number": Bug(
+        "The status tells the number of an account that does not exist any more.",
+        "what was undone is gone",
+        (
+            (
+                "services/imports/states.py",
+                "service_account_number = NULL, account_created_at = NULL,\n        dispatched_at",
+                "dispatched_at",
             ),
         ),
     ),

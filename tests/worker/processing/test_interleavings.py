@@ -1,4 +1,4 @@
-"""What locks an account import process, in every order: stage, begin, run, withdraw, fail, skip."""
+"""Everything that locks an account import process, in every order."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +46,7 @@ class Case:
     team_id: int
 
     def stage(self, name: str = "") -> "Staged":
-        """Stage an account of its own number, which contains `name`."""
+        """Stage an account whose number contains `name`."""
         staged = Staged(self, f"{name}{new_id()}")
         with self.sessions.begin() as session:
             staged.process_id = staged.restage(session, "Singel 1").id
@@ -136,7 +136,7 @@ def no_errors(run: Run) -> None:
     assert not run.errors
 
 
-def test_an_attempt_is_run_or_withdrawn_and_a_second_request_takes_only_what_was_withdrawn(
+def test_an_attempt_is_run_or_withdrawn_and_a_second_request_begins_only_after_the_withdrawal(
     case: Case,
 ) -> None:
     def scenario() -> Scenario:
@@ -150,7 +150,7 @@ def test_an_attempt_is_run_or_withdrawn_and_a_second_request_takes_only_what_was
                 assert (withdrawn, begun) == (False, False)
                 assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
             else:
-                assert withdrawn, "somebody has to end it"
+                assert withdrawn, "the attempt did not end"
                 state = ImportState.IN_PROGRESS if begun else ImportState.PENDING
                 outcomes = [None, Outcome.WITHDRAWN] if begun else [Outcome.WITHDRAWN]
                 assert staged.left() == (state, None, outcomes, [])
@@ -178,7 +178,7 @@ def test_two_workers_with_one_message_create_one_account(case: Case, end: Step) 
         def check(run: Run) -> None:
             no_errors(run)
             one, other = run.results["one.run"], run.results["other.run"]
-            assert not run.waited, "a worker waits for nobody"
+            assert not run.waited, "a worker waited for another session"
             if other or end is COMMIT:
                 number = other or one
                 assert not (one and other and end is COMMIT)
@@ -192,7 +192,7 @@ def test_two_workers_with_one_message_create_one_account(case: Case, end: Step) 
     assert explore(case.sessions, scenario) == 6
 
 
-def test_who_gives_an_attempt_up_waits_for_the_worker_that_has_it(case: Case) -> None:
+def test_failing_an_attempt_waits_for_the_worker_that_has_it(case: Case) -> None:
     def scenario() -> Scenario:
         staged = case.begin()
 
@@ -241,7 +241,7 @@ def test_an_attempt_that_a_worker_has_is_not_dispatched_again_and_no_try_is_coun
     assert explore(case.sessions, scenario) == 90
 
 
-def test_of_two_requests_one_begins(case: Case) -> None:
+def test_of_two_requests_one_begins_an_attempt(case: Case) -> None:
     def scenario() -> Scenario:
         staged = case.stage()
 
@@ -348,7 +348,7 @@ def test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock(case:
                     (session.get_one(AccountImportProcess, it.process_id).payload or {})["billing_address1"]
                     for it in (one, other)
                 }
-            assert len(streets) == 1, "one file, and then the other"
+            assert len(streets) == 1, "the files were not processed one after the other"
 
         acts = {
             "somebody": [("lock", lock), COMMIT],
