@@ -33,7 +33,7 @@ from migration_service.services.setup.suppliers import (
 #: Codes, batches, differences, undos and decisions that are shown, and examples of each code.
 MOST_CODES, MOST_BATCHES, MOST_DIFFERENCES, MOST_UNDOS, MOST_DECISIONS = 40, 50, 20, 20, 100
 EXAMPLES = 3
-#: Parts of the time of the chart: a part for so many lines or accounts, but not fewer and not more than these.
+#: Parts of the time of the chart: one for so many lines or accounts, within these bounds.
 LINES_OF_PART, FEWEST_PARTS, MOST_PARTS = 400, 8, 60
 
 

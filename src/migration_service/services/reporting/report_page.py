@@ -90,7 +90,11 @@ def _templates() -> Environment:
 
 
 def _moment(moment: datetime | None) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if moment else "\N{EN DASH}"
+    """Return a moment with a place to break the line only between its date and its time."""
+    if moment is None:
+        return "\N{EN DASH}"
+    date, time = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S").split()
+    return Markup("<time><span>{}</span> <span>{}</span></time>").format(date, time)
 
 
 def _number(number: int | float | Decimal | None) -> str:
