@@ -1,4 +1,4 @@
-"""A supplier that sends its accounts as batches, one after the other, while the service is damaged."""
+"""A supplier that sends its accounts as batches, one after the other, during the faults."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ _OVER = ("COMPLETED", "CANCELLED", "STOPPED")
 
 
 def migrate_books(supplier: Supplier, journal: Journal, seed: int, enough: threading.Event) -> None:
-    """Import one batch after the other until `enough`; what goes wrong is written into the journal."""
+    """Import one batch after the other until `enough`. Record in the journal what goes wrong."""
     orders = _write_orders(seed)
     for index in count():
         if enough.is_set():

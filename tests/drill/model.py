@@ -1,6 +1,6 @@
-"""What every history has to obey, account by account, whatever was killed meanwhile.
+"""What must be true of the history of each account, whatever was killed meanwhile.
 
-Each function yields what does not hold. `Tables` is what the database has in the end.
+Each function yields what breaks its promise. `Tables` is the content of the database at the end.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class Tables:
 
 
 def one_number(accounts: Accounts, _tables: Tables) -> Iterator[str]:
-    """Nobody is ever told two numbers for one account, unless it was undone in between."""
+    """No client gets two different numbers for one account, unless it was undone in between."""
     for number, events in _each_life(accounts):
         told = {event.told for event in events if event.told}
         if len(told) > 1:
@@ -70,7 +70,7 @@ def undone_gets_another_number(accounts: Accounts, _tables: Tables) -> Iterator[
 
 
 def created_stays_created(accounts: Accounts, _tables: Tables) -> Iterator[str]:
-    """Once somebody was told the number, every later status is COMPLETED with it, until it is undone."""
+    """Once a client got the number, every later status is COMPLETED with it, until the account is undone."""
     for number, events in _each_life(accounts):
         known_at = min((event.ended for event in events if event.told), default=None)
         if known_at is None:
@@ -109,7 +109,7 @@ def refused_is_not_created(accounts: Accounts, tables: Tables) -> Iterator[str]:
             if event.question.act is Act.LINE
             or (event.question.act is Act.PROCESS and not event.question.dry_run)
         ]
-        # A refusal that tells the number repeats what another request did.
+        # A refusal with the number repeats the result of another request.
         if all(event.result is Result.REFUSED and not event.told for event in may_create):
             yield f"{number}: created, although {len(may_create)} requests were refused and no other was made"
 
@@ -119,7 +119,7 @@ def last_staging_counts(accounts: Accounts, tables: Tables) -> Iterator[str]:
     for number in accounts.keys() & tables.created.keys():
         stagings = [event for event in accounts[number] if event.question.act in (Act.STAGE, Act.LINE)]
         accepted = [event.question.version for event in stagings if _is_ok(event)]
-        # One without an answer may have come later than those after it.
+        # A request without an answer may have arrived later than those after it.
         allowed = {event.question.version for event in stagings if event.result is Result.UNKNOWN}
         allowed.update(accepted[-1:])
         if tables.created[number] not in allowed:
@@ -194,7 +194,7 @@ def _is_ok(event: Event) -> bool:
     return event.result is Result.OK
 
 
-#: The promises by what the table says of them.
+#: The promises by their descriptions in the table.
 MODEL: dict[str, Callable[[Accounts, Tables], Iterator[str]]] = {
     "one account, one number": one_number,
     "what was undone is gone": undone_is_gone,

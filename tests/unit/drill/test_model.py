@@ -1,4 +1,4 @@
-"""Each promise of the drill's model finds the history that breaks it, and nothing in a sound one."""
+"""Each promise of the drill's model finds a history that breaks it, and finds nothing in valid ones."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ WITHDRAWN = replace(PROCESSED, status=429, told="")
 DRY_RUN = replace(PROCESSED, status=400, told="", question=replace(PROCESSED.question, dry_run=True))
 RESTAGED = replace(STAGED, invoked=2.2, ended=2.4, question=replace(STAGED.question, version="Rokin 2"))
 
-#: What breaks each promise: the events, and the tables.
+#: A history that breaks each promise: the events, and the tables.
 BROKEN: dict[str, list[tuple[list[Event], Tables]]] = {
     "one account, one number": [([STAGED, PROCESSED, replace(READ, told="A-2")], TABLES)],
     "what was undone is gone": [
@@ -113,7 +113,7 @@ BROKEN: dict[str, list[tuple[list[Event], Tables]]] = {
     ],
 }
 
-#: What a client cannot tell from a loss, and what is none.
+#: Histories that look like a loss to a client, but are not.
 SOUND: dict[str, tuple[list[Event], Tables]] = {
     "everything": ([STAGED, PROCESSED, READ], TABLES),
     "a status from before the account": (
@@ -172,7 +172,7 @@ def losses(events: list[Event], tables: Tables) -> dict[str, list[str]]:
     return {promise: lost for promise, lost in found.items() if lost}
 
 
-def test_every_promise_is_broken_below() -> None:
+def test_every_promise_has_a_history_that_breaks_it() -> None:
     assert list(BROKEN) == list(MODEL)
 
 

@@ -36,7 +36,7 @@ from supplier_client import SupplierClient
 
 @dataclass
 class Scene:
-    """A staged account, and everything that a change may need."""
+    """A staged account, with everything that a change may need."""
 
     sessions: sessionmaker[Session]
     supplier: KnownSupplier
