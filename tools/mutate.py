@@ -2,6 +2,7 @@
 
     python tools/mutate.py src/migration_service/slots.py [tests ...]
     python tools/mutate.py --changed main~20
+    python tools/mutate.py --known          the mistakes of mutation/known.py
 
 Use it for code in which a mistake loses accounts. It takes minutes to an hour for a module, and is not part
 of `make test`. It exits with 1 if a change is not noticed that mutation/harmless.txt does not explain. Each
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from mutation.known import KNOWN, apply
 from mutation.python import python_mutants
 from mutation.sql import Mutant, text_mutants
 
@@ -134,6 +136,27 @@ def try_all(
         yield from pool.map(attempt, [mutant for mutant in mutants(source) if mutant[0] in lines])
 
 
+def try_known(processes: int) -> int:
+    """Try each known mistake with its tests. Print those that they do not notice, and return 1 if any."""
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+        Path(folder).chmod(0o755)
+        copies = Copies(Path(folder), processes)
+
+        def attempt(name: str) -> tuple[str, bool]:
+            known = KNOWN[name]
+            module = PACKAGE / known.file
+            changed = apply((ROOT / module).read_text(), known)
+            return name, not copies.passes(module, changed, [f"tests/{known.tests}"], 1_800)
+
+        unnoticed = 0
+        with ThreadPoolExecutor(processes) as pool:
+            for name, noticed in pool.map(attempt, KNOWN):
+                unnoticed += not noticed
+                print(f"{'noticed' if noticed else 'NOT NOTICED'}: {name}", flush=True)
+    print(f"{len(KNOWN)} known mistakes, {unnoticed} unnoticed", flush=True)
+    return 1 if unnoticed else 0
+
+
 def changed_since(revision: str) -> list[Path]:
     """Return the modules of the package that were changed since a revision."""
     command = ["git", "diff", "--name-only", "--diff-filter=AM", f"{revision}...", "--", f"{PACKAGE}/"]
@@ -147,10 +170,13 @@ def main() -> int:
     parser.add_argument("module", nargs="?", type=Path, help="for example src/migration_service/slots.py")
     parser.add_argument("tests", nargs="*", help="the tests to run, instead of those of its subject")
     parser.add_argument("--changed", metavar="REVISION", help="every module that was changed since")
+    parser.add_argument("--known", action="store_true", help="the mistakes that were once not noticed")
     parser.add_argument("--lines", default="", metavar="FROM-TO", help="only changes of these lines")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--list", action="store_true", help="only list the changes, and try none")
     given = parser.parse_args()
+    if given.known:
+        return try_known(given.processes)
     modules = changed_since(given.changed) if given.changed else [given.module]
     if modules == [None]:
         parser.error("name a module, or a revision with --changed")
@@ -171,9 +197,9 @@ def main() -> int:
 
 
 def harmless_changes(text: str) -> set[str]:
-    """Return the changes of mutation/harmless.txt: `module: what`. The indented lines below have the reasons.
+    """Return the changes of mutation/harmless.txt by their names (`name_of`).
 
-    Raise ValueError if a change has no reason.
+    The indented lines below them have the reasons. Raise ValueError if a change has no reason.
     """
     changes: list[str] = []
     unexplained: set[str] = set()
@@ -188,19 +214,24 @@ def harmless_changes(text: str) -> set[str]:
     return set(changes)
 
 
+def name_of(module: Path, source: str, line: int, what: str) -> str:
+    """Return the name of a change, with the text of its line, because line numbers do not stay the same."""
+    return f"{module.relative_to(PACKAGE)}: {source.splitlines()[line - 1].strip()}: {what}"
+
+
 def _report(module: Path, tests: Sequence[str], copies: Copies, processes: int, lines: range) -> bool:
     """Print what was not noticed. Return True if that is nothing but harmless changes."""
     if not tests:
         print(f"{module}: no tests in folders of its subject", flush=True)
         return False
-    harmless = harmless_changes(_HARMLESS.read_text())
+    harmless, source = harmless_changes(_HARMLESS.read_text()), (ROOT / module).read_text()
     tried = survived = explained = 0
     for one in try_all(module, tests, copies, processes, lines):
         tried += 1
         if one.noticed:
             continue
         survived += 1
-        known = f"{module.relative_to(PACKAGE)}: {one.what}" in harmless
+        known = name_of(module, source, one.line, one.what) in harmless
         explained += known
         print(f"{module}:{one.line}: {one.what}{' (harmless)' if known else ''}", flush=True)
     share = 100 * (tried - survived) / max(tried, 1)

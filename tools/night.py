@@ -72,6 +72,7 @@ def steps_of(seed: int, modules: Sequence[Path]) -> list[Step]:
         Step("described", (*_PYTEST, "--timeout", "7200", described), fuzzing),
         Step("schemathesis", ("make", "fuzz", f"ARGS=--seed {seed} --max-time 1800")),
         *orders,
+        Step("known-mistakes", _tool("mutate", "--known")),
         *mutations,
     ]
 

@@ -3,7 +3,8 @@
 from textwrap import dedent
 
 import pytest
-from mutate import PACKAGE, ROOT, find_tests, harmless_changes, mutants
+from mutate import PACKAGE, ROOT, find_tests, harmless_changes, mutants, name_of
+from mutation.known import KNOWN, apply
 
 
 def changes(source: str) -> set[str]:
@@ -94,10 +95,21 @@ def test_a_harmless_change_needs_a_reason() -> None:
 
 def test_the_harmless_changes_are_still_among_those_that_are_tried() -> None:
     listed = harmless_changes((ROOT / "tools/mutation/harmless.txt").read_text())
-    modules = {PACKAGE / line.partition(": ")[0] for line in listed}
+    modules = {PACKAGE / name.partition(": ")[0] for name in listed}
     tried = {
-        f"{module.relative_to(PACKAGE)}: {what}"
+        name_of(module, source, line, what)
         for module in modules
-        for _, what, _ in mutants((ROOT / module).read_text())
+        for source in [(ROOT / module).read_text()]
+        for line, what, _ in mutants(source)
     }
     assert listed - tried == set()
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_known_mistake_can_still_be_made_and_its_tests_exist(name: str) -> None:
+    known = KNOWN[name]
+    source = (ROOT / PACKAGE / known.file).read_text()
+    changed = apply(source, known)
+    assert changed != source
+    compile(changed, known.file, "exec")
+    assert (ROOT / "tests" / known.tests).exists()
