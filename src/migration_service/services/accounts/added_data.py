@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import one_of
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     AccountErasedError,
@@ -50,6 +51,23 @@ class OpenAccount:
     unknown_fields: list[ErrorItem]
 
 
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What is to be added to an account: the data of one body, and the errors that are known of it."""
+
+    account: OpenAccount
+    data: dict[str, Any]
+    errors: list[ErrorItem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What schema and rules find in a body, without looking at its account."""
+
+    errors: list[ErrorItem] = field(default_factory=list)
+    warnings: list[ErrorItem] = field(default_factory=list)
+
+
 def open_account(
     session: Session,
     caller: Caller,
@@ -85,6 +103,31 @@ def open_account(
     return OpenAccount(row.id, row.service_account_number, supplier, body.unknown_fields)
 
 
+def open_accounts(
+    session: Session, supplier: KnownSupplier, numbers: Collection[str], *, skip_locked: bool = False
+) -> dict[str, OpenAccount | AccountErasedError]:
+    """Lock the imported accounts of these external account numbers, and return them by number.
+
+    Their order is the same for everybody, so that two batches cannot wait for each other. With `skip_locked`
+    those that somebody else has locked are absent, as are those that do not exist.
+    """
+    rows = session.execute(
+        select(Account.id, Account.external_account_number, Account.service_account_number, Account.erased_at)
+        .where(
+            Account.import_supplier_id == supplier.id,
+            one_of(Account.external_account_number.expression, numbers),
+        )
+        .order_by(Account.id)
+        .with_for_update(key_share=True, skip_locked=skip_locked)
+    )
+    return {
+        row.external_account_number: AccountErasedError()
+        if row.erased_at
+        else OpenAccount(row.id, row.service_account_number, supplier, [])
+        for row in rows
+    }
+
+
 def resolve_document(supplier: KnownSupplier, document_path: str) -> str:
     """Return the location of a document of a payload, which is below the supplier's root (section 2.1)."""
     return f"{supplier.document_root}/{document_path}" if supplier.document_root else document_path
@@ -100,23 +143,6 @@ def part_values(model: type[Part], part: dict[str, Any], supplier: KnownSupplier
             value = None if value is None else value.get(name)
         values[column.name] = resolve_document(supplier, value) if document and value else value
     return values
-
-
-def check_fragment(
-    fragment: dict[str, Any],
-    account: OpenAccount,
-    *,
-    prefix: tuple[str | int, ...],
-    below: str,
-    without: Collection[str],
-) -> None:
-    """Check added data with the account's rules; see `find_faults`.
-
-    Raise RequestFailedValidationError with every error, if there are any.
-    """
-    profile = Profile(account.supplier.profile)
-    findings = find_faults(fragment, profile, prefix=prefix, below=below, without=without)
-    raise_findings(findings, account)
 
 
 def find_faults(
@@ -152,6 +178,17 @@ def raise_findings(findings: Iterable[Finding], account: OpenAccount) -> None:
     """Raise RequestFailedValidationError with everything that `list_errors` finds, if there is anything."""
     if errors := list_errors(findings, Profile(account.supplier.profile), account.unknown_fields):
         raise RequestFailedValidationError(errors=errors)
+
+
+def check_findings(
+    findings: Sequence[Finding], profile: Profile, unknown_fields: Sequence[ErrorItem]
+) -> Checked:
+    """Return all findings, and the fields that the interface does not have, as errors and warnings."""
+    errors = list_errors(findings, profile, unknown_fields)
+    if profile is Profile.STRICT:
+        return Checked(errors)
+    warnings = [it.error_item() for it in findings if it.severity is not Severity.ERROR]
+    return Checked(errors, [*warnings, *unknown_fields])
 
 
 def list_errors(
