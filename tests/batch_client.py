@@ -43,7 +43,7 @@ class BatchClient:
     ) -> TestResponse:
         """POST /batches/, with what a test does not say filled in."""
         query = {"import_supplier": self.supplier.code, "mode": mode} | arguments
-        if mode in ("import", "dry-run"):
+        if mode in ("import", "dry-run") and "kind" not in arguments:
             query = {"operations_team_name": self.supplier.team} | query
         return self.supplier.post(
             "/batches/",
@@ -58,7 +58,7 @@ class BatchClient:
         assert answer.status_code == 202, answer.text
         return str(answer.json["batch_id"])  # type: ignore[index]
 
-    def run(self, accounts: Iterable[Any], mode: str = "import", **arguments: str) -> dict[str, Any]:
+    def run(self, accounts: Iterable[Any], mode: str = "import", **arguments: Any) -> dict[str, Any]:
         """The report of a new batch with these lines, after workers were through."""
         batch_id = self.start(accounts, mode, **arguments)
         self.work()

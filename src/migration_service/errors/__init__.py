@@ -40,6 +40,10 @@ ServiceError                              (base)
 │   │   ├── LineTooExpensiveError         (batches)
 │   │   ├── LineFailedUnexpectedlyError   (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
+│   │   ├── LineKindMismatchError         (batches)
+│   │   ├── DryRunInLineError             (batches)
+│   │   ├── AlreadyAddedError             (batches) a warning
+│   │   ├── AccountBusyError              (batches) a warning
 │   │   └── DuplicateLineError            (batches)
 │   ├── AccountNotFoundInBodyError        (added_data)
 │   ├── TransactionOutsideOpenPeriodError (added_data)
@@ -108,6 +112,8 @@ from migration_service.errors.base import (
     quoted,
 )
 from migration_service.errors.batches import (
+    AccountBusyError,
+    AlreadyAddedError,
     BatchCompressionError,
     BatchFileError,
     BatchFileTooLargeError,
@@ -116,10 +122,12 @@ from migration_service.errors.batches import (
     BatchStateError,
     BatchStorageQuotaError,
     BatchTooManyLinesError,
+    DryRunInLineError,
     DuplicateLineError,
     ImportSupplierMismatchError,
     LineError,
     LineFailedUnexpectedlyError,
+    LineKindMismatchError,
     LineTooExpensiveError,
     LineTooLongError,
     TooManyOpenBatchesError,
@@ -159,6 +167,7 @@ from migration_service.errors.setup import (
 
 __all__ = [
     "AccountAlreadyImportedError",
+    "AccountBusyError",
     "AccountCreationFailedError",
     "AccountErasedError",
     "AccountFailedValidationError",
@@ -167,6 +176,7 @@ __all__ = [
     "AccountNotFoundError",
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
+    "AlreadyAddedError",
     "ApiKeyEndedError",
     "ApiKeyNotFoundError",
     "ApiKeyRevokedError",
@@ -181,6 +191,7 @@ __all__ = [
     "BatchStorageQuotaError",
     "BatchTooManyLinesError",
     "ConcurrencyLimitReachedError",
+    "DryRunInLineError",
     "DryRunSucceededError",
     "DuplicateLineError",
     "ErrorItem",
@@ -196,6 +207,7 @@ __all__ = [
     "InvalidError",
     "LineError",
     "LineFailedUnexpectedlyError",
+    "LineKindMismatchError",
     "LineTooExpensiveError",
     "LineTooLongError",
     "NameInvalidError",

@@ -28,6 +28,7 @@ def run_chunk(batch_id: str, first_line: int) -> str:
         key,
         reserve=app.settings.batch_slot_reserve,
         line_seconds=app.settings.line_processor_seconds,
+        longest_deferral=app.settings.deferral_hours * 3600,
     )
     feed_batches(app, resources.Session)
     return "done" if done else "released: no slots, or no time left"

@@ -22,6 +22,8 @@ from migration_service.models import Account
 from migration_service.models.part import Part, path_of, payload_columns
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Finding, Severity
+from migration_service.schemas.added_data import AddedDataSchema
+from migration_service.schemas.base import find_unknown_fields, load
 from migration_service.services.access.tokens import Caller
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import Profile
@@ -38,6 +40,15 @@ class PostedBody:
     dry_run: bool = False
     #: The errors of the schema, if they are reported together with those of the account.
     errors: list[ErrorItem] = field(default_factory=list)
+
+
+def load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
+    """Return a parsed body as its schema loads it, with the errors of the schema."""
+    data, errors = load(schema, payload)
+    dry_run = data.pop("dry_run", False)
+    # An unknown field at the top level is an error under every profile.
+    unknown_fields = [item for item in find_unknown_fields(schema, payload) if item not in errors]
+    return PostedBody(data, unknown_fields, dry_run, errors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,31 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, func, select, text, update
 from sqlalchemy.orm import Session
 
-from migration_service.errors import AccountCreationFailedError, ErrorItem
+from migration_service.errors import (
+    AccountCreationFailedError,
+    ErrorItem,
+    LineFailedUnexpectedlyError,
+    ServiceError,
+)
 from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.schemas.json import encode_json
+from migration_service.services.batches.added_data.deferral import LONGEST_DEFERRAL, wake_lines
+from migration_service.services.batches.added_data.lines import PIECE_LINES, work_on_added_lines
 from migration_service.services.batches.attempts import ChunkJob
-from migration_service.services.batches.counts import recount
+from migration_service.services.batches.counts import count_open, recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
 from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
-from migration_service.states import BatchMode, BatchState, ChunkState, LineStatus, Profile, SupplierStatus
+from migration_service.states import (
+    BatchKind,
+    BatchMode,
+    BatchState,
+    ChunkState,
+    LineStatus,
+    Profile,
+    SupplierStatus,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +66,15 @@ class ChunkPlan:
 def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
     """Return what is to be done in a chunk now, or None if nothing is."""
     row = session.execute(
-        select(BatchChunk.tries, BatchChunk.counts, Batch.mode)
+        select(BatchChunk.tries, BatchChunk.counts, BatchChunk.not_before, Batch.mode, Batch.kind)
         .join(Batch, Batch.id == BatchChunk.batch_id)
         .where(_is(key), BatchChunk.state != ChunkState.DONE, Batch.state == BatchState.RUNNING)
     ).first()
     if row is None:
         return None
+    if BatchKind(row.kind).is_added_data:
+        lines = 0 if row.not_before else min(count_open(row.counts), PIECE_LINES)
+        return ChunkPlan(1 if row.tries else lines, False, None) if lines else None
     lines = 1 if row.tries else row.counts.get(LineStatus.PENDING, 0)
     limit = session.scalar(select(ServiceLimit.concurrency_limit))
     return ChunkPlan(lines, BatchMode(row.mode).creates, limit)
@@ -83,7 +101,12 @@ def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bo
 
 
 def work_on_chunk(
-    session: Session, key: ChunkKey, attempts: Sequence[UUID], *, line_seconds: float = 0.0
+    session: Session,
+    key: ChunkKey,
+    attempts: Sequence[UUID],
+    *,
+    line_seconds: float = 0.0,
+    longest_deferral: float = LONGEST_DEFERRAL,
 ) -> int | None:
     """Bring at most as many pending lines to their outcome as there are `attempts`; how many are left to do.
 
@@ -98,7 +121,9 @@ def work_on_chunk(
         return None
     batch = session.get_one(Batch, key.batch_id)
     supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
+    kind = BatchKind(batch.kind)
     ongoing = supplier.status == SupplierStatus.ONGOING or batch.mode == BatchMode.VALIDATE
+    ongoing = ongoing or kind.is_added_data
     if batch.state != BatchState.RUNNING or not ongoing:
         _give_back(session, key)
         return None
@@ -110,11 +135,19 @@ def work_on_chunk(
         key.batch_id,
         Profile(batch.profile or supplier.profile),
         line_seconds,
+        kind,
+        batch.options,
     )
+    woken = wake_lines(session, supplier.id, chunk, longest_deferral)
     lines = _lines_to_do(session, chunk, len(attempts))
-    out = chunk.tries > MAX_TRIES
+    out = lines and chunk.tries > MAX_TRIES
     with acting_as(_origin_of(batch)):
-        results = [_give_up(lines[0])] if out else work_on_lines(session, job, lines, attempts)
+        if out:
+            results = [_give_up(lines[0], kind)]
+        elif kind.is_added_data:
+            results = work_on_added_lines(session, job, chunk, lines, may_defer=not woken.is_late)
+        else:
+            results = work_on_lines(session, job, lines, attempts)
     _write_outcomes(session, key.batch_id, results)
     if batch.started_at is None:
         session.execute(
@@ -122,9 +155,10 @@ def work_on_chunk(
             .where(Batch.id == batch.id, Batch.started_at.is_(None))
             .values(started_at=func.now())
         )
-    refused = sum(map(_was_refused, results)) if job.mode.creates else 0
-    recount(session, key.batch_id, [key.first_line], worked=len(results), refused=refused)
-    return int(chunk.counts.get(LineStatus.PENDING, 0)) - len(results)
+    refused = sum(map(_was_refused, results)) if job.mode.creates and not kind.is_added_data else 0
+    worked = sum(not result.status.is_open for result in results)
+    recount(session, key.batch_id, [key.first_line], worked=worked, refused=refused)
+    return int(chunk.counts.get(LineStatus.PENDING, 0)) + woken.lines - len(results)
 
 
 def _origin_of(batch: Batch) -> Origin:
@@ -166,26 +200,29 @@ def _give_back(session: Session, key: ChunkKey) -> None:
 
 
 def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineToDo]:
-    rows = session.execute(
+    statement = (
         select(
             BatchLine.line_number,
             BatchLine.payload,
             BatchLine.external_account_number,
             BatchLine.account_import_process_id,
         )
-        .where(
-            BatchLine.batch_id == chunk.batch_id,
-            BatchLine.line_number.between(chunk.first_line, chunk.last_line),
-            BatchLine.status == LineStatus.PENDING,
-        )
+        .where(BatchLine.batch_id == chunk.batch_id, BatchLine.status == LineStatus.PENDING)
         .order_by(BatchLine.line_number)
         .limit(limit)
     )
-    return [LineToDo(*row) for row in rows]
+    if chunk.by_account:
+        # Locked before the accounts, as erasure does it.
+        own = statement.where(BatchLine.chunk_line == chunk.first_line)
+        return [LineToDo(*row) for row in session.execute(own.with_for_update(key_share=True))]
+    own = statement.where(BatchLine.line_number.between(chunk.first_line, chunk.last_line))
+    return [LineToDo(*row) for row in session.execute(own)]
 
 
-def _give_up(line: LineToDo) -> LineResult:
-    failure = out_of_tries()
+def _give_up(line: LineToDo, kind: BatchKind) -> LineResult:
+    failure: ServiceError = out_of_tries()
+    if kind.is_added_data:
+        failure = LineFailedUnexpectedlyError(failure.detail)
     return LineResult(
         line.line_number, LineStatus.FAILED, line.external_account_number, errors=failure.errors
     )

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.errors import ServiceUnavailableError
+from migration_service.services.batches.added_data.deferral import LONGEST_DEFERRAL
 from migration_service.services.batches.chunks import (
     ChunkKey,
     ChunkPlan,
@@ -34,12 +35,19 @@ _NO_CAP = 1_000_000
 
 
 def perform_chunk(
-    sessions: sessionmaker[Session], slots: Slots, key: ChunkKey, *, reserve: int, line_seconds: float = 0.0
+    sessions: sessionmaker[Session],
+    slots: Slots,
+    key: ChunkKey,
+    *,
+    reserve: int,
+    line_seconds: float = 0.0,
+    longest_deferral: float = LONGEST_DEFERRAL,
 ) -> bool:
     """Bring the lines of a chunk to their outcomes, as many at once as there are slots.
 
     `reserve` is the number of slots that batches leave to single requests. `line_seconds` is the processor
-    time that the validation of a line may take. Return False if some lines are left because no slots were
+    time that the validation of a line may take, and `longest_deferral` the seconds that one may wait for its
+    account. Return False if some lines are left because no slots were
     free, or the time of the chunk is up; the chunk is released then.
     """
     deadline, is_throttled = time.monotonic() + CHUNK_TIMEOUT, False
@@ -53,7 +61,9 @@ def perform_chunk(
             is_throttled = True
             break
         try:
-            if _perform_piece(sessions, key, attempts, line_seconds):
+            if _perform_piece(
+                sessions, key, attempts, line_seconds=line_seconds, longest_deferral=longest_deferral
+            ):
                 return True
         finally:
             if plan.needs_slots:
@@ -64,7 +74,7 @@ def perform_chunk(
 
 
 def _perform_piece(
-    sessions: sessionmaker[Session], key: ChunkKey, attempts: Sequence[UUID], line_seconds: float
+    sessions: sessionmaker[Session], key: ChunkKey, attempts: Sequence[UUID], **limits: float
 ) -> bool:
     """Work on as many lines as there are attempts. Return whether nothing is left to do for this worker."""
     with sessions.begin() as session:
@@ -72,7 +82,7 @@ def _perform_piece(
     if not claimed:
         return True
     with sessions.begin() as session:
-        return not work_on_chunk(session, key, attempts, line_seconds=line_seconds)
+        return not work_on_chunk(session, key, attempts, **limits)
 
 
 def _acquire_slots(

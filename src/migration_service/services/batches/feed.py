@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.services.batches.added_data.deferral import IS_DUE
 from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
 from migration_service.states import BatchState, ChunkState
 
@@ -59,14 +60,14 @@ _DISPATCH = text(f"""
                row_number() OVER (PARTITION BY chunk.batch_id ORDER BY chunk.first_line) AS place
         FROM batch CROSS JOIN LATERAL (
             SELECT batch_id, first_line FROM batch_chunk
-            WHERE batch_id = batch.id AND state = '{ChunkState.PENDING}' ORDER BY first_line
+            WHERE batch_id = batch.id AND state = '{ChunkState.PENDING}' AND {IS_DUE} ORDER BY first_line
             LIMIT :in_flight FOR UPDATE SKIP LOCKED) AS chunk
         WHERE batch.state = '{BatchState.RUNNING}'),
     chosen AS (
         SELECT next.batch_id, next.first_line, coalesce(busy.chunks, 0)
                + row_number() OVER (PARTITION BY organisation_id ORDER BY place, next.batch_id) AS turn
         FROM next LEFT JOIN busy USING (organisation_id))
-    UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', dispatched_at = now()
+    UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', dispatched_at = now(), not_before = NULL
     FROM chosen
     WHERE batch_chunk.batch_id = chosen.batch_id AND batch_chunk.first_line = chosen.first_line
       AND chosen.turn <= :in_flight
