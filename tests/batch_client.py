@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 from migration_service.models import Batch, BatchChunk, ImportSupplier
 from migration_service.services.batches.chunks import ChunkKey
 from migration_service.services.batches.execution import perform_chunk
-from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.services.batches.feed import dispatch_chunks, dispatch_vendor_chunks
 from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.states import BatchState, ChunkState
 from migration_service.tasks.app import WorkerResources
@@ -75,6 +75,7 @@ class BatchClient:
         with self.resources.Session.begin() as session:
             reconcile_slots(session, self.resources.slots)
             dispatch_chunks(session, 8)
+            dispatch_vendor_chunks(session, 8)
             chunks = session.execute(
                 select(BatchChunk.batch_id, BatchChunk.first_line)
                 .join(Batch, Batch.id == BatchChunk.batch_id)

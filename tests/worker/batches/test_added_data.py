@@ -13,20 +13,21 @@ from batch_client import BatchClient, counts
 from migration_service.db.base import new_id
 from migration_service.models import (
     Account,
-    AccountImportProcess,
     BatchChunk,
-    BatchLine,
     Ledger,
     Note,
     Statement,
     Transaction,
 )
+from migration_service.services.accounts import notes as notes_service
 from migration_service.services.batches import execution
 from migration_service.services.batches import upload as batch_upload
-from migration_service.services.batches.chunks import claim_chunk
+from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.execution import perform_chunk
 from migration_service.services.batches.feed import recover_chunks
-from migration_service.states import ImportState, SupplierStatus
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.processing.slot_leases import list_live_attempts
+from migration_service.states import SupplierStatus
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
@@ -313,8 +314,6 @@ def test_lines_wait_for_an_account_that_is_being_created(batches: BatchClient) -
 
 
 def _create(batches: BatchClient, number: str) -> None:
-    from migration_service.services.processing.execution import perform_attempt
-
     perform_attempt(batches.resources.Session, batches.supplier.current_attempt(number), redelivered=False)
 
 
@@ -323,9 +322,9 @@ def _let_time_pass(batches: BatchClient, batch_id: str, interval: str = "0 secon
         session.execute(
             text(
                 "UPDATE batch_chunk SET not_before = now(), deferred_since = deferred_since - "
-                f"interval '{interval}' WHERE batch_id = :id AND not_before IS NOT NULL"
+                "CAST(:interval AS interval) WHERE batch_id = :id AND not_before IS NOT NULL"
             ),
-            {"id": UUID(batch_id)},
+            {"id": UUID(batch_id), "interval": interval},
         )
 
 
@@ -390,9 +389,7 @@ def test_later_lines_of_an_account_wait_behind_its_deferred_ones(batches: BatchC
         assert list(amounts) == [1]
 
 
-def _perform_piece(batches: BatchClient, key: Any) -> None:
-    from migration_service.services.batches.chunks import work_on_chunk
-
+def _perform_piece(batches: BatchClient, key: ChunkKey) -> None:
     attempt = new_id()
     with batches.resources.Session.begin() as session:
         assert claim_chunk(session, key, [attempt])
@@ -420,8 +417,6 @@ def test_a_killed_worker_loses_nothing_and_does_nothing_twice(
         with batches.resources.Session.begin() as session:
             assert claim_chunk(session, key, [new_id()])  # and then the worker is gone
         session = batches.resources.Session()
-        from migration_service.services.batches.chunks import work_on_chunk
-
         attempt = new_id()
         with batches.resources.Session.begin() as other:
             assert claim_chunk(other, key, [attempt])
@@ -452,11 +447,13 @@ def test_added_data_needs_neither_slots_nor_an_ongoing_supplier(
     batches: BatchClient, numbers: list[str]
 ) -> None:
     batches.supplier.set_status(SupplierStatus.COMPLETE)
-    report = batches.run([note(batches, numbers[0], "x")], kind="notes")
-    assert counts(report) == {"ADDED": 1}
-    assert (
-        batches.resources.slots.count_used() == 0 if hasattr(batches.resources.slots, "count_used") else True
-    )
+    batch_id = batches.start([note(batches, numbers[0], "x")], kind="notes")
+    (key,) = batches.dispatch()
+    with batches.supplier.Session() as session:
+        assert claim_chunk(session, key, [new_id()])
+        assert list_live_attempts(session) == []  # what works on it holds no slot
+    assert perform_chunk(batches.resources.Session, batches.resources.slots, key, reserve=50)
+    assert counts(batches.get(batch_id)) == {"ADDED": 1}
 
 
 def test_an_erased_account_gets_nothing_more(batches: BatchClient, numbers: list[str]) -> None:
@@ -481,17 +478,13 @@ def test_a_strict_profile_makes_warnings_errors(batches: BatchClient, numbers: l
 
 def test_one_line_that_the_database_refuses_fails_alone(batches: BatchClient, numbers: list[str]) -> None:
     lines = [note(batches, number, f"body {i}") for i in range(5) for number in numbers]
-    with batches.supplier.Session.begin() as session:
-        session.execute(text("SET LOCAL ROLE NONE"))
-    from migration_service.services.accounts import notes as service
-
-    write = service._row
+    write = notes_service._row
 
     def refuse(*args: Any) -> dict[str, Any]:
         row = write(*args)
         return row | {"is_pinned": None} if row["body"] == "body 3" else row
 
-    with patch.object(service, "_row", refuse):
+    with patch.object(notes_service, "_row", refuse):
         report = batches.run(lines, kind="notes")
     assert counts(report) == {"ADDED": 12, "FAILED": 3}
     assert report["error_counts"] == {"line_failed_unexpectedly": 3}

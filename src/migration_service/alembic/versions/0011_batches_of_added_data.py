@@ -1,4 +1,4 @@
-"""Batches of added data: kinds, chunks by account, and lines that wait for their account
+"""Batches of added data: kinds, chunks by account, lines that wait, and the rate of vendors
 
 Revision ID: 0011
 Revises: 0010
@@ -53,9 +53,17 @@ def upgrade() -> None:
     )
     op.add_column("batch_chunk", sa.Column("not_before", sa.DateTime(timezone=True), nullable=True))
     op.add_column("batch_chunk", sa.Column("deferred_since", sa.DateTime(timezone=True), nullable=True))
+    op.add_column(
+        "payment_vendor",
+        sa.Column("calls_per_second", sa.Numeric(), server_default=sa.text("10"), nullable=False),
+    )
+    op.add_column("payment_vendor", sa.Column("next_call_at", sa.DateTime(timezone=True), nullable=True))
+    op.create_check_constraint("calls_per_second", "payment_vendor", "calls_per_second > 0")
 
 
 def downgrade() -> None:
+    op.drop_column("payment_vendor", "next_call_at")
+    op.drop_column("payment_vendor", "calls_per_second")
     for column in ("deferred_since", "not_before", "by_account"):
         op.drop_column("batch_chunk", column)
     op.drop_index("ix_batch_line_account", table_name="batch_line")

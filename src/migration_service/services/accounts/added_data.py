@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import one_of
@@ -122,21 +122,37 @@ def open_accounts(
     Their order is the same for everybody, so that two batches cannot wait for each other. With `skip_locked`
     those that somebody else has locked are absent, as are those that do not exist.
     """
-    rows = session.execute(
-        select(Account.id, Account.external_account_number, Account.service_account_number, Account.erased_at)
-        .where(
-            Account.import_supplier_id == supplier.id,
-            one_of(Account.external_account_number.expression, numbers),
-        )
-        .order_by(Account.id)
-        .with_for_update(key_share=True, skip_locked=skip_locked)
-    )
+    statement = _select_accounts(supplier, numbers).order_by(Account.id)
+    rows = session.execute(statement.with_for_update(key_share=True, skip_locked=skip_locked))
     return {
-        row.external_account_number: AccountErasedError()
-        if row.erased_at
-        else OpenAccount(row.id, row.service_account_number, supplier, [])
+        row.external_account_number: (
+            AccountErasedError()
+            if row.erased_at
+            else OpenAccount(row.id, row.service_account_number, supplier, [])
+        )
         for row in rows
     }
+
+
+def find_accounts(
+    session: Session, supplier: KnownSupplier, numbers: Collection[str]
+) -> dict[str, OpenAccount]:
+    """Return the imported accounts of these external account numbers that are not erased, by number."""
+    rows = session.execute(_select_accounts(supplier, numbers))
+    return {
+        row.external_account_number: OpenAccount(row.id, row.service_account_number, supplier, [])
+        for row in rows
+        if row.erased_at is None
+    }
+
+
+def _select_accounts(supplier: KnownSupplier, numbers: Collection[str]) -> Select[int, str, str, datetime | None]:
+    return select(
+        Account.id, Account.external_account_number, Account.service_account_number, Account.erased_at
+    ).where(
+        Account.import_supplier_id == supplier.id,
+        one_of(Account.external_account_number.expression, numbers),
+    )
 
 
 def resolve_document(supplier: KnownSupplier, document_path: str) -> str:

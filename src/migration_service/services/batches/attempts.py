@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import DryRunSucceededError, ServiceError
 from migration_service.origin import current_origin
+from migration_service.services.batches.added_data.instructions import Answer, InstructionKey
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt, StagedProcess
 from migration_service.services.processing.attempts import complete_attempts, with_account
 from migration_service.services.processing.creation import CreatedAccount
@@ -32,6 +33,8 @@ class ChunkJob:
     #: What the lines are, and for transactions the arguments of the single endpoint.
     kind: BatchKind = BatchKind.ACCOUNTS
     options: Mapping[str, bool] = field(default_factory=dict)
+    #: What payment vendors answered about the payment instructions of the lines.
+    answers: Mapping[InstructionKey, Answer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ A worker that dies anywhere leaves a claim without a lock, which `feed.recover_c
 worker see. Its outcomes are there as a whole or not at all, so no line is done twice.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, func, select, text, update
@@ -18,20 +19,21 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import (
     AccountCreationFailedError,
-    ErrorItem,
     LineFailedUnexpectedlyError,
     ServiceError,
 )
 from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.schemas.json import encode_json
+from migration_service.services.accounts.added_data import OpenAccount
 from migration_service.services.batches.added_data.deferral import LONGEST_DEFERRAL, wake_lines
-from migration_service.services.batches.added_data.lines import PIECE_LINES, work_on_added_lines
+from migration_service.services.batches.added_data.instructions import Answer, InstructionKey
+from migration_service.services.batches.added_data.lines import PIECE_LINES, read_wanted, work_on_added_lines
 from migration_service.services.batches.attempts import ChunkJob
 from migration_service.services.batches.counts import count_open, recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
+from migration_service.services.batches.outcomes import write_outcomes
 from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
-from migration_service.services.setup.suppliers import get_import_supplier_by_id
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier_by_id
 from migration_service.states import (
     BatchKind,
     BatchMode,
@@ -61,6 +63,8 @@ class ChunkPlan:
     needs_slots: bool
     #: The concurrency limit in force, or None if it is off.
     limit: int | None
+    #: Whether payment vendors are to be asked first.
+    asks_vendors: bool = False
 
 
 def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
@@ -74,7 +78,8 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
         return None
     if BatchKind(row.kind).is_added_data:
         lines = 0 if row.not_before else min(count_open(row.counts), PIECE_LINES)
-        return ChunkPlan(1 if row.tries else lines, False, None) if lines else None
+        asks_vendors = row.kind == BatchKind.PAYMENT_INSTRUCTIONS and row.mode != BatchMode.VALIDATE
+        return ChunkPlan(1 if row.tries else lines, False, None, asks_vendors) if lines else None
     lines = 1 if row.tries else row.counts.get(LineStatus.PENDING, 0)
     limit = session.scalar(select(ServiceLimit.concurrency_limit))
     return ChunkPlan(lines, BatchMode(row.mode).creates, limit)
@@ -107,10 +112,12 @@ def work_on_chunk(
     *,
     line_seconds: float = 0.0,
     longest_deferral: float = LONGEST_DEFERRAL,
+    answers: Mapping[InstructionKey, Answer] | None = None,
 ) -> int | None:
     """Bring at most as many pending lines to their outcome as there are `attempts`; how many are left to do.
 
-    Return None, with nothing done, if the claim is no longer valid or the batch is not running.
+    `answers` are those of payment vendors about what `read_wanted_instructions` returned. Return None, with
+    nothing done, if the claim is no longer valid or the batch is not running.
     """
     chunk = session.execute(
         select(BatchChunk)
@@ -127,17 +134,7 @@ def work_on_chunk(
     if batch.state != BatchState.RUNNING or not ongoing:
         _give_back(session, key)
         return None
-    job = ChunkJob(
-        supplier,
-        BatchMode(batch.mode),
-        batch.operations_team_id,
-        batch.api_key_id,
-        key.batch_id,
-        Profile(batch.profile or supplier.profile),
-        line_seconds,
-        kind,
-        batch.options,
-    )
+    job = replace(_job_of(batch, supplier, line_seconds), answers=answers or {})
     woken = wake_lines(session, supplier.id, chunk, longest_deferral)
     lines = _lines_to_do(session, chunk, len(attempts))
     out = lines and chunk.tries > MAX_TRIES
@@ -148,7 +145,7 @@ def work_on_chunk(
             results = work_on_added_lines(session, job, chunk, lines, may_defer=not woken.is_late)
         else:
             results = work_on_lines(session, job, lines, attempts)
-    _write_outcomes(session, key.batch_id, results)
+    write_outcomes(session, key.batch_id, results)
     if batch.started_at is None:
         session.execute(
             update(Batch)
@@ -159,6 +156,39 @@ def work_on_chunk(
     worked = sum(not result.status.is_open for result in results)
     recount(session, key.batch_id, [key.first_line], worked=worked, refused=refused)
     return int(chunk.counts.get(LineStatus.PENDING, 0)) + woken.lines - len(results)
+
+
+def read_wanted_instructions(
+    session: Session,
+    key: ChunkKey,
+    limit: int,
+    *,
+    line_seconds: float = 0.0,
+    longest_deferral: float = LONGEST_DEFERRAL,
+) -> list[tuple[OpenAccount, dict[str, Any]]]:
+    """Return the payment instructions of the next lines of a chunk, with their accounts, to ask the vendors.
+
+    The caller has claimed the chunk, so that `work_on_chunk` finds the same lines afterwards.
+    """
+    chunk = session.get_one(BatchChunk, (key.batch_id, key.first_line))
+    batch = session.get_one(Batch, key.batch_id)
+    supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
+    wake_lines(session, supplier.id, chunk, longest_deferral)
+    return read_wanted(session, _job_of(batch, supplier, line_seconds), _lines_to_do(session, chunk, limit))
+
+
+def _job_of(batch: Batch, supplier: KnownSupplier, line_seconds: float) -> ChunkJob:
+    return ChunkJob(
+        supplier,
+        BatchMode(batch.mode),
+        batch.operations_team_id,
+        batch.api_key_id,
+        batch.id,
+        Profile(batch.profile or supplier.profile),
+        line_seconds,
+        BatchKind(batch.kind),
+        batch.options,
+    )
 
 
 def _origin_of(batch: Batch) -> Origin:
@@ -226,41 +256,3 @@ def _give_up(line: LineToDo, kind: BatchKind) -> LineResult:
     return LineResult(
         line.line_number, LineStatus.FAILED, line.external_account_number, errors=failure.errors
     )
-
-
-def _write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResult]) -> None:
-    rows = [
-        {
-            "line_number": result.line_number,
-            "status": result.status,
-            "external_account_number": _storable(result.external_account_number),
-            "service_account_number": result.service_account_number,
-            "errors": _storable_items(result.errors),
-            "warnings": _storable_items(result.warnings),
-        }
-        for result in results
-    ]
-    session.execute(_WRITE_OUTCOMES, {"batch_id": batch_id, "results": encode_json(rows).decode()})
-
-
-def _storable_items(items: Sequence[ErrorItem]) -> list[dict[str, str | None]] | None:
-    return [{name: _storable(text) for name, text in item.to_dict().items()} for item in items] or None
-
-
-def _storable(text: str | None) -> str | None:
-    """Return a text that may come from a client without what PostgreSQL cannot store in JSONB.
-
-    Otherwise the outcome of one line would be refused together with those of its whole chunk.
-    """
-    return text and text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
-
-
-_WRITE_OUTCOMES = text("""
-    UPDATE batch_line SET status = result.status, external_account_number = result.external_account_number,
-        service_account_number = result.service_account_number,
-        errors = result.errors, warnings = result.warnings
-    FROM jsonb_to_recordset(CAST(:results AS jsonb)) AS result (
-        line_number bigint, status text, external_account_number text, service_account_number text,
-        errors jsonb, warnings jsonb)
-    WHERE batch_id = :batch_id AND batch_line.line_number = result.line_number
-""")

@@ -13,11 +13,13 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.base import new_id
 from migration_service.errors import ServiceUnavailableError
 from migration_service.services.batches.added_data.deferral import LONGEST_DEFERRAL
+from migration_service.services.batches.added_data.instructions import ask_vendors
 from migration_service.services.batches.chunks import (
     ChunkKey,
     ChunkPlan,
     claim_chunk,
     read_chunk,
+    read_wanted_instructions,
     release_chunk,
     work_on_chunk,
 )
@@ -61,9 +63,8 @@ def perform_chunk(
             is_throttled = True
             break
         try:
-            if _perform_piece(
-                sessions, key, attempts, line_seconds=line_seconds, longest_deferral=longest_deferral
-            ):
+            limits = {"line_seconds": line_seconds, "longest_deferral": longest_deferral}
+            if _perform_piece(sessions, key, plan, attempts, **limits):
                 return True
         finally:
             if plan.needs_slots:
@@ -74,15 +75,20 @@ def perform_chunk(
 
 
 def _perform_piece(
-    sessions: sessionmaker[Session], key: ChunkKey, attempts: Sequence[UUID], **limits: float
+    sessions: sessionmaker[Session], key: ChunkKey, plan: ChunkPlan, attempts: Sequence[UUID], **limits: float
 ) -> bool:
     """Work on as many lines as there are attempts. Return whether nothing is left to do for this worker."""
     with sessions.begin() as session:
         claimed = claim_chunk(session, key, attempts)
     if not claimed:
         return True
+    answers = None
+    if plan.asks_vendors:
+        with sessions.begin() as session:
+            wanted = read_wanted_instructions(session, key, len(attempts), **limits)
+        answers = ask_vendors(sessions, wanted)
     with sessions.begin() as session:
-        return not work_on_chunk(session, key, attempts, **limits)
+        return not work_on_chunk(session, key, attempts, answers=answers, **limits)
 
 
 def _acquire_slots(

@@ -16,6 +16,9 @@ from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
     DuplicateLineError,
+    PaymentVendorNotFoundError,
+    PaymentVendorUnavailableError,
+    PaymentVendorUnreachableError,
 )
 from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTeam
 from migration_service.origin import current_origin
@@ -41,6 +44,9 @@ MAY_PASS = (
     AccountCreationFailedError.code,
     AccountImportInProgressError.code,
     AccountNotFoundInBodyError.code,
+    PaymentVendorNotFoundError.code,
+    PaymentVendorUnavailableError.code,
+    PaymentVendorUnreachableError.code,
 )
 
 

@@ -56,8 +56,9 @@ _ITEMS = f"""
         FROM batch_line AS line
         JOIN account ON account.import_supplier_id = :import_supplier_id
                     AND account.external_account_number = line.external_account_number
+        CROSS JOIN LATERAL (SELECT CAST(convert_from(line.payload, 'UTF8') AS jsonb) AS body) AS read
         CROSS JOIN LATERAL jsonb_array_elements(
-            CAST(convert_from(line.payload, 'UTF8') AS jsonb) -> CAST(:member AS text)) AS item
+            coalesce(body -> CAST(:member AS text), jsonb_build_array(body))) AS item
         WHERE line.batch_id = :batch_id AND line.chunk_line = ANY (:chunks)
           AND line.status IN ({_DONE}) AND line.payload IS NOT NULL
     )"""
@@ -97,7 +98,7 @@ _NOTES = """
 
 _TRANSACTIONS = """
     , sent AS (
-        SELECT DISTINCT ON (account_pk, item ->> 'transaction_id') number, item ->> 'type' AS type,
+        SELECT DISTINCT ON (item.account_pk, item ->> 'transaction_id') number, item ->> 'type' AS type,
                CAST(item ->> 'amount' AS numeric) AS amount, found.id, found.type AS found_type,
                found.amount AS found_amount
         FROM item LEFT JOIN "transaction" AS found
@@ -112,7 +113,7 @@ _TRANSACTIONS = """
 
 _STATEMENTS = """
     , sent AS (
-        SELECT DISTINCT ON (account_pk, item ->> 'statement_id') number,
+        SELECT DISTINCT ON (item.account_pk, item ->> 'statement_id') number,
                CAST(item ->> 'gross_amount' AS numeric) AS amount, found.id, found.gross_amount
         FROM item LEFT JOIN statement AS found
           ON found.account_pk = item.account_pk AND found.statement_id = item ->> 'statement_id'
@@ -123,7 +124,22 @@ _STATEMENTS = """
         SELECT number, 'added gross_amount in cents', amount, coalesce(gross_amount, 0) FROM sent
     )"""
 
-#: For each kind: the measures over some chunks, and the accounts that differ, as `reconciliation_sql.COMPARE`.
+# Vendors are named in upper or lower case.
+_INSTRUCTIONS = """
+    , value (number, measure, staged, created) AS (
+        SELECT DISTINCT number, 'added payment_instructions', 1, CASE WHEN found.id IS NULL THEN 0 ELSE 1 END,
+               lower(item ->> 'vendor'), item ->> 'reference', item ->> 'type'
+        FROM item LEFT JOIN LATERAL (
+            SELECT instruction.id, request_id
+            FROM payment_instruction AS instruction
+            JOIN payment_vendor ON payment_vendor.id = payment_vendor_pk
+            WHERE instruction.account_pk = item.account_pk AND reference = item ->> 'reference'
+              AND instruction.type = item ->> 'type' AND lower(name) = lower(item ->> 'vendor')
+            LIMIT 1) AS found ON true
+        WHERE CAST(:trace AS text) IS NULL OR found.id IS NULL OR found.request_id = :trace
+    )"""
+
+#: For each kind the measures over some chunks, and the accounts that differ; see `reconciliation_sql`.
 COMPARE_ADDED = {
     kind: text(_ITEMS + values + _SUMS).bindparams(
         bindparam("chunks", type_=ARRAY(BigInteger)), bindparam("trace", type_=Text)
@@ -132,6 +148,7 @@ COMPARE_ADDED = {
         BatchKind.NOTES: _NOTES,
         BatchKind.TRANSACTIONS: _TRANSACTIONS,
         BatchKind.STATEMENTS: _STATEMENTS,
+        BatchKind.PAYMENT_INSTRUCTIONS: _INSTRUCTIONS,
     }.items()
 }
 

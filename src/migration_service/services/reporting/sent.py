@@ -2,7 +2,7 @@
 
 What was sent are the lines of stage and import batches of accounts and single stagings, each account number
 once. A line without a number counts by itself. Each account is counted by its current state, so it is no
-longer open once a later line has settled it. `added_data` does the same for the lines of a batch of added data.
+longer open once a later line has settled it. `added_data` does the same for a batch of added data.
 """
 
 from collections.abc import Iterator

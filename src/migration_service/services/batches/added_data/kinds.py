@@ -1,6 +1,6 @@
 """The kinds of added data: for each the schema, the rules and the function behind the single endpoint."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session
@@ -9,6 +9,7 @@ from migration_service.errors import ErrorItem, ServiceError
 from migration_service.schemas.added_data import (
     AddedDataSchema,
     NotesRequestSchema,
+    PaymentInstructionRequestSchema,
     StatementsRequestSchema,
     TransactionsRequestSchema,
 )
@@ -17,6 +18,8 @@ from migration_service.services.accounts.notes import NoteStatus, add_notes_to_a
 from migration_service.services.accounts.statements import add_statements_to_accounts, find_statement_faults
 from migration_service.services.accounts.transaction_checks import check_transactions
 from migration_service.services.accounts.transactions import TransactionStatus, add_transactions_to_accounts
+from migration_service.services.batches.added_data.instructions import add_instructions
+from migration_service.services.batches.attempts import ChunkJob
 from migration_service.states import BatchKind, Profile
 
 
@@ -38,8 +41,8 @@ class Kind:
     member: str
     #: Finds what is wrong with a body, without its account.
     check: Callable[[PostedBody, Profile], Checked]
-    #: Adds to accounts that are locked, with the options of the batch; a result or an error for each.
-    add: Callable[[Session, Sequence[Addition], Mapping[str, bool]], Sequence[Added | ServiceError]]
+    #: Adds to accounts that are locked. Returns a result or an error for each, None to leave it for later.
+    add: Callable[[Session, Sequence[Addition], ChunkJob], Sequence[Added | ServiceError | None]]
     #: Whether `add` takes bodies with errors, too, and finds what else is wrong with them.
     adds_faulty: bool = False
 
@@ -50,9 +53,7 @@ def _check_notes(body: PostedBody, profile: Profile) -> Checked:
     return check_findings(find_note_faults(body.data), profile, body.unknown_fields)
 
 
-def _add_notes(
-    session: Session, additions: Sequence[Addition], _options: Mapping[str, bool]
-) -> list[Added | ServiceError]:
+def _add_notes(session: Session, additions: Sequence[Addition], _job: ChunkJob) -> list[Added | ServiceError]:
     return [
         Added(
             [note.status is NoteStatus.CREATED for note in notes],
@@ -69,24 +70,37 @@ def _check_statements(body: PostedBody, profile: Profile) -> Checked:
 
 
 def _add_statements(
-    session: Session, additions: Sequence[Addition], _options: Mapping[str, bool]
+    session: Session, additions: Sequence[Addition], _job: ChunkJob
 ) -> list[Added | ServiceError]:
     added = add_statements_to_accounts(session, additions)
     return [it if isinstance(it, ServiceError) else Added(it) for it in added]
 
 
 def _add_transactions(
-    session: Session, additions: Sequence[Addition], options: Mapping[str, bool]
+    session: Session, additions: Sequence[Addition], job: ChunkJob
 ) -> list[Added | ServiceError]:
     added = add_transactions_to_accounts(
         session,
         additions,
-        check_previously_added=options.get("check_previously_added", True),
-        force_add_to_current_statement=options.get("force_add_to_current_statement", True),
+        check_previously_added=job.options.get("check_previously_added", True),
+        force_add_to_current_statement=job.options.get("force_add_to_current_statement", True),
     )
     return [
         it if isinstance(it, ServiceError) else Added([one.status is TransactionStatus.ADDED for one in it])
         for it in added
+    ]
+
+
+def _check_instruction(body: PostedBody, profile: Profile) -> Checked:
+    return Checked(body.errors) if body.errors else check_findings([], profile, body.unknown_fields)
+
+
+def _add_instructions(
+    session: Session, additions: Sequence[Addition], job: ChunkJob
+) -> list[Added | ServiceError | None]:
+    return [
+        it if it is None or isinstance(it, ServiceError) else Added([it])
+        for it in add_instructions(session, additions, job.answers)
     ]
 
 
@@ -96,4 +110,7 @@ KINDS = {
         TransactionsRequestSchema(), "transactions", check_transactions, _add_transactions, adds_faulty=True
     ),
     BatchKind.STATEMENTS: Kind(StatementsRequestSchema(), "statements", _check_statements, _add_statements),
+    BatchKind.PAYMENT_INSTRUCTIONS: Kind(
+        PaymentInstructionRequestSchema(), "reference", _check_instruction, _add_instructions
+    ),
 }

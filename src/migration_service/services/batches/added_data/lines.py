@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from psycopg.errors import LockNotAvailable, ProgramLimitExceeded
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
@@ -24,6 +25,7 @@ from migration_service.errors import (
     ErrorItem,
     ImportSupplierMismatchError,
     LineFailedUnexpectedlyError,
+    PaymentVendorUnavailableError,
     ServiceError,
 )
 from migration_service.models import BatchChunk
@@ -33,6 +35,7 @@ from migration_service.services.accounts.added_data import (
     Checked,
     OpenAccount,
     PostedBody,
+    find_accounts,
     load_posted,
     open_accounts,
 )
@@ -96,10 +99,21 @@ def work_on_added_lines(
         else:
             sound.append(candidate)
     _find_accounts(session, job, chunk, sound, may_defer=may_defer)
-    _add(session, job, kind, [candidate for candidate in sound if candidate.account])
+    opened = [candidate for candidate in sound if candidate.account]
+    _add(session, job, kind, opened, may_defer=may_defer)
     if everything:
         everything.rollback()
-    return results
+    return [result for result in results if result.status is not LineStatus.PENDING]
+
+
+def read_wanted(
+    session: Session, job: ChunkJob, lines: Sequence[LineToDo]
+) -> list[tuple[OpenAccount, dict[str, Any]]]:
+    """Return what the sound lines add to accounts that exist, without locking anything."""
+    _, candidates = _read_lines(job, KINDS[job.kind], lines)
+    sound = [candidate for candidate in candidates if not candidate.checked.errors]
+    accounts = find_accounts(session, job.supplier, {candidate.number for candidate in sound})
+    return [(accounts[it.number], it.body.data) for it in sound if it.number in accounts]
 
 
 def _read_lines(
@@ -194,17 +208,23 @@ def _not_found() -> list[ErrorItem]:
     return [ErrorItem(error.code, error.default_detail, "external_account_number")]
 
 
-def _add(session: Session, job: ChunkJob, kind: Kind, candidates: Sequence[_Candidate]) -> None:
-    def add(some: Sequence[_Candidate]) -> Sequence[Added | ServiceError]:
+def _add(
+    session: Session, job: ChunkJob, kind: Kind, candidates: Sequence[_Candidate], *, may_defer: bool
+) -> None:
+    def add(some: Sequence[_Candidate]) -> Sequence[Added | ServiceError | None]:
         additions = [Addition(it.account, it.body.data, it.checked.errors) for it in some if it.account]
-        return kind.add(session, additions, job.options)
+        return kind.add(session, additions, job)
 
     for candidate, outcome in zip(
         candidates, each_by_itself(session, candidates, add, _explain), strict=True
     ):
         if candidate.account:
             candidate.result.service_account_number = candidate.account.service_account_number
-        if isinstance(outcome, ServiceError):
+        if outcome is None:
+            candidate.result.status = LineStatus.PENDING
+        elif may_defer and isinstance(outcome, PaymentVendorUnavailableError):
+            candidate.defer(outcome)
+        elif isinstance(outcome, ServiceError):
             _finish(candidate, LineStatus.FAILED, outcome.errors)
         else:
             _settle(job, kind, candidate, outcome)
