@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test mutate bench bench-lock site-lock supply-lock sbom audit drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test mutate bench bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -43,8 +43,13 @@ mutate: environment-dev
 	$(BIN)/python tools/mutate.py $(if $(CHANGED),--changed $(CHANGED)) $(MODULE) $(ARGS)
 
 # How fast it is, beside what people would otherwise use: make bench ARGS=--quick
-bench: environment benchmarks/.venv/installed
+# What a change made faster or slower:                    make bench ARGS="--compare main"
+bench: bench-tools environment benchmarks/.venv/installed
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# What is missing on the machine, before anything is built.
+bench-tools:
+	@command -v wrk > /dev/null || { echo "The load generator wrk is missing: \`apt install wrk\` (Debian, Ubuntu), \`brew install wrk\`." >&2; exit 1; }
 
 benchmarks/.venv/installed: benchmarks/requirements.lock
 	$(PYTHON) -m venv benchmarks/.venv

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import psycopg
 
+from benchmarks.bench import Reading
 from benchmarks.seed import account_tables
 from benchmarks.stack import PROCESSES, Stack
 from migration_service.db import revisions
@@ -50,8 +51,8 @@ class CopyLimit:
                 )
         self._accounts = count
 
-    def copy(self) -> float:
-        """Copy them into empty tables, with as many connections as batch workers; accounts a second."""
+    def copy(self) -> Reading:
+        """Copy them into empty tables, with as many connections as batch workers."""
         with psycopg.connect(self._target) as connection:
             connection.execute("TRUNCATE account CASCADE")
         with psycopg.connect(self._target, autocommit=True) as connection:
@@ -62,7 +63,7 @@ class CopyLimit:
             copy.start()
         for copy in copies:
             copy.join()
-        return self._accounts / (time.perf_counter() - started)
+        return Reading(self._accounts, self._accounts / (time.perf_counter() - started))
 
 
 def _copy_part(target: str, part: list[tuple[str, bytes]]) -> None:

@@ -44,3 +44,10 @@ def write_process_body(path: Path) -> Path:
     }
     path.write_text(json.dumps(body) + "\n")
     return path
+
+
+def write_added_body(path: Path, data: dict[str, object]) -> Path:
+    """A file with a body that adds `data` to an account, for the load generator."""
+    body = {"external_account_number": NUMBER, "import_supplier": SUPPLIER, **data}
+    path.write_text(json.dumps(body) + "\n")
+    return path

@@ -49,13 +49,17 @@ def set_up_caller(settings: Settings) -> str:
 
 
 def set_up_peer(settings: Settings, schema: str, token: str) -> None:
-    """The tables of peer a, and its own token and supplier."""
+    """The tables of peer a, its own token and supplier, and the accounts that are staged already."""
     digest = hashlib.sha256(token.encode()).digest()
     with psycopg.connect(settings.owner_database_url) as connection:
         connection.execute(schema.encode())
         connection.execute("INSERT INTO peer.token (sha256, organisation_id) VALUES (%s, 1)", [digest])
         connection.execute(
             "INSERT INTO peer.import_supplier (organisation_id, code) VALUES (1, %s)", [SUPPLIER]
+        )
+        connection.execute(
+            "INSERT INTO peer.staged_account (import_supplier_id, external_account_number, payload) "
+            "SELECT 1, external_account_number, payload FROM account_import_process"
         )
 
 

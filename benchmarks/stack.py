@@ -26,14 +26,14 @@ from migration_service_local.up.programs import Programs, Scale
 
 #: Processes of each kind, for the service and for its peers alike.
 PROCESSES = 2
-_EVEN = Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
+EVEN = Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
 _PEERS = Path(__file__).parent / ".venv" / "bin" / "python"
 
 
 class Stack:
     """PostgreSQL, Valkey, the service, and the peers on top of the same servers. Use it with `with`."""
 
-    def __init__(self, scale: Scale = _EVEN) -> None:
+    def __init__(self, scale: Scale = EVEN) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="migration-service-bench-"))
         self.folder.chmod(0o711)
         self.home = Home(self.folder / "home")
@@ -113,6 +113,10 @@ class Stack:
         """The address of a database for what only the server's owner may do."""
         password = self.home.secret("postgres_password")
         return f"postgresql://postgres:{password}@{LOOPBACK}:{self.postgres.port}/{database}"
+
+    def programs(self) -> list[str]:
+        """The names of the programs that run."""
+        return list(self._children)
 
     def processes(self, name: str) -> list[psutil.Process]:
         """The process of this program and all below it."""

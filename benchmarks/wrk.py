@@ -21,6 +21,7 @@ class Load:
     #: Requests without an answer.
     broken: int
     p50_ms: float
+    p95_ms: float
     p99_ms: float
     mean_ms: float
 

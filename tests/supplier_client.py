@@ -20,7 +20,24 @@ from migration_service.states import SupplierStatus
 from migration_service_local.samples import generate_accounts
 
 API = "/v1/data-import"
-_seeds = count(1_000)
+
+
+class Seeds:
+    """One seed after the other for generated accounts, the same ones in each test."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with the first seed again."""
+        self._numbers = count(1_000)
+
+    def next(self) -> int:
+        """Return a seed that no other supplier of this test has."""
+        return next(self._numbers)
+
+
+SEEDS = Seeds()
 
 
 @dataclass
@@ -34,7 +51,7 @@ class SupplierClient:
     team: str
     token: str = ""
     api_key: str = ""
-    _seed: int = field(default_factory=lambda: next(_seeds))
+    _seed: int = field(default_factory=SEEDS.next)
 
     @classmethod
     def create(

@@ -60,6 +60,7 @@ def main(what: str, seconds: str, threads: str = "1") -> None:
                 "requests": len(times),
                 "seconds": took,
                 "p50_ms": statistics.median(times) * 1000,
+                "p95_ms": sorted(times)[int(len(times) * 0.95)] * 1000,
                 "p99_ms": sorted(times)[int(len(times) * 0.99)] * 1000,
             }
         )

@@ -60,7 +60,7 @@ def hasty(app: Flask, migrated: Settings) -> Iterator[Flask]:
         resources().celery.set_current()  # tasks of later tests run in the current one
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def fuzzer(hasty: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
     """A supplier with a token."""
     return SupplierClient.create(hasty, sessions)

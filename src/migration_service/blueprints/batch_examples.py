@@ -32,6 +32,14 @@ PROGRESS = {
     "rate": 1300.0,
     "time_left": 45.4,
     "condition": None,
+    "brake": {
+        "stop_after_errors": "50%",
+        "stop_min_lines": 200,
+        "stop_window_lines": 200,
+        "stop_ignore_codes": [],
+        "lines": 230,
+        "errors": 4,
+    },
 }
 
 

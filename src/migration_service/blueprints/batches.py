@@ -8,7 +8,7 @@ from flask_smorest import Blueprint
 
 from migration_service.blueprints import batch_examples as examples
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.batch_upload import BODY, read_order, take_in
+from migration_service.blueprints.batch_upload import BODY, read_brake_arguments, read_order, take_in
 from migration_service.blueprints.body import document_parameters, query_arguments
 from migration_service.blueprints.description_headers import CSV, KEY, LINES, refer
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent
@@ -43,7 +43,9 @@ from migration_service.schemas.batches import (
     RetryAnswerSchema,
     RetryArgumentsSchema,
 )
+from migration_service.schemas.brakes import BrakeArgumentsSchema
 from migration_service.services.batches import steering as batches
+from migration_service.services.batches.brakes import NO_BRAKE, set_brake
 from migration_service.services.batches.results import (
     ResultFilter,
     ResultFormat,
@@ -231,6 +233,23 @@ def cancel(batch_id: str) -> Response:
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         batches.cancel_batch(session, batch)
+    return jsonify(_progress(batch_id))
+
+
+@blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
+@query_arguments(blueprint, BrakeArgumentsSchema(), closed=True)
+@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
+@answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
+def change_brake(arguments: dict[str, Any], batch_id: str) -> Response:
+    """Change what pauses a batch after too many errors
+
+    Also while it runs. The new brake replaces the old one as a whole, and is checked before the next lines
+    are begun. What was counted before counts on.
+    """
+    brake = read_brake_arguments(arguments) or NO_BRAKE
+    with resources().Session.begin() as session:
+        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
+        set_brake(session, batch, brake)
     return jsonify(_progress(batch_id))
 
 

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 
 from batch_client import BatchClient, counts, ndjson
-from migration_service.models import AccountImportProcess, Batch, BatchLine, ImportSupplier
+from migration_service.models import AccountImportProcess, AuditEntry, Batch, BatchLine, ImportSupplier
 from migration_service.services.batches.chunks import release_chunk
 from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.orders import BatchOrder
@@ -132,6 +132,9 @@ def test_a_line_longer_than_a_payload_may_be_fails_by_itself(batches: BatchClien
         ({"import_supplier": " "}, "validate", "import_supplier"),
         ({"source": "pending"}, "stage", "mode"),
         ({"source": "file"}, "stage", "source"),
+        ({"stop_after_errors": "some"}, "import", "stop_after_errors"),
+        ({"stop_after_errors": "9", "stop_window_lines": "nine"}, "import", "stop_window_lines"),
+        ({"stop_after_errors": "9", "stop_ignore_codes": ","}, "import", "stop_ignore_codes"),
     ],
 )
 def test_wrong_parameters_are_named(
@@ -322,6 +325,38 @@ def test_a_batch_is_paused_resumed_and_cancelled(batches: BatchClient) -> None:
         assert _error(batches.change(batch_id, action)) == (400, "batch_state_conflict")
 
 
+def test_a_brake_is_set_changed_and_taken_away(batches: BatchClient) -> None:
+    given = {"stop_after_errors": "5%", "stop_ignore_codes": "required,invalid_ean"}
+    batch_id = batches.start(batches.supplier.accounts(1), **given)
+    expected: dict[str, Any] = {"stop_min_lines": 200, "stop_window_lines": None, "lines": 0, "errors": 0}
+    expected |= {"stop_after_errors": "5%", "stop_ignore_codes": ["required", "invalid_ean"]}
+    assert batches.get(batch_id)["brake"] == expected
+    answer = batches.supplier.post(f"/batches/{batch_id}/brake/?stop_after_errors=7&stop_window_lines=9")
+    assert answer.status_code == 200
+    changed = {"stop_after_errors": "7", "stop_window_lines": 9, "stop_min_lines": None}
+    assert batches.get(batch_id)["brake"] == expected | changed | {"stop_ignore_codes": []}
+    for query, attr in (("", "stop_after_errors"), ("?stop_after_errors=7&stop_window=9", "stop_window")):
+        answer = batches.supplier.post(f"/batches/{batch_id}/brake/{query}")
+        assert [item["attr"] for item in (answer.json or {})["errors"]] == [attr]
+    assert batches.supplier.post(f"/batches/{batch_id}/brake/?stop_after_errors=off").status_code == 200
+    assert batches.get(batch_id)["brake"] is None
+    with batches.supplier.Session() as session:
+        entries = select(AuditEntry).where(AuditEntry.subject == batch_id).order_by(AuditEntry.id)
+        told = [(it.action, (it.details or {})["stop_after_errors"]) for it in session.scalars(entries)]
+    assert told == [("batch.brake_set", "7"), ("batch.brake_set", "off")]
+    batches.change(batch_id, "cancel")
+    answer = batches.supplier.post(f"/batches/{batch_id}/brake/?stop_after_errors=7")
+    assert _error(answer) == (400, "batch_state_conflict")
+
+
+def test_another_brake_with_the_same_key_is_another_request(batches: BatchClient) -> None:
+    accounts, headers = batches.supplier.accounts(1), {"Idempotency-Key": str(uuid4())}
+    first = batches.start(accounts, headers=headers, stop_after_errors="7")
+    assert batches.start(accounts, headers=headers, stop_after_errors="7") == first
+    answer = batches.post(ndjson(accounts), headers=headers, stop_after_errors="8")
+    assert _error(answer) == (400, "idempotency_key_reused")
+
+
 def test_retry_does_the_failed_lines_again_and_no_others(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(3)
     for account in accounts:
@@ -402,6 +437,7 @@ def _others(batch_id: str) -> Iterator[tuple[str, str]]:
     yield "GET", f"/batches/{batch_id}/results/"
     for action in ("pause", "resume", "cancel", "retry-failed"):
         yield "POST", f"/batches/{batch_id}/{action}/"
+    yield "POST", f"/batches/{batch_id}/brake/?stop_after_errors=off"
 
 
 def test_another_organisation_sees_nothing_of_a_batch(batches: BatchClient) -> None:

@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-import psutil
 import pytest
 
 from migration_service_local.servers import runtime_copy, unprivileged
 from migration_service_local.servers.account import ServerAccount
-from migration_service_local.servers.ports import random_free_port
 from migration_service_local.servers.runtime_copy import Runtime, find_runtime
 from migration_service_local.servers.unprivileged import hand_over, leave_root
-from servers import RunningService, processes_in, temporary_folder
+from servers import temporary_folder
 
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 
@@ -25,30 +23,6 @@ def folder() -> Iterator[Path]:
     folder = temporary_folder()
     yield folder
     shutil.rmtree(folder)
-
-
-def _small_service() -> tuple[str, ...]:
-    scale = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
-    return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()), *scale)
-
-
-@only_root
-def test_no_process_of_the_service_is_roots_and_files_of_an_earlier_root_are_taken_over(folder: Path) -> None:
-    home = folder / "home"
-    flower = home / "programs/flower"
-    flower.mkdir(parents=True, mode=0o700)
-    home.chmod(0o711)
-    (flower / "left-by-root").touch(mode=0o600)
-    with RunningService(home, "--sample", "0", *_small_service()) as service:
-        service.wait_until_serving()
-        assert "runs as root" not in service.output
-        processes = [psutil.Process(service.process.pid), *processes_in(home)]
-        assert len(processes) > 7
-        roots = [process.cmdline() for process in processes if 0 in (*process.uids(), *process.gids())]
-        assert roots == []
-    account = ServerAccount.choose()
-    assert (flower / "left-by-root").stat().st_uid == account.user
-    assert service.process.returncode == 0
 
 
 @only_root

@@ -20,6 +20,7 @@ import pytest
 import requests
 
 from migration_service.config import load_saved_settings
+from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.ports import random_free_port
 from servers import EmbeddedServers, RunningService, processes_in, temporary_folder, wait_until
 
@@ -36,9 +37,17 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[RunningService]:
-    """One service for all tests that do not end it."""
+    """One service for all tests that do not end it. Its default ports were taken when it started.
+
+    If we are root, it finds a home folder in which an earlier version, which ran as root, left a file.
+    """
     folder = temporary_folder()
-    with RunningService(folder / "home", "--sample", "0", *small_service()) as service:
+    flower = folder / "home/programs/flower"
+    flower.mkdir(parents=True, mode=0o700)
+    (folder / "home").chmod(0o711)
+    (flower / "left-by-root").touch(mode=0o600)
+    start = partial(RunningService, folder / "home", "--sample", "0", *SMALL)
+    with taken_if_free(8000), taken_if_free(5555), start() as service:
         service.wait_until_serving()
         yield service
     shutil.rmtree(folder)
@@ -65,12 +74,15 @@ def pasted_commands(output: str) -> str:
     return "\n".join(line for line in output.splitlines() if line.startswith(("KEY=", "TOKEN=", "curl ")))
 
 
-def test_the_sample_book_is_migrated_once_and_stays_however_the_service_ends(
+def test_an_ordinary_user_migrates_the_sample_book_once_and_it_stays_however_the_service_ends(
     home: Path, options: tuple[str, ...]
 ) -> None:
-    start = partial(RunningService, home, "--sample", "5", *options)
+    home.parent.chmod(0o777)
+    start = partial(RunningService, home, "--sample", "5", *options, prefix=ordinary_user())
     with start() as first:
         first.wait_until_serving()
+        assert home.stat().st_uid == home.joinpath("postgres").stat().st_uid
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
         assert "Sample migration: 5 accounts" in first.output
         assert re.search(r"imported by a batch\W+4\b", first.output)
         for added in ("notes", "transactions", "statements", "payment instructions"):
@@ -183,17 +195,26 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error(home: Path) -> None:
     assert processes_in(home) == []
 
 
-def test_default_ports_that_are_taken_are_replaced_and_it_is_said(home: Path) -> None:
-    start = partial(RunningService, home, "--sample", "0", *SMALL)
-    with taken_if_free(8000), taken_if_free(5555), start() as service:
-        service.wait_until_serving()
-        settings = load_saved_settings(home)
-        for what, port, variable in (
-            ("The web server", 8000, "MIGRATION_SERVICE_WEB_URL"),
-            ("Flower", 5555, "FLOWER_URL"),
-        ):
-            used = settings[variable].rpartition(":")[2]
-            assert f"Port {port} is taken: {what} uses {used}." in service.output
+def test_default_ports_that_are_taken_are_replaced_and_the_output_says_so(running: RunningService) -> None:
+    settings = load_saved_settings(running.home)
+    for what, port, variable in (
+        ("The web server", 8000, "MIGRATION_SERVICE_WEB_URL"),
+        ("Flower", 5555, "FLOWER_URL"),
+    ):
+        used = settings[variable].rpartition(":")[2]
+        assert f"Port {port} is taken: {what} uses {used}." in running.output
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_started_as_root_it_runs_as_another_user_and_takes_over_the_files_of_an_earlier_root(
+    running: RunningService,
+) -> None:
+    assert "runs as root" not in running.output
+    processes = [psutil.Process(running.process.pid), *processes_in(running.home)]
+    assert len(processes) > 7
+    roots = [process.cmdline() for process in processes if 0 in (*process.uids(), *process.gids())]
+    assert roots == []
+    assert (running.home / "programs/flower/left-by-root").stat().st_uid == ServerAccount.choose().user
 
 
 def taken_if_free(port: int) -> socket.socket:
@@ -247,14 +268,6 @@ def test_servers_of_ones_own_replace_the_embedded_ones(
         assert {name: settings[name] for name in own} == own
         assert service.find("postgres") is None
         assert service.find("valkey") is None
-
-
-def test_it_runs_as_an_ordinary_user(home: Path, options: tuple[str, ...]) -> None:
-    home.parent.chmod(0o777)
-    with RunningService(home, "--sample", "2", *options, prefix=ordinary_user()) as service:
-        service.wait_until_serving()
-        assert home.stat().st_uid == home.joinpath("postgres").stat().st_uid
-        assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
 
 def ordinary_user() -> tuple[str, ...]:

@@ -98,6 +98,23 @@ def test_a_batch_is_paused_resumed_retried_and_cancelled(run: Run, batches: Batc
     assert (refused.exit_code, "CANCELLED" in refused.stderr) == (1, True)
 
 
+def test_a_braked_batch_says_so_and_is_not_waited_for(run: Run, batches: BatchClient) -> None:
+    batch_id = _start(run, batches, [b"{"] * 300, "--stop-after-errors", "5%", "--stop-window", "50")
+    shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
+    assert (shown["brake"]["stop_after_errors"], shown["brake"]["stop_window_lines"]) == ("5%", 50)
+    batches.work()
+    watched = run("batches", "watch", batch_id)
+    assert (watched.exit_code, "error_threshold_reached" in watched.stdout) == (1, True)
+    assert "(now 100 errors in 100 lines)" in run("batches", "show", batch_id).stdout
+    changed = run("batches", "brake", batch_id, "9", "--stop-ignore", "parse_error", "--stop-ignore", "blank")
+    assert "paused after 9 errors, not counting parse_error, blank" in changed.stdout
+    shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
+    assert (shown["brake"]["lines"], shown["brake"]["errors"]) == (100, 0)
+    refused = run("batches", "brake", batch_id, "9", "--stop-min-lines", "10")
+    assert (refused.exit_code, "stop_min_lines" in refused.stderr) == (1, True)
+    assert json.loads(run("batches", "brake", batch_id, "off", "--json").stdout)["brake"] is None
+
+
 def test_results_are_written_as_ndjson_and_csv(run: Run, batches: BatchClient) -> None:
     batch_id = _start(run, batches, [*batches.supplier.accounts(2), b"{"], mode="validate")
     batches.work()

@@ -17,9 +17,11 @@ from migration_service.db.statements import OpenTransaction
 from migration_service.errors import BatchStateError
 from migration_service.models import Account, Batch, BatchChunk, BatchLine
 from migration_service.schemas.json import parse_json
+from migration_service.services.batches.brakes import NO_BRAKE, Brake, set_brake
 from migration_service.services.batches.chunks import (
     ChunkKey,
     claim_chunk,
+    read_chunk,
     release_chunk,
     work_on_chunk,
 )
@@ -365,6 +367,37 @@ def test_an_account_that_is_skipped_while_it_is_staged_first_is_never_created(ba
         return Scenario(acts, check)
 
     assert explore(supplier.Session, scenario) >= 4
+
+
+def test_a_brake_that_is_taken_away_or_reached_while_somebody_cancels(batches: BatchClient) -> None:
+    def scenario() -> Scenario:
+        started = Started.start(batches, "validate")
+        with batches.resources.Session.begin() as session:
+            set_brake(session, session.get_one(Batch, started.batch_id), Brake(stop_after_errors="1"))
+        started.change(worked_at=func.now(), done=1, failures={"required": 1})
+
+        def take_away(session: Session, batch: Batch) -> None:
+            set_brake(session, batch, NO_BRAKE)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            begins = run.results["worker.read"] is not None
+            assert run.results["person.cancel"], "a batch can be cancelled whether its brake paused it or not"
+            batch = started.batch()
+            assert (batch.state, batch.reason) == (BatchState.CANCELLED, None)
+            if run.results["other.take away"]:
+                assert batch.brake is None
+            if begins:
+                assert run.before("other.commit", "worker.read"), "nobody begins with the brake reached"
+
+        acts: dict[str, list[Step]] = {
+            "worker": [("read", lambda session: read_chunk(session, started.key)), COMMIT],
+            "person": [("cancel", started.act(cancel_batch)), COMMIT],
+            "other": [("take away", started.act(take_away)), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(batches.supplier.Session, scenario) > 20
 
 
 @pytest.mark.parametrize("end", [COMMIT, ROLLBACK], ids=["commit", "rollback"])

@@ -42,6 +42,8 @@ class AuditAction(StrEnum):
     BATCH_RESUMED = "batch.resumed"
     BATCH_CANCELLED = "batch.cancelled"
     BATCH_RETRIED = "batch.retried"
+    #: What pauses a batch after too many errors was changed.
+    BATCH_BRAKE_SET = "batch.brake_set"
     #: An operator read the lines of a batch.
     BATCH_RESULTS_READ = "batch.results_read"
     OPERATOR_CREATED = "operator.created"

@@ -146,7 +146,9 @@ def find_accounts(
     }
 
 
-def _select_accounts(supplier: KnownSupplier, numbers: Collection[str]) -> Select[int, str, str, datetime | None]:
+def _select_accounts(
+    supplier: KnownSupplier, numbers: Collection[str]
+) -> Select[int, str, str, datetime | None]:
     return select(
         Account.id, Account.external_account_number, Account.service_account_number, Account.erased_at
     ).where(

@@ -29,6 +29,7 @@ from migration_service.services.batches.added_data.deferral import LONGEST_DEFER
 from migration_service.services.batches.added_data.instructions import Answer, InstructionKey
 from migration_service.services.batches.added_data.lines import PIECE_LINES, read_wanted, work_on_added_lines
 from migration_service.services.batches.attempts import ChunkJob
+from migration_service.services.batches.brakes import apply_brake
 from migration_service.services.batches.counts import count_open, recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
 from migration_service.services.batches.outcomes import write_outcomes
@@ -68,13 +69,24 @@ class ChunkPlan:
 
 
 def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
-    """Return what is to be done in a chunk now, or None if nothing is."""
+    """Return what is to be done in a chunk now, or None if nothing is.
+
+    The batch is paused if its brake is reached.
+    """
     row = session.execute(
-        select(BatchChunk.tries, BatchChunk.counts, BatchChunk.not_before, Batch.mode, Batch.kind)
+        select(
+            BatchChunk.tries,
+            BatchChunk.counts,
+            BatchChunk.not_before,
+            Batch.kind,
+            Batch.mode,
+            Batch.brake,
+            Batch.brake_since,
+        )
         .join(Batch, Batch.id == BatchChunk.batch_id)
         .where(_is(key), BatchChunk.state != ChunkState.DONE, Batch.state == BatchState.RUNNING)
     ).first()
-    if row is None:
+    if row is None or (row.brake and apply_brake(session, key.batch_id, row.brake, row.brake_since)):
         return None
     if BatchKind(row.kind).is_added_data:
         lines = 0 if row.not_before else min(count_open(row.counts), PIECE_LINES)

@@ -29,7 +29,8 @@ _LATER = "now() + greatest(interval '5 seconds', least(interval '5 minutes', (no
 
 _RECOUNT = text(f"""
     WITH counted AS (
-        SELECT batch_chunk.first_line AS chunk, found.counts, found.errors, found.warnings
+        SELECT batch_chunk.first_line AS chunk, found.counts, found.errors, found.warnings,
+               found.done, found.failures
         FROM batch_chunk CROSS JOIN LATERAL (
             WITH line AS MATERIALIZED (
                 SELECT line_number, status, errors, warnings FROM {LINES_OF_CHUNK} AS own)
@@ -41,10 +42,17 @@ _RECOUNT = text(f"""
                    (SELECT coalesce(jsonb_object_agg(code, n), '{{}}') FROM (
                         SELECT warning ->> 'code' AS code, count(DISTINCT line_number) AS n
                         FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code)
-                        AS warnings) AS found
+                        AS warnings,
+                   (SELECT count(*) FROM line WHERE status NOT IN ({_OPEN})) AS done,
+                   (SELECT coalesce(jsonb_object_agg(codes, n), '{{}}') FROM (
+                        SELECT (SELECT coalesce(string_agg(DISTINCT error ->> 'code', ' '), '-')
+                                FROM jsonb_array_elements(errors) AS error) AS codes, count(*) AS n
+                        FROM line WHERE status = '{LineStatus.FAILED}' GROUP BY 1) AS by_codes) AS failures
+            ) AS found
         WHERE batch_id = :batch_id AND (:first_lines IS NULL OR first_line = ANY (:first_lines)))
     UPDATE batch_chunk SET
         counts = counted.counts, error_counts = counted.errors, warning_counts = counted.warnings,
+        done = counted.done, failures = counted.failures,
         state = CASE WHEN NOT counted.counts ?| ARRAY[{_OPEN}] THEN '{ChunkState.DONE}'
                      WHEN NOT counted.counts ? '{LineStatus.PENDING}' THEN '{ChunkState.PENDING}'
                      WHEN state = '{ChunkState.DONE}' THEN '{ChunkState.PENDING}' ELSE state END,
