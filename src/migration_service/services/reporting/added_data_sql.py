@@ -113,7 +113,7 @@ _TRANSACTIONS = """
 
 _STATEMENTS = """
     , sent AS (
-        SELECT DISTINCT ON (item.account_pk, item ->> 'statement_id') number,
+        SELECT DISTINCT ON (item.account_pk, item ->> 'statement_id') item.number,
                CAST(item ->> 'gross_amount' AS numeric) AS amount, found.id, found.gross_amount
         FROM item LEFT JOIN statement AS found
           ON found.account_pk = item.account_pk AND found.statement_id = item ->> 'statement_id'
