@@ -1,4 +1,4 @@
-"""`python -m benchmarks`; `make bench` first makes the peers' environment. `--help` lists the options."""
+"""`python -m benchmarks`; `make bench` creates the peers' environment first. `--help` lists the options."""
 
 import sys
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from benchmarks.probes import PROBES
 from benchmarks.stack import peers_python
 from benchmarks.wrk import require_wrk
 
-#: In this order: what fills the tables comes last.
+#: In this order, because the last one fills the tables.
 MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
     "stage": staging.measure_staging,
     "validate": staging.measure_validation,
@@ -36,7 +36,7 @@ MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
 @click.option("--compare", metavar="REF", help="Measure this checkout beside that of a branch or commit.")
 @click.option("--rounds", default=5, type=click.IntRange(2), help="Rounds of --compare; 5 by default.")
 def main(quick: bool, only: tuple[str, ...], compare: str | None, rounds: int) -> None:
-    """Measure the service and its peers on this machine; ratios of one run are what counts."""
+    """Measure the service and its peers on this machine. Compare ratios of one run."""
     require_wrk()
     extent = QUICK if quick else FULL
     if compare:

@@ -1,4 +1,4 @@
-"""What every measure needs: the running stack, the prepared requests, and how long to measure."""
+"""What every measure needs: the running stack, the prepared requests, and the time to measure."""
 
 import json
 import os
@@ -22,11 +22,11 @@ from migration_service.tasks.app import MigrationCelery
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much is measured; `quick` gives up precision for time."""
+    """How much is measured. `quick` takes less time and is less precise."""
 
     rounds: int
     seconds: float
-    #: Accounts of a batch, and those that are there already in the large case.
+    #: Accounts of a batch, and accounts that already exist in the large case.
     batch: int
     filled: int
 
@@ -37,40 +37,40 @@ QUICK = Extent(rounds=2, seconds=2, batch=1_000, filled=100_000)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one round of one measure saw."""
+    """The result of one round of one measure."""
 
-    #: Requests, accounts or tasks, and how many of them a second.
+    #: Requests, accounts or tasks, and their rate per second.
     count: int
     rate: float
-    #: Latencies as the client saw them; None if there is one answer for all.
+    #: Latencies as measured by the client, or None if all have one answer.
     p50_ms: float | None = None
     p95_ms: float | None = None
-    #: Milliseconds of processor time for one, by program.
+    #: Milliseconds of processor time for one of them, by program.
     costs: dict[str, float] = field(default_factory=dict)
 
     @property
     def cost(self) -> float:
-        """Milliseconds of processor time for one, of all programs together."""
+        """Return the milliseconds of processor time for one of them, for all programs together."""
         return sum(self.costs.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: a goal, and what was measured."""
+    """One line of the table: a goal and its measurement."""
 
     what: str
     ours: float
     unit: str
     goal: str
-    #: None if there is no goal: the row is for information.
+    #: The goal, or None if the row is for information.
     reached: bool | None
-    #: What it is compared with, in the same unit; None where the goal is a plain number.
+    #: What it is compared with, in the same unit, or None if the goal is a plain number.
     peer: float | None = None
     peer_name: str = ""
     #: Every round, ours and the peer's.
     readings: Sequence[Reading] = ()
     peer_readings: Sequence[Reading] = ()
-    #: Everything else that was seen, for the JSON file.
+    #: Further values, for the JSON file.
     more: dict[str, Any] = field(default_factory=dict)
 
 
@@ -92,12 +92,12 @@ class Bench:
 
     @cached_property
     def sessions(self) -> sessionmaker[Session]:
-        """Connections of our own to the service's database."""
+        """Connections to the service's database."""
         return sessions(self.stack.settings)
 
     @cached_property
     def celery(self) -> MigrationCelery:
-        """For messages to the service's workers."""
+        """Sends messages to the service's workers."""
         return create_celery(self.stack.settings)
 
     @property
@@ -111,7 +111,7 @@ class Bench:
         return f"http://127.0.0.1:{self.peer_port}"
 
     def take_numbers(self, count: int) -> int:
-        """Return the first of so many external account numbers that nobody used before."""
+        """Return the first of `count` external account numbers that were not used before."""
         first = self._next_number
         self._next_number += count
         return first
@@ -152,7 +152,7 @@ class Bench:
 
 
 def alternate(rounds: int, *measures: Callable[[], Reading]) -> list[list[Reading]]:
-    """Return the readings of each measure, taken in turn, so that the machine's moods meet all of them."""
+    """Return the readings of each measure. They are taken in turn, so that a busy machine affects all."""
     readings: list[list[Reading]] = [[] for _ in measures]
     for number in range(rounds):
         places = range(len(measures))
@@ -170,7 +170,7 @@ def compared_rates(
     goal: str,
     needed: float | None,
 ) -> Row:
-    """Return the row of a rate beside a peer's: `readings` are ours and theirs of the same rounds.
+    """Return the row of a rate and that of a peer. `readings` has both from the same rounds.
 
     The ratio is the median over the rounds. `needed` is the goal's, or None if there is none.
     """

@@ -1,8 +1,8 @@
-"""Two checkouts side by side: which rows changed, and which differences are the machine's.
+"""Compares two checkouts: which rows changed, and which differences are only noise of the machine.
 
-Both run at the same time with servers of their own, and are measured in turn, so that other load on the
-machine meets both. Each round gives one ratio. A row has changed if the ratios differ from 1 by more than
-their own spread explains: the confidence interval of their mean, at 99 %, leaves 1 out.
+Both run at the same time with their own servers, and are measured in turn, so that other load on the machine
+affects both. Each round gives one ratio. A row has changed if the confidence interval of the mean ratio, at
+99 %, does not contain 1.
 """
 
 import json
@@ -27,7 +27,7 @@ _T = (63.7, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17, 3.11, 3.05, 3.
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a value of this checkout compares with the other's: its ratio, and the bounds of that."""
+    """The ratio of a value of this checkout to the other's, and the bounds of the ratio."""
 
     ratio: float
     low: float
@@ -35,7 +35,7 @@ class Change:
 
     @property
     def is_real(self) -> bool:
-        """Whether the rounds agree that there is a difference."""
+        """Return True if the rounds agree that there is a difference."""
         return not self.low <= 1.0 <= self.high
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """Processor time (user and system) of the programs of a stack: what one request costs each of them.
 
-Unlike a rate it hardly depends on what else the machine does meanwhile.
+Unlike a rate, it hardly depends on other work of the machine.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import psutil
 
 from benchmarks.stack import Stack
 
-#: Milliseconds. Programs that use less for one request only do what they do when nobody asks.
+#: Milliseconds. Programs that use less for one request only do their idle work.
 _NEGLIGIBLE = 0.005
 
 

@@ -1,4 +1,4 @@
-"""Starts everything that is measured: the servers, the service, its staged accounts, and the peers."""
+"""Starts everything that is measured: the servers, the service with staged accounts, and the peers."""
 
 import sys
 import tempfile

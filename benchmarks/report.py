@@ -62,7 +62,7 @@ def _number(value: float) -> str:
 
 
 def describe_machine() -> str:
-    """Processors, memory, system and Python."""
+    """Return the processors, the memory, the system and the Python version."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return (
         f"{os.cpu_count()} cores ({_processor()}), {pages / 2**30:.0f} GB, {platform.system()} "
@@ -79,7 +79,7 @@ def _processor() -> str:
 
 
 def write_results(rows: list[Row], extent: Extent) -> Path:
-    """Everything measured, each round of it, in results/latest.json."""
+    """Write all measurements of each round to results/latest.json."""
     _RESULTS.mkdir(exist_ok=True)
     file = _RESULTS / "latest.json"
     content = {

@@ -1,8 +1,8 @@
-"""What more processes bring: `python -m benchmarks.scaling`; docs/operators/scaling.md has what came of it.
+"""How throughput grows with more processes: `python -m benchmarks.scaling`.
 
-Web processes from one to four while accounts are staged, worker processes from one to four while accounts are
-created, each with the other kind at two; what a request costs each part in processor time; and the
-connections that PostgreSQL then has.
+The results are in docs/operators/scaling.md. Accounts are staged with one to four web processes, and created
+with one to four worker processes. The other kind has two processes each time. Also measured are the processor
+time of each part for a request, and the connections to PostgreSQL.
 """
 
 import sys
@@ -25,7 +25,7 @@ _CONNECTIONS = (
 
 
 def main() -> None:
-    """Measure, and print a line for each number of processes."""
+    """Measure and print a line for each number of processes."""
     require_wrk()
     usual = Scale(web_workers=2, interactive_workers=2, batch_workers=1)
     most = int(sys.argv[1]) if len(sys.argv) > 1 else 4

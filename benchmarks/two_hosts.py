@@ -1,10 +1,10 @@
-"""Workers on two hosts of their own: `python -m benchmarks.two_hosts`, as root.
+"""Workers on two other hosts: `python -m benchmarks.two_hosts`, as root.
 
 The results are in docs/operators/scaling.md.
 
 The hosts are network namespaces on a bridge (Debian: iproute2). PostgreSQL, Redis and the web server are on
-the machine itself; on each host one worker process takes the queue `interactive`. Then one host is cut off
-while it works: what it had in hand has to be created by the other one, once.
+the machine itself. On each host one worker process takes the queue `interactive`. Then one host is cut off
+while it works. The other one has to create the accounts that the first one had begun, each once.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _CUT_AFTER, _SECONDS, _TIMEOUT = 3, 12, 120
 
 
 def main() -> None:
-    """Measure with two hosts, cut one off, and count."""
+    """Measure with two hosts, cut one off, and count the accounts."""
     require_wrk()
     with ExitStack() as over:
         folder = Path(over.enter_context(tempfile.TemporaryDirectory()))
@@ -132,7 +132,7 @@ def _ip(*arguments: str) -> None:
 
 @contextmanager
 def _reachable(*ports: int) -> Iterator[None]:
-    """The servers listen on the loopback address only: hand on what comes to the bridge's."""
+    """Forward connections from the bridge, because the servers listen on the loopback address only."""
     loop = asyncio.new_event_loop()
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

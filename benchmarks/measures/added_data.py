@@ -7,7 +7,7 @@ from benchmarks.bench import Bench, Row
 
 
 def measure_added_data(bench: Bench) -> list[Row]:
-    """Requests a second, each with one new note or one new transaction."""
+    """Measure requests per second, each with one new note or one new transaction."""
     rows = []
     for what, probe in (("add a note", probes.add_notes), ("add a transaction", probes.add_transactions)):
         readings = [probe(bench, bench.extent.seconds) for _ in range(max(2, bench.extent.rounds // 2))]

@@ -9,7 +9,7 @@ from benchmarks.costs import metered
 
 
 def measure_checking(bench: Bench) -> Row:
-    """Payloads that one process parses and validates a second."""
+    """Measure the payloads per second that one process parses and validates."""
     probes.check_lines(bench, 0)
     mine = [probes.check_lines(bench, 0) for _ in range(bench.extent.rounds)]
     rate = median(reading.rate for reading in mine)
@@ -18,13 +18,13 @@ def measure_checking(bench: Bench) -> Row:
 
 
 def measure_import(bench: Bench) -> list[Row]:
-    """Accounts a second from NDJSON to created accounts, against dlt and against COPY of the same rows."""
+    """Measure created accounts per second from NDJSON, compared with dlt and with COPY of the same rows."""
     count = bench.extent.batch
     limit = CopyLimit(bench.stack)
     first = bench.take_numbers(count)
     probes.import_batch(bench, first, count)
     limit.take_rows(first, count)
-    _dlt(bench, 200)  # makes its tables
+    _dlt(bench, 200)  # creates its tables
     mine, c, d = alternate(
         max(2, bench.extent.rounds // 2),
         lambda: probes.import_accounts(bench, 0),

@@ -1,4 +1,4 @@
-"""Staging and processing beside a million accounts, and beside few: two stacks, measured in turn."""
+"""Staging and processing with a million accounts, and with few: two stacks, measured in turn."""
 
 from collections.abc import Callable
 from statistics import median
@@ -12,7 +12,7 @@ _GOAL = 1.10
 
 
 def measure_growth(bench: Bench) -> list[Row]:
-    """The time of one client's request with many accounts there, beside the time with few."""
+    """Measure the time of one client's request with many accounts, compared with few."""
     empty_tables(bench.stack.settings, bench.templates)
     probes.process_one(bench, 1)  # the account that is multiplied
     fill_accounts(bench.stack.superuser_url(), bench.extent.filled)

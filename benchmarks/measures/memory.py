@@ -1,4 +1,4 @@
-"""What a process keeps in memory when it is idle again after all that load."""
+"""The memory of a process that is idle again after the load."""
 
 from benchmarks.bench import Bench, Row
 
@@ -6,7 +6,7 @@ _MEGABYTE = 1 << 20
 
 
 def measure_memory(bench: Bench) -> list[Row]:
-    """The largest web process and the largest worker process, in megabytes."""
+    """Measure the largest web process and the largest worker process in megabytes."""
     rows = []
     for name, program, most in (("web", "web", 115), ("worker", "interactive", 120)):
         sizes = [process.memory_info().rss / _MEGABYTE for process in bench.stack.processes(program)]

@@ -1,4 +1,4 @@
-"""The process endpoint against peer b: an empty Celery task and its answer."""
+"""The process endpoint, compared with peer b: an empty Celery task and its result."""
 
 from statistics import median
 
@@ -9,7 +9,7 @@ _PEER = "b: an empty Celery task"
 
 
 def measure_one_client(bench: Bench) -> Row:
-    """The time of one request after the other, in the median."""
+    """Measure the median time of requests that are sent one after the other."""
     seconds = bench.extent.seconds / 2
     probes.process_one(bench, 1)
     mine, peers = alternate(
@@ -34,7 +34,7 @@ def measure_one_client(bench: Bench) -> Row:
 
 
 def measure_many_clients(bench: Bench) -> Row:
-    """Accounts a second with 64 clients."""
+    """Measure accounts per second with 64 clients."""
     seconds, clients = bench.extent.seconds, str(probes.MANY_CLIENTS)
     probes.process_many(bench, 1)
     readings = alternate(

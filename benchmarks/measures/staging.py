@@ -1,4 +1,4 @@
-"""Stage, validate and status against peer a, and status against the same server's empty endpoint."""
+"""Stage, validate and status compared with peer a, and status with an empty endpoint of the same server."""
 
 from collections.abc import Callable
 
@@ -9,19 +9,19 @@ _PEER = "a: FastAPI + pydantic + asyncpg"
 
 
 def measure_staging(bench: Bench) -> Row:
-    """Fresh accounts staged a second, all rules on."""
+    """Measure new accounts that are staged per second, with all rules."""
     url = bench.peer_url + probes.STAGE
     return _beside_peer(bench, "stage", probes.stage, lambda s: probes.send_payloads(bench, url, s))
 
 
 def measure_validation(bench: Bench) -> Row:
-    """Accounts validated a second, all rules on. The peer checks the fields, and few rules across them."""
+    """Measure validated accounts per second, with all rules. The peer checks fields and few rules."""
     url = bench.peer_url + probes.VALIDATE
     return _beside_peer(bench, "validate", probes.validate, lambda s: probes.send_payloads(bench, url, s))
 
 
 def measure_status(bench: Bench) -> list[Row]:
-    """Status of accounts that exist, beside the peer's with the same look-ups, and beside /health/live."""
+    """Measure the status of existing accounts, the peer's status, and /health/live."""
     url = bench.peer_url + probes.STATUS
     beside_empty = alternate(
         bench.extent.rounds,

@@ -1,6 +1,6 @@
 """Peer a: stage, validate and status with FastAPI, pydantic and asyncpg, as a good engineer would write them.
 
-Started as `uvicorn staging_api:app --workers N`; DATABASE_URL has tables of its own (schema.sql).
+It is started as `uvicorn staging_api:app --workers N`. DATABASE_URL has its own tables (schema.sql).
 """
 
 import hashlib
@@ -24,7 +24,7 @@ ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
 RETURNING xmax = 0
 """
 
-# One answer needs two look-ups, as the service's does: whose token it is, and the account of the supplier.
+# One answer needs two look-ups, as in the service: the owner of the token, and the account.
 _STATUS = """
 SELECT staged.state, staged.service_account_number
 FROM peer.import_supplier supplier

@@ -51,7 +51,7 @@ from migration_service.schemas.added_data import (
     TransactionsRequestSchema,
 )
 from migration_service.schemas.json import encode_json
-from migration_service.services.accounts.added_data import PostedBody, load_posted
+from migration_service.services.accounts.added_data import PostedBody, check_form, load_posted
 from migration_service.services.accounts.notes import add_notes
 from migration_service.services.accounts.payment_instructions import (
     add_instruction,
@@ -96,7 +96,8 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             body = load_posted(schema, read_json())
             if body.errors:
-                raise RequestFailedValidationError(errors=body.errors)
+                with resources().Session.begin() as session:
+                    check_form(session, caller(), body)
             return view(*args, body, **kwargs)
 
         return document_body(blueprint, schema, example)(wrapper)

@@ -33,6 +33,7 @@ ServiceError                              (base)
 │   │       ├── BatchTooManyLinesError    (batches)
 │   │       └── BatchCompressionError     (batches)
 │   ├── BatchStateError                   (batches)
+│   ├── BatchesNotComparableError         (batches)
 │   ├── IdempotencyKeyReusedError         (idempotency)
 │   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) why a line failed, if no other error says it
@@ -45,6 +46,9 @@ ServiceError                              (base)
 │   │   ├── AlreadyAddedError             (batches) a warning
 │   │   ├── AccountBusyError              (batches) a warning
 │   │   └── DuplicateLineError            (batches)
+│   ├── UndoStateError                    (undo)
+│   ├── NothingToUndoError                (undo)
+│   ├── ImportSupplierLiveError           (undo)
 │   ├── AccountNotFoundInBodyError        (added_data)
 │   ├── TransactionOutsideOpenPeriodError (added_data)
 │   ├── TransactionIdAlreadyUsedError     (added_data)
@@ -62,7 +66,8 @@ ServiceError                              (base)
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
 │   ├── AttemptNotFoundError              (imports)
-│   └── BatchNotFoundError                (batches)
+│   ├── BatchNotFoundError                (batches)
+│   └── UndoNotFoundError                 (undo)
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
 ├── ThrottledError                        (access) 429
@@ -115,6 +120,7 @@ from migration_service.errors.batches import (
     AccountBusyError,
     AlreadyAddedError,
     BatchCompressionError,
+    BatchesNotComparableError,
     BatchFileError,
     BatchFileTooLargeError,
     BatchNotFoundError,
@@ -164,6 +170,12 @@ from migration_service.errors.setup import (
     OrganisationNotFoundError,
     PaymentVendorInvalidError,
 )
+from migration_service.errors.undo import (
+    ImportSupplierLiveError,
+    NothingToUndoError,
+    UndoNotFoundError,
+    UndoStateError,
+)
 
 __all__ = [
     "AccountAlreadyImportedError",
@@ -190,6 +202,7 @@ __all__ = [
     "BatchStateError",
     "BatchStorageQuotaError",
     "BatchTooManyLinesError",
+    "BatchesNotComparableError",
     "ConcurrencyLimitReachedError",
     "DryRunInLineError",
     "DryRunSucceededError",
@@ -200,6 +213,7 @@ __all__ = [
     "IdempotencyKeyReusedError",
     "IdempotencyRequestInProgressError",
     "ImportSupplierCompleteError",
+    "ImportSupplierLiveError",
     "ImportSupplierMismatchError",
     "ImportSupplierNotFoundError",
     "ImportSupplierNotFoundInBodyError",
@@ -216,6 +230,7 @@ __all__ = [
     "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",
+    "NothingToUndoError",
     "OperationsTeamNotFoundError",
     "OperatorNotFoundError",
     "OrganisationNotFoundError",
@@ -239,6 +254,8 @@ __all__ = [
     "TransactionImportError",
     "TransactionOutsideOpenPeriodError",
     "UnauthenticatedError",
+    "UndoNotFoundError",
+    "UndoStateError",
     "UploadStorageFullError",
     "quoted",
 ]

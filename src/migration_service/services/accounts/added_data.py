@@ -23,9 +23,13 @@ from migration_service.models.part import Part, path_of, payload_columns
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Finding, Severity
 from migration_service.schemas.added_data import AddedDataSchema
-from migration_service.schemas.base import find_unknown_fields, load
+from migration_service.schemas.base import find_unknown_fields, limit_errors, load
 from migration_service.services.access.tokens import Caller
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.setup.suppliers import (
+    KnownSupplier,
+    find_import_supplier,
+    get_import_supplier,
+)
 from migration_service.states import Profile
 
 
@@ -90,8 +94,8 @@ def open_account(
     """Return the account that a body names. The status of its supplier matters for new accounts only.
 
     With `lock` it is locked until the transaction ends, so that additions to one account come one after the
-    other. Raises ImportSupplierNotFoundInBodyError, `missing` where the account is not imported, and
-    AccountErasedError where its personal data was erased.
+    other. Raise ImportSupplierNotFoundInBodyError, `missing` if the account is not imported, and
+    AccountErasedError if its personal data was erased.
     """
     supplier = get_import_supplier(
         OpenTransaction.of(session),
@@ -155,6 +159,29 @@ def _select_accounts(
         Account.import_supplier_id == supplier.id,
         one_of(Account.external_account_number.expression, numbers),
     )
+
+
+def check_form(session: Session, caller: Caller, body: PostedBody) -> None:
+    """Raise RequestFailedValidationError with every error of the body's form, if its schema found any."""
+    if body.errors:
+        raise RequestFailedValidationError(errors=form_errors(body, find_profile(session, caller, body)))
+
+
+def form_errors(body: PostedBody, profile: Profile) -> list[ErrorItem]:
+    """Return the errors of the body's form, if its schema found any.
+
+    Under the strict profile the unknown fields at every depth are among them.
+    """
+    if not body.errors or profile is not Profile.STRICT:
+        return body.errors
+    return limit_errors(body.errors + body.unknown_fields)
+
+
+def find_profile(session: Session, caller: Caller, body: PostedBody) -> Profile:
+    """Return the profile of the supplier that a body names, or LENIENT if it names none that exists."""
+    code = body.data.get("import_supplier", "")
+    supplier = find_import_supplier(session, code, organisation_id=caller.organisation_id)
+    return Profile(supplier.profile) if supplier else Profile.LENIENT
 
 
 def resolve_document(supplier: KnownSupplier, document_path: str) -> str:

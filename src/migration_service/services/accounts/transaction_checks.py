@@ -14,6 +14,7 @@ from migration_service.services.accounts.added_data import (
     PostedBody,
     check_findings,
     find_faults,
+    find_profile,
     open_account,
 )
 from migration_service.states import Profile
@@ -39,7 +40,7 @@ def open_checked_account(
             account = open_account(session, caller, body)
         except InvalidError as error:
             refusal = error
-    profile = Profile(account.supplier.profile) if account else Profile.LENIENT
+    profile = Profile(account.supplier.profile) if account else find_profile(session, caller, body)
     errors = check_transactions(body, profile).errors
     if account is None and refusal is not None:
         if not errors:

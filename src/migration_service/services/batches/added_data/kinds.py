@@ -13,7 +13,13 @@ from migration_service.schemas.added_data import (
     StatementsRequestSchema,
     TransactionsRequestSchema,
 )
-from migration_service.services.accounts.added_data import Addition, Checked, PostedBody, check_findings
+from migration_service.services.accounts.added_data import (
+    Addition,
+    Checked,
+    PostedBody,
+    check_findings,
+    form_errors,
+)
 from migration_service.services.accounts.notes import NoteStatus, add_notes_to_accounts, find_note_faults
 from migration_service.services.accounts.statements import add_statements_to_accounts, find_statement_faults
 from migration_service.services.accounts.transaction_checks import check_transactions
@@ -49,7 +55,7 @@ class Kind:
 
 def _check_notes(body: PostedBody, profile: Profile) -> Checked:
     if body.errors:
-        return Checked(body.errors)
+        return Checked(form_errors(body, profile))
     return check_findings(find_note_faults(body.data), profile, body.unknown_fields)
 
 
@@ -65,7 +71,7 @@ def _add_notes(session: Session, additions: Sequence[Addition], _job: ChunkJob) 
 
 def _check_statements(body: PostedBody, profile: Profile) -> Checked:
     if body.errors:
-        return Checked(body.errors)
+        return Checked(form_errors(body, profile))
     return check_findings(find_statement_faults(body.data, profile), profile, body.unknown_fields)
 
 
@@ -92,7 +98,9 @@ def _add_transactions(
 
 
 def _check_instruction(body: PostedBody, profile: Profile) -> Checked:
-    return Checked(body.errors) if body.errors else check_findings([], profile, body.unknown_fields)
+    if body.errors:
+        return Checked(form_errors(body, profile))
+    return check_findings([], profile, body.unknown_fields)
 
 
 def _add_instructions(
