@@ -19,8 +19,8 @@ from supplier_client import SupplierClient
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = [
     *("settings", "database", "redis", "broker", "revisions", "clocks"),
-    *("queue interactive", "queue batch", "queue vendors", "queue maintenance", "beat", "slots", "attempts"),
-    *("suppliers", "batches"),
+    *("queue interactive", "queue batch", "queue vendors", "queue maintenance", "beat", "slots"),
+    *("attempts", "suppliers", "batches", "uploads"),
 ]
 
 

@@ -12,6 +12,7 @@ ServiceError                              (base)
 │   ├── AccountNotStagedError             (imports)
 │   ├── AccountErasedError                (imports)
 │   ├── AccountCreationFailedError        (imports)
+│   ├── AccountNotStorableError           (imports) the database refused a value
 │   ├── DryRunSucceededError              (imports)
 │   ├── ImportSupplierNotFoundInBodyError (setup)
 │   ├── ImportSupplierPausedError         (setup)
@@ -152,6 +153,7 @@ from migration_service.errors.imports import (
     AccountImportInProgressError,
     AccountMarkedToSkipError,
     AccountNotStagedError,
+    AccountNotStorableError,
     AttemptNotFoundError,
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
@@ -188,6 +190,7 @@ __all__ = [
     "AccountNotFoundError",
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
+    "AccountNotStorableError",
     "AlreadyAddedError",
     "ApiKeyEndedError",
     "ApiKeyNotFoundError",

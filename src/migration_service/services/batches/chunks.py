@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import (
     AccountCreationFailedError,
+    AccountNotStorableError,
     LineFailedUnexpectedlyError,
     ServiceError,
 )
@@ -214,9 +215,12 @@ def _origin_of(batch: Batch) -> Origin:
     )
 
 
+_OF_ATTEMPTS = {AccountCreationFailedError.code, AccountNotStorableError.code}
+
+
 def _was_refused(result: LineResult) -> bool:
     """Return whether a line failed before an attempt began, so that no attempt records the failure."""
-    attempted = any(item.code == AccountCreationFailedError.code for item in result.errors)
+    attempted = any(item.code in _OF_ATTEMPTS for item in result.errors)
     return result.status is LineStatus.FAILED and not attempted
 
 

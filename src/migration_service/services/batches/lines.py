@@ -39,7 +39,7 @@ from migration_service.services.batches.processor_time import (
 )
 from migration_service.services.imports.staging import refusal, stage_accounts
 from migration_service.services.imports.states import StagedProcess
-from migration_service.services.imports.validation import ValidatedAccount, validate_account
+from migration_service.services.imports.validation import ValidatedAccount, validate_text
 from migration_service.services.processing.creation import (
     KEEP_THE_PLAN,
     CreatedAccount,
@@ -171,9 +171,8 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
 
 
 def _validate(job: ChunkJob, payload: bytes) -> ValidatedAccount:
-    value = parse_json(payload)
-    account = validate_account(value, job.profile)
-    if account.errors and (other := find_other_kind(value, job.kind)):
+    account = validate_text(payload, job.profile)
+    if account.errors and (other := find_other_kind(parse_json(payload), job.kind)):
         raise other
     return account
 

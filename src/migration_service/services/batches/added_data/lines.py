@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from psycopg.errors import LockNotAvailable, ProgramLimitExceeded
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from psycopg.errors import LockNotAvailable
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
@@ -50,6 +50,7 @@ from migration_service.services.batches.lines import (
     each_by_itself,
     read_guarded,
 )
+from migration_service.services.processing.creation import is_refusal
 from migration_service.states import BatchMode, LineStatus
 
 logger = logging.getLogger(__name__)
@@ -232,11 +233,11 @@ def _add(
 
 def _explain(error: DBAPIError) -> ServiceError | None:
     """Return the error of a line that the database refuses to store, or None for any other failure."""
-    refused = isinstance(error, (DataError, IntegrityError)) or isinstance(error.orig, ProgramLimitExceeded)
-    if refused:
-        # Its message could show values of the line.
-        logger.error("The database refused a line: %s", type(error.orig).__name__)
-    return LineFailedUnexpectedlyError("The database refused a value of the line.") if refused else None
+    if not is_refusal(error):
+        return None
+    # Its message could show values of the line.
+    logger.error("The database refused a line: %s", type(error.orig).__name__)
+    return LineFailedUnexpectedlyError("The database refused a value of the line.")
 
 
 def _settle(job: ChunkJob, kind: Kind, candidate: _Candidate, added: Added) -> None:
