@@ -201,7 +201,7 @@ def run_batch(bench: Bench, file: Path, order: BatchOrder, count: int, expected:
     """Run a batch whose lines all get the expected status."""
     started, used = time.perf_counter(), time.process_time()
     with metered(bench.stack) as meter:
-        batch_id = _start(bench, file, order)
+        batch_id = start(bench, file, order)
         used = time.process_time() - used
         while not _is_over(bench, batch_id):
             time.sleep(0.02)
@@ -222,7 +222,8 @@ def lines_of(bench: Bench, first: int, count: int) -> Sequence[str]:
     ]
 
 
-def _start(bench: Bench, file: Path, order: BatchOrder) -> UUID:
+def start(bench: Bench, file: Path, order: BatchOrder) -> UUID:
+    """Start a batch with the lines of a file, as `batches start` does. Return its id."""
     settings = bench.stack.settings
     limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
     with file.open("rb") as stream:
