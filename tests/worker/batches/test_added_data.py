@@ -503,3 +503,26 @@ def test_what_a_kind_does_not_have_is_refused(batches: BatchClient, numbers: lis
     assert errors(mode="import", operations_team_name="x") == [("invalid", "operations_team_name")]
     assert errors(mode="import", check_previously_added="true") == [("invalid", "check_previously_added")]
     assert errors(mode="import", kind="letters") == [("invalid_choice", "kind")]
+
+
+def test_one_line_in_a_hundred_that_is_broken_fails_with_its_code_and_no_other_line_does(
+    batches: BatchClient, numbers: list[str]
+) -> None:
+    lines = [payment(batches, numbers[i % 3], f"B{i}", amount="1.00") for i in range(500)]
+    lines[17] = lines[17] | {"import_supplier": "SOMEBODY_ELSE"}
+    lines[117] = lines[117] | {"external_account_number": "nobody"}
+    lines[217]["transactions"][0]["amount"] = "much"
+    lines[317] = note(batches, numbers[0], "x")
+    lines[417] = payment(batches, numbers[416 % 3], "B416", amount="2.00")  # the id of the line before
+    report = batches.run(lines, kind="transactions")
+    assert counts(report) == {"ADDED": 495, "FAILED": 5}
+    failed = {
+        line["line_number"]: line["errors"] for line in batches.results(report["batch_id"], "?status=FAILED")
+    }
+    assert {number: [(it["code"], it["attr"]) for it in errors] for number, errors in failed.items()} == {
+        18: [("import_supplier_mismatch", "import_supplier")],
+        118: [("account_not_found", "external_account_number")],
+        218: [("invalid", "transactions.0.amount")],
+        318: [("line_kind_mismatch", "notes")],
+        418: [("transaction_id_already_used", "transactions.0.transaction_id")],
+    }
