@@ -10,6 +10,7 @@ from flask_smorest import Blueprint
 from marshmallow import Schema
 from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, UnsupportedMediaType
 
+from migration_service.blueprints.turns import take_turn
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
 from migration_service.schemas.base import load, suggest
 from migration_service.schemas.json import parse_json
@@ -20,13 +21,15 @@ View = Callable[..., Any]
 def read_json() -> Any:
     """Return the JSON value of the request's body.
 
-    Raise ParseError if it is not JSON, and the exceptions of 411, 413 and 415 for a body that cannot be read.
+    Raise ParseError if it is not JSON, the exceptions of 411, 413 and 415 for a body that cannot be read, and
+    ServiceUnavailableError if the organisation has so many requests that this one gets no turn in time.
     """
     if request.mimetype and not (request.is_json or request.mimetype == "text/json"):
         raise UnsupportedMediaType("The body must be JSON: send Content-Type application/json.")
     if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
         raise UnsupportedMediaType("The body may be sent as it is, or with Content-Encoding: gzip.")
     data = _read_body()
+    take_turn()
     if request.content_encoding in ("gzip", "x-gzip"):
         data = _decompress(data)
     return parse_json(data)

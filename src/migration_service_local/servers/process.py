@@ -35,6 +35,8 @@ class Program:
     death_signal: signal.Signals = signal.SIGKILL
     #: Who runs it; None for ourselves.
     account: ServerAccount | None = None
+    #: What is added to its niceness: the higher, the more it leaves to others.
+    niceness: int = 0
     #: Run before each start, the first and those after a crash.
     before_start: Callable[[], None] = field(default=lambda: None)
 
@@ -66,6 +68,8 @@ class Child:
             # Its own session: Ctrl-C on the terminal is for us, and we stop our children in order.
             start_new_session=True,
         )
+        if program.niceness:
+            os.setpriority(os.PRIO_PROCESS, self.process.pid, program.niceness)
         self._signals = list(program.stop)
         self._deadline = 0.0
         self._swept = False
