@@ -13,6 +13,7 @@ from migration_service.blueprints import (
     added_data,
     attempts,
     batches,
+    comparison,
     erasure,
     graphql,
     health,
@@ -21,6 +22,7 @@ from migration_service.blueprints import (
     reconciliation,
     sessions,
     status,
+    undo,
 )
 from migration_service.blueprints.admission import Application, check_requests
 from migration_service.blueprints.compression import compress_responses
@@ -38,9 +40,10 @@ from migration_service.log import request_id
 from migration_service.origin import SERVICE, ActorKind, Origin, set_origin
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
+from migration_service.services.processing.announcement import announce
 from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
 from migration_service.slots import Slots
-from migration_service.tasks.accounts import publish_attempt
+from migration_service.tasks.accounts import publish_attempt, publish_set
 
 #: Requests that may wait for an outcome at once in one process. Each needs a connection to Redis.
 _MOST_WAITING = 512
@@ -84,9 +87,11 @@ def create_app(settings: Settings) -> Flask:
         import_suppliers,
         added_data,
         batches,
+        comparison,
         reconciliation,
         erasure,
         sessions,
+        undo,
     ):
         api.register_blueprint(module.blueprint)
     serve_description(app, api)
@@ -117,8 +122,9 @@ def _connect(settings: Settings) -> Resources:
     slots = Slots(redis)
     waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
     celery = create_celery(settings)
+    announced = partial(announce, redis, partial(publish_set, celery))
     publish = partial(publish_attempt, celery)
-    dispatch = Dispatch(session_maker, slots, waiting, publish, settings.process_wait_seconds)
+    dispatch = Dispatch(session_maker, slots, waiting, announced, publish, settings.process_wait_seconds)
     return Resources(
         settings, session_maker, redis, dispatch, celery, Throttle(redis), RefusalLog(session_maker)
     )

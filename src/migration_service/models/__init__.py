@@ -35,6 +35,7 @@ from migration_service.models.supply import (
     Register,
     SupplyAddress,
 )
+from migration_service.models.undo import RetiredAccountNumber, Undo, UndoLine
 
 __all__ = [
     "Account",
@@ -71,6 +72,7 @@ __all__ = [
     "PaymentVendor",
     "RefreshToken",
     "Register",
+    "RetiredAccountNumber",
     "ServiceLimit",
     "SkipMark",
     "Statement",
@@ -78,5 +80,7 @@ __all__ = [
     "TaxItem",
     "TokenSession",
     "Transaction",
+    "Undo",
+    "UndoLine",
     "UserDetail",
 ]

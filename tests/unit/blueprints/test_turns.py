@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from unittest.mock import patch
 
 import pytest
@@ -37,6 +38,10 @@ def _waiting(turns: Turns, owner: str) -> int:
     return len(turns._waiting.get(owner, ()))
 
 
+def _is_longer(order: list[str], length: int) -> bool:
+    return len(order) > length
+
+
 def test_whoever_comes_next_does_not_wait_for_one_who_has_every_turn_he_can_have() -> None:
     turns, order = Turns(), list[str]()
     for _ in range(TURNS - 1):
@@ -50,7 +55,7 @@ def test_whoever_comes_next_does_not_wait_for_one_who_has_every_turn_he_can_have
     turns.give_back("hostile")
     for place in range(2):
         turns.give_back("hostile")
-        wait_until(lambda place=place: len(order) > place, "the next turn")
+        wait_until(partial(_is_longer, order, place), "the next turn")
 
 
 def test_who_has_the_fewest_turns_is_next_however_many_wait_before_him() -> None:
@@ -76,7 +81,7 @@ def test_everybody_gets_his_turn() -> None:
             done.append(owner)
             turns.give_back(owner)
 
-    threads = [_in_thread(lambda owner=owner: work(owner)) for owner in ["a"] * 20 + ["b"]]
+    threads = [_in_thread(partial(work, owner)) for owner in ["a"] * 20 + ["b"]]
     for thread in threads:
         thread.join(60)
     assert (done.count("a"), done.count("b")) == (1_000, 50)

@@ -28,6 +28,8 @@ class Scope(StrEnum):
     ERASE = "erase"
     #: Listing and ending the sessions of the organisation.
     SESSIONS = "sessions"
+    #: Removing created accounts again, until their supplier goes live.
+    UNDO = "undo"
 
 
 def require_scope(granted: Collection[str] | None, accepted: Sequence[Scope]) -> None:
