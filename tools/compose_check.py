@@ -27,6 +27,7 @@ from pathlib import Path
 
 import requests
 
+from documentation.shell import blocks
 from migration_service_local.demo.batch import IMPORTED, SampleBatchOrder, import_as_batch
 from migration_service_local.demo.client import RequestOutcome, SupplierClient, migrate_book
 from migration_service_local.samples import generate_accounts, generate_lines
@@ -61,6 +62,11 @@ class Project:
         """Run the operators' command in a web container, and return its JSON output."""
         answer = self.compose("exec", "-T", "web", "migration-service", *arguments, "--json")
         return dict(json.loads(answer))
+
+    def paste(self, commands: str) -> None:
+        """Run shell commands that call docker-compose, for this project."""
+        compose = f'docker-compose() {{ command {" ".join(self._compose)} -p {self.name} "$@"; }}\n'
+        self._run(["bash", "-euc", compose + commands])
 
     def containers(self, service: str) -> list[str]:
         """Return the ids of a service's containers."""
@@ -270,6 +276,13 @@ def running(project: Project) -> Iterator[None]:
         project.compose("down", "--volumes", "--timeout", "45")
 
 
+def check_runbooks(project: Project) -> None:
+    """Run the blocks of the runbooks that look at containers, as an operator pastes them."""
+    for block in blocks(ROOT / "docs/operators/runbooks.md"):
+        if "make compose-check" in block.elsewhere:
+            project.paste(block.text)
+
+
 def check(count: int) -> None:
     """Run all checks. Raise CheckError if one fails."""
     environment = make_environment()
@@ -295,6 +308,7 @@ def check(count: int) -> None:
         check_flower(project, environment)
         seconds = migrate_batch(project.web_urls()[0], api_key, 2 * count, 12 * count)
         say(f"{10 * count} more as a batch in {seconds:.1f} s")
+        check_runbooks(project)
         check_metrics(project, environment["MIGRATION_SERVICE_METRICS_TOKEN"], 12 * count)
     say("passed")
 

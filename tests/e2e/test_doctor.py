@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PARTS = [
     *("settings", "database", "redis", "broker", "revisions", "clocks"),
     *("queue interactive", "queue batch", "queue maintenance", "beat", "slots", "attempts"),
-    *("suppliers", "batches"),
+    *("suppliers", "batches", "uploads"),
 ]
 
 

@@ -21,8 +21,15 @@ View = Callable[..., Any]
 def read_json() -> Any:
     """Return the JSON value of the request's body.
 
-    Raise ParseError if it is not JSON, the exceptions of 411, 413 and 415 for a body that cannot be read, and
-    ServiceUnavailableError if the organisation has so many requests that this one gets no turn in time.
+    Raise ParseError if it is not JSON, and the exceptions of `read_text`.
+    """
+    return parse_json(read_text())
+
+
+def read_text() -> bytes:
+    """Return the request's body, which should be JSON, when it is the turn of its organisation.
+
+    Raise the exceptions of 411, 413 and 415, and ServiceUnavailableError if it gets no turn in time.
     """
     if request.mimetype and not (request.is_json or request.mimetype == "text/json"):
         raise UnsupportedMediaType("The body must be JSON: send Content-Type application/json.")
@@ -32,7 +39,7 @@ def read_json() -> Any:
     take_turn()
     if request.content_encoding in ("gzip", "x-gzip"):
         data = _decompress(data)
-    return parse_json(data)
+    return data
 
 
 def _read_body() -> bytes:

@@ -37,6 +37,7 @@ COMMANDS = {
     ),
     "batches": (f"{_HERE}.batches:batches", "Start and control batches, which migrate many accounts."),
     "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
+    "report": (f"{_HERE}.report:report", "Write a report of a supplier or a batch, to send on or to print."),
     "acknowledgements": (
         f"{_HERE}.acknowledgements:acknowledgements",
         "Acknowledge, with a reason, what was refused and stays out of the platform.",

@@ -12,6 +12,7 @@ ServiceError                              (base)
 │   ├── AccountNotStagedError             (imports)
 │   ├── AccountErasedError                (imports)
 │   ├── AccountCreationFailedError        (imports)
+│   ├── AccountNotStorableError           (imports) the database refused a value
 │   ├── DryRunSucceededError              (imports)
 │   ├── ImportSupplierNotFoundInBodyError (setup)
 │   ├── ImportSupplierPausedError         (setup)
@@ -144,6 +145,7 @@ from migration_service.errors.imports import (
     AccountImportInProgressError,
     AccountMarkedToSkipError,
     AccountNotStagedError,
+    AccountNotStorableError,
     AttemptNotFoundError,
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
@@ -179,6 +181,7 @@ __all__ = [
     "AccountNotFoundError",
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
+    "AccountNotStorableError",
     "ApiKeyEndedError",
     "ApiKeyNotFoundError",
     "ApiKeyRevokedError",
