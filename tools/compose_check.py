@@ -233,7 +233,7 @@ def check_flower(project: Project, environment: dict[str, str]) -> None:
         raise CheckError("Flower answers without a password.")
     login = ("operator", environment["FLOWER_PASSWORD"])
     workers = sorted(requests.get(url, params={"refresh": 1}, auth=login, timeout=30).json())
-    expected = sum(len(project.containers(worker)) for worker in WORKERS)
+    expected = sum(len(project.containers(service)) for service in WORKERS)
     say(f"Flower knows {len(workers)} workers")
     if len(workers) != expected:
         raise CheckError(f"Flower shows {workers}, but there are {expected} workers.")

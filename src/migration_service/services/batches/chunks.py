@@ -35,6 +35,7 @@ from migration_service.services.batches.counts import count_open, recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
 from migration_service.services.batches.outcomes import write_outcomes
 from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
+from migration_service.services.reporting.erasure import erase_outcomes
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier_by_id
 from migration_service.states import (
     BatchKind,
@@ -150,15 +151,16 @@ def work_on_chunk(
     job = replace(_job_of(batch, supplier, line_seconds), answers=answers or {})
     woken = wake_lines(session, supplier.id, chunk, longest_deferral)
     lines = _lines_to_do(session, chunk, len(attempts))
-    out = lines and chunk.tries > MAX_TRIES
     with acting_as(_origin_of(batch)):
-        if out:
-            results = [_give_up(lines[0], kind)]
+        if chunk.tries > MAX_TRIES:
+            results = [_give_up(line, kind) for line in lines[:1]]
         elif kind.is_added_data:
             results = work_on_added_lines(session, job, chunk, lines, may_defer=not woken.is_late)
         else:
             results = work_on_lines(session, job, lines, attempts)
     write_outcomes(session, key.batch_id, results)
+    of_erased = [it.line_number for it in results if it.status not in _OF_LIVING_ACCOUNTS]
+    erase_outcomes(session, supplier.id, key.batch_id, of_erased)
     if batch.started_at is None:
         session.execute(
             update(Batch)
@@ -202,6 +204,18 @@ def _job_of(batch: Batch, supplier: KnownSupplier, line_seconds: float) -> Chunk
         BatchKind(batch.kind),
         batch.options,
     )
+
+
+#: An account that was erased has no line with such an outcome.
+_OF_LIVING_ACCOUNTS = (
+    LineStatus.STAGED,
+    LineStatus.WOULD_IMPORT,
+    LineStatus.IMPORTED,
+    LineStatus.WOULD_ADD,
+    LineStatus.ADDED,
+    LineStatus.ALREADY_ADDED,
+    LineStatus.DEFERRED,
+)
 
 
 def _origin_of(batch: Batch) -> Origin:
@@ -256,6 +270,8 @@ def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineTo
         .where(BatchLine.batch_id == chunk.batch_id, BatchLine.status == LineStatus.PENDING)
         .order_by(BatchLine.line_number)
         .limit(limit)
+        # Whoever erases an account waits for the outcome of its line, and erases that.
+        .with_for_update()
     )
     if chunk.by_account:
         # Locked before the accounts, as erasure does it.
