@@ -25,6 +25,7 @@ from migration_service.services.batches.brakes import apply_brake
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
 from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
+from migration_service.services.reporting.erasure import erase_outcomes
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.states import BatchMode, BatchState, ChunkState, LineStatus, Profile, SupplierStatus
 
@@ -118,8 +119,10 @@ def work_on_chunk(
     lines = _lines_to_do(session, chunk, len(attempts))
     out = chunk.tries > MAX_TRIES
     with acting_as(_origin_of(batch)):
-        results = [_give_up(lines[0])] if out else work_on_lines(session, job, lines, attempts)
+        results = [*map(_give_up, lines[:1])] if out else work_on_lines(session, job, lines, attempts)
     _write_outcomes(session, key.batch_id, results)
+    of_erased = [it.line_number for it in results if it.status not in _OF_LIVING_ACCOUNTS]
+    erase_outcomes(session, supplier.id, key.batch_id, of_erased)
     if batch.started_at is None:
         session.execute(
             update(Batch)
@@ -129,6 +132,10 @@ def work_on_chunk(
     refused = sum(map(_was_refused, results)) if job.mode.creates else 0
     recount(session, key.batch_id, [key.first_line], worked=len(results), refused=refused)
     return int(chunk.counts.get(LineStatus.PENDING, 0)) - len(results)
+
+
+#: An account that was erased has no line with such an outcome.
+_OF_LIVING_ACCOUNTS = (LineStatus.STAGED, LineStatus.WOULD_IMPORT, LineStatus.IMPORTED)
 
 
 def _origin_of(batch: Batch) -> Origin:
@@ -187,6 +194,8 @@ def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineTo
         )
         .order_by(BatchLine.line_number)
         .limit(limit)
+        # Whoever erases an account waits for the outcome of its line, and erases that.
+        .with_for_update()
     )
     return [LineToDo(*row) for row in rows]
 
