@@ -31,7 +31,6 @@ from migration_service.blueprints.openapi import configure_openapi, serve_descri
 from migration_service.blueprints.request_log import observe_requests
 from migration_service.blueprints.resources import Resources, attach_resources
 from migration_service.blueprints.response_headers import guard_responses
-from migration_service.blueprints.turns import share_turns
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
@@ -74,7 +73,6 @@ def create_app(settings: Settings) -> Flask:
     compress_responses(app)
     guard_responses(app)
     check_requests(app, settings)
-    share_turns(app)
     api = configure_openapi(app)
     register_error_handlers(app)  # after flask-smorest, which registers handlers of its own
     app.register_blueprint(health.blueprint)

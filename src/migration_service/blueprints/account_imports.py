@@ -20,7 +20,6 @@ from migration_service.blueprints.examples import ACCOUNT, PROCESS, STAGED
 from migration_service.blueprints.idempotency import KEY_ERRORS, claim_id, idempotent
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
-from migration_service.blueprints.turns import return_turn
 from migration_service.blueprints.validation_report import answer_staged, answer_validated, reporting
 from migration_service.db.base import new_id
 from migration_service.db.statements import autocommit
@@ -198,7 +197,6 @@ def process(body: dict[str, Any]) -> Any:
     order = ProcessOrder(**body)
     wait = "respond-async" not in request.headers.get("Prefer", "").lower()
     attempt_id = claim_id() or new_id()
-    return_turn()
     number = process_account(resources().dispatch, caller(), order, attempt_id=attempt_id, wait=wait)
     if number is not None:
         return {"service_account_number": number}

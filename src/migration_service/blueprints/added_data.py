@@ -20,7 +20,6 @@ from migration_service.blueprints.body import (
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
-from migration_service.blueprints.turns import return_turn
 from migration_service.errors import (
     AccountErasedError,
     AccountNotFoundError,
@@ -267,6 +266,5 @@ def create_payment_instruction(body: PostedBody) -> Response:
     """
     with resources().Session.begin() as session:
         order = prepare_instruction(session, caller(), body)
-    return_turn()
     details = None if order.exists else ask_vendor(order)
     return _add(body, lambda session: add_instruction(session, order, details))

@@ -10,7 +10,6 @@ from flask_smorest import Blueprint
 from marshmallow import Schema
 from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, UnsupportedMediaType
 
-from migration_service.blueprints.turns import take_turn
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
 from migration_service.schemas.base import load, suggest
 from migration_service.schemas.json import parse_json
@@ -27,16 +26,12 @@ def read_json() -> Any:
 
 
 def read_text() -> bytes:
-    """Return the request's body, which should be JSON, when it is the turn of its organisation.
-
-    Raise the exceptions of 411, 413 and 415, and ServiceUnavailableError if it gets no turn in time.
-    """
+    """Return the request's body, which should be JSON. Raise the exceptions of 411, 413 and 415."""
     if request.mimetype and not (request.is_json or request.mimetype == "text/json"):
         raise UnsupportedMediaType("The body must be JSON: send Content-Type application/json.")
     if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
         raise UnsupportedMediaType("The body may be sent as it is, or with Content-Encoding: gzip.")
     data = _read_body()
-    take_turn()
     if request.content_encoding in ("gzip", "x-gzip"):
         data = _decompress(data)
     return data

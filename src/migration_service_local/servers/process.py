@@ -35,8 +35,6 @@ class Program:
     death_signal: signal.Signals = signal.SIGKILL
     #: The account that runs it, or None for our own.
     account: ServerAccount | None = None
-    #: What is added to its niceness: the higher, the more it leaves to others.
-    niceness: int = 0
     #: Called before each start, also after a crash.
     before_start: Callable[[], None] = field(default=lambda: None)
 
@@ -75,8 +73,6 @@ class Child:
             # order.
             start_new_session=True,
         )
-        if program.niceness:
-            os.setpriority(os.PRIO_PROCESS, self.process.pid, program.niceness)
         self._signals = list(program.stop)
         self._deadline = 0.0
         self._swept = False

@@ -19,9 +19,6 @@ from migration_service_local.servers.process import Program
 #: The user name for Flower. The password is created at the first start.
 FLOWER_USER = "operator"
 
-#: Whoever waits for an answer comes before batches, whatever they cost.
-_BATCH_NICENESS = 5
-
 _CELERY = ("celery", "--quiet", "-A", "celery_worker")
 _CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
 
@@ -79,7 +76,7 @@ class Programs:
         """Return Celery workers: for waiting requests, for batches, and for maintenance."""
         return [
             self._worker("interactive", "interactive", self._scale.interactive_workers),
-            self._worker("batch", "batch", self._scale.batch_workers, niceness=_BATCH_NICENESS),
+            self._worker("batch", "batch", self._scale.batch_workers),
             self._worker("maintenance", "maintenance", self._scale.maintenance_workers),
         ]
 
@@ -113,7 +110,7 @@ class Programs:
     def _sandbox_secret(self) -> dict[str, str]:
         return {SANDBOX_VARIABLE: self._home.secret("sandbox_vendor")}
 
-    def _worker(self, name: str, queues: str, concurrency: int, niceness: int = 0) -> Program:
+    def _worker(self, name: str, queues: str, concurrency: int) -> Program:
         return self._python(
             name,
             [
@@ -124,7 +121,6 @@ class Programs:
             # that is killed is run again, because every task here is idempotent.
             stop_seconds=40,
             environment={"PYTHONWARNINGS": _ROOT_IS_MEANT},
-            niceness=niceness,
         )
 
     def _python(
@@ -134,7 +130,6 @@ class Programs:
         *,
         stop_seconds: float,
         environment: Mapping[str, str] = {},
-        niceness: int = 0,
     ) -> Program:
         arguments = [sys.executable, "-m", *module]
         folder = self._folder(name)
@@ -156,7 +151,6 @@ class Programs:
                 **environment,
             },
             folder=folder,
-            niceness=niceness,
             stop=((signal.SIGTERM, stop_seconds),),
             before_start=lambda: _stop_orphans(folder, arguments),
         )
