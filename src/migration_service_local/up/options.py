@@ -15,6 +15,7 @@ class Scale:
     web_threads: int = 320
     interactive_workers: int = 2
     batch_workers: int = 2
+    vendor_workers: int = 1
     maintenance_workers: int = 1
 
 
