@@ -112,4 +112,6 @@ def test_a_known_mistake_can_still_be_made_and_its_tests_exist(name: str) -> Non
     changed = apply(source, known)
     assert changed != source
     compile(changed, known.file, "exec")
-    assert (ROOT / "tests" / known.tests).exists()
+    file, _, test = known.tests.partition("::")
+    assert (ROOT / "tests" / file).exists()
+    assert not test or f"def {test}(" in (ROOT / "tests" / file).read_text()
