@@ -171,6 +171,10 @@ def main() -> int:
     for step in chosen:
         kept = step.name in night.ended
         print(_line(step.name, night.run(step)), "(from before)" if kept else "", flush=True)
+    if not any(step.name.startswith("mutate-") for step in steps):
+        print(
+            f"no module has changed since {since or 'a day ago'}, so none was mutated: try --changed main~20"
+        )
     failed = [step.name for step in chosen if not night.ended[step.name].ok]
     print(f"seed {night.seed}, {len(chosen)} steps, failed: {', '.join(failed) or 'none'}; logs in {FOLDER}")
     return 1 if failed else 0

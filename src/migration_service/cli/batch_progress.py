@@ -2,7 +2,7 @@
 
 import time
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -93,9 +93,13 @@ def _headline(report: BatchReport) -> Text:
     return Text(", ".join(parts))
 
 
-def _draw(report: BatchReport) -> Group:
+def _draw(report: BatchReport) -> Table:
     done = report.lines - count_open(report.counts)
     codes = Table.grid(padding=(0, 2))
     for code, number in list((report.error_counts or {}).items())[:_CODES_SHOWN]:
         codes.add_row(str(number), code)
-    return Group(ProgressBar(total=max(report.lines, 1), completed=done), _headline(report), codes)
+    # A row each: a bar does not end its line, so that a text after it would be cut off.
+    rows = Table.grid(expand=True)
+    for row in (ProgressBar(total=max(report.lines, 1), completed=done), _headline(report), codes):
+        rows.add_row(row)
+    return rows
