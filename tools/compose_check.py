@@ -34,7 +34,7 @@ from migration_service_local.samples import generate_accounts, generate_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
-WORKERS = ("worker", "worker-batch", "worker-maintenance")
+WORKERS = ("worker", "worker-batch", "worker-vendors", "worker-maintenance")
 SERVICES = ("postgres", "valkey", "web", *WORKERS, "beat", "flower")
 READY_SECONDS = 180
 
@@ -165,6 +165,7 @@ SECRETS_OF = {
     "web": {"SERVICE_PASSWORD", "VALKEY_PASSWORD", "MIGRATION_SERVICE_SECRET_KEY"},
     "worker": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
     "worker-batch": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
+    "worker-vendors": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
     "worker-maintenance": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
     "beat": {"VALKEY_PASSWORD"},
     "flower": {"VALKEY_PASSWORD", "FLOWER_PASSWORD"},

@@ -35,7 +35,10 @@ COMMANDS = {
         f"{_HERE}.check:check",
         "Validate the accounts in FILE without any server.",
     ),
-    "batches": (f"{_HERE}.batches:batches", "Start and control batches, which migrate many accounts."),
+    "batches": (
+        f"{_HERE}.batches:batches",
+        "Start and control batches, which migrate many accounts, or add data to many.",
+    ),
     "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
     "report": (
         f"{_HERE}.report:report",

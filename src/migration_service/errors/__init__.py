@@ -41,6 +41,10 @@ ServiceError                              (base)
 │   │   ├── LineTooExpensiveError         (batches)
 │   │   ├── LineFailedUnexpectedlyError   (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
+│   │   ├── LineKindMismatchError         (batches)
+│   │   ├── DryRunInLineError             (batches)
+│   │   ├── AlreadyAddedError             (batches) a warning
+│   │   ├── AccountBusyError              (batches) a warning
 │   │   └── DuplicateLineError            (batches)
 │   ├── UndoStateError                    (undo)
 │   ├── NothingToUndoError                (undo)
@@ -114,6 +118,8 @@ from migration_service.errors.base import (
     quoted,
 )
 from migration_service.errors.batches import (
+    AccountBusyError,
+    AlreadyAddedError,
     BatchCompressionError,
     BatchesNotComparableError,
     BatchFileError,
@@ -123,10 +129,12 @@ from migration_service.errors.batches import (
     BatchStateError,
     BatchStorageQuotaError,
     BatchTooManyLinesError,
+    DryRunInLineError,
     DuplicateLineError,
     ImportSupplierMismatchError,
     LineError,
     LineFailedUnexpectedlyError,
+    LineKindMismatchError,
     LineTooExpensiveError,
     LineTooLongError,
     TooManyOpenBatchesError,
@@ -173,6 +181,7 @@ from migration_service.errors.undo import (
 
 __all__ = [
     "AccountAlreadyImportedError",
+    "AccountBusyError",
     "AccountCreationFailedError",
     "AccountErasedError",
     "AccountFailedValidationError",
@@ -182,6 +191,7 @@ __all__ = [
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
     "AccountNotStorableError",
+    "AlreadyAddedError",
     "ApiKeyEndedError",
     "ApiKeyNotFoundError",
     "ApiKeyRevokedError",
@@ -197,6 +207,7 @@ __all__ = [
     "BatchTooManyLinesError",
     "BatchesNotComparableError",
     "ConcurrencyLimitReachedError",
+    "DryRunInLineError",
     "DryRunSucceededError",
     "DuplicateLineError",
     "ErrorItem",
@@ -213,6 +224,7 @@ __all__ = [
     "InvalidError",
     "LineError",
     "LineFailedUnexpectedlyError",
+    "LineKindMismatchError",
     "LineTooExpensiveError",
     "LineTooLongError",
     "NameInvalidError",

@@ -85,6 +85,7 @@ def test_each_container_gets_the_secrets_that_it_needs() -> None:
         "web": database | {"MIGRATION_SERVICE_SECRET_KEY", "MIGRATION_SERVICE_METRICS_TOKEN"},
         "worker": database,
         "worker-batch": database,
+        "worker-vendors": database,
         "worker-maintenance": database,
         "beat": {"VALKEY_PASSWORD"},
         "flower": {"VALKEY_PASSWORD", "FLOWER_PASSWORD"},

@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from imported_account import ImportedAccount, code_of
 from marked_person import find_mark, marked_parts
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.reporting.reconciliation import Totals, find_differences
+from migration_service.services.reporting.differences import Totals
+from migration_service.services.reporting.reconciliation import find_differences
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient

@@ -21,6 +21,8 @@ FIND_MARK = text("""
 #: Locked, so that nothing is added to the account meanwhile.
 LOCK_ACCOUNT = text("SELECT id FROM account WHERE account_import_process_id = :process_id FOR UPDATE")
 
+_OPEN = literals(status for status in LineStatus if status.is_open)
+
 # The codes of errors stay, because they are counted. Their texts may repeat what was sent.
 _CODES_ONLY = """(
     SELECT jsonb_agg(jsonb_build_object('detail', 'Erased.', 'code', item ->> 'code', 'attr', NULL))
@@ -31,9 +33,8 @@ _CODES_ONLY = """(
 ERASE_LINES = text(f"""
     UPDATE batch_line AS line
     SET payload = NULL, warnings = {_CODES_ONLY.format("warnings")},
-        status = CASE line.status
-            WHEN '{LineStatus.PENDING}' THEN '{LineStatus.SKIPPED}' ELSE line.status END,
-        errors = CASE line.status WHEN '{LineStatus.PENDING}' THEN
+        status = CASE WHEN line.status IN ({_OPEN}) THEN '{LineStatus.SKIPPED}' ELSE line.status END,
+        errors = CASE WHEN line.status IN ({_OPEN}) THEN
             '[{{"detail": "Erased.", "code": "{AccountMarkedToSkipError.code}", "attr": null}}]'
             ELSE {_CODES_ONLY.format("errors")} END
     FROM batch
