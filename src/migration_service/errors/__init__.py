@@ -33,6 +33,9 @@ ServiceError                              (base)
 │   │       ├── BatchTooManyLinesError    (batches)
 │   │       └── BatchCompressionError     (batches)
 │   ├── BatchStateError                   (batches)
+│   ├── WavePlanOpenError                 (waves)
+│   ├── WaveStateError                    (waves)
+│   ├── WaveWindowClosedError             (waves)
 │   ├── IdempotencyKeyReusedError         (idempotency)
 │   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) why a line failed, if no other error says it
@@ -58,7 +61,9 @@ ServiceError                              (base)
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
 │   ├── AttemptNotFoundError              (imports)
-│   └── BatchNotFoundError                (batches)
+│   ├── BatchNotFoundError                (batches)
+│   ├── WavePlanNotFoundError             (waves)
+│   └── WaveNotFoundError                 (waves)
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
 ├── ThrottledError                        (access) 429
@@ -156,6 +161,13 @@ from migration_service.errors.setup import (
     OrganisationNotFoundError,
     PaymentVendorInvalidError,
 )
+from migration_service.errors.waves import (
+    WaveNotFoundError,
+    WavePlanNotFoundError,
+    WavePlanOpenError,
+    WaveStateError,
+    WaveWindowClosedError,
+)
 
 __all__ = [
     "AccountAlreadyImportedError",
@@ -228,5 +240,10 @@ __all__ = [
     "TransactionOutsideOpenPeriodError",
     "UnauthenticatedError",
     "UploadStorageFullError",
+    "WaveNotFoundError",
+    "WavePlanNotFoundError",
+    "WavePlanOpenError",
+    "WaveStateError",
+    "WaveWindowClosedError",
     "quoted",
 ]

@@ -35,6 +35,7 @@ from migration_service.models.supply import (
     Register,
     SupplyAddress,
 )
+from migration_service.models.wave import Wave, WavePlan
 
 __all__ = [
     "Account",
@@ -79,4 +80,6 @@ __all__ = [
     "TokenSession",
     "Transaction",
     "UserDetail",
+    "Wave",
+    "WavePlan",
 ]

@@ -11,6 +11,7 @@ worker see. Its outcomes are there as a whole or not at all, so no line is done 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, func, select, text, update
@@ -20,10 +21,12 @@ from migration_service.errors import AccountCreationFailedError, ErrorItem
 from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.schemas.json import encode_json
+from migration_service.services.batches import clock
 from migration_service.services.batches.attempts import ChunkJob
 from migration_service.services.batches.brakes import apply_brake
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
+from migration_service.services.batches.states import pause_by_window
 from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.states import BatchMode, BatchState, ChunkState, LineStatus, Profile, SupplierStatus
@@ -52,14 +55,20 @@ class ChunkPlan:
 def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
     """Return what is to be done in a chunk now, or None if nothing is.
 
-    The batch is paused if its brake is reached.
+    The batch is paused if its brake is reached, or its window is closed.
     """
     row = session.execute(
-        select(BatchChunk.tries, BatchChunk.counts, Batch.mode, Batch.brake, Batch.brake_since)
+        select(
+            *(BatchChunk.tries, BatchChunk.counts),
+            *(Batch.mode, Batch.brake, Batch.brake_since, Batch.runs_until),
+        )
         .join(Batch, Batch.id == BatchChunk.batch_id)
         .where(_is(key), BatchChunk.state != ChunkState.DONE, Batch.state == BatchState.RUNNING)
     ).first()
     if row is None or (row.brake and apply_brake(session, key.batch_id, row.brake, row.brake_since)):
+        return None
+    if _is_over(session, row.runs_until):
+        pause_by_window(session, key.batch_id)
         return None
     lines = 1 if row.tries else row.counts.get(LineStatus.PENDING, 0)
     limit = session.scalar(select(ServiceLimit.concurrency_limit))
@@ -103,7 +112,7 @@ def work_on_chunk(
     batch = session.get_one(Batch, key.batch_id)
     supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
     ongoing = supplier.status == SupplierStatus.ONGOING or batch.mode == BatchMode.VALIDATE
-    if batch.state != BatchState.RUNNING or not ongoing:
+    if batch.state != BatchState.RUNNING or not ongoing or _is_over(session, batch.runs_until):
         _give_back(session, key)
         return None
     job = ChunkJob(
@@ -129,6 +138,10 @@ def work_on_chunk(
     refused = sum(map(_was_refused, results)) if job.mode.creates else 0
     recount(session, key.batch_id, [key.first_line], worked=len(results), refused=refused)
     return int(chunk.counts.get(LineStatus.PENDING, 0)) - len(results)
+
+
+def _is_over(session: Session, runs_until: datetime | None) -> bool:
+    return runs_until is not None and runs_until <= clock.read_clock(session)
 
 
 def _origin_of(batch: Batch) -> Origin:
