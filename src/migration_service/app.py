@@ -20,6 +20,7 @@ from migration_service.blueprints import (
     metrics,
     reconciliation,
     status,
+    waves,
 )
 from migration_service.blueprints.admission import Application, check_requests
 from migration_service.blueprints.compression import compress_responses
@@ -83,6 +84,7 @@ def create_app(settings: Settings) -> Flask:
         batches,
         reconciliation,
         erasure,
+        waves,
     ):
         api.register_blueprint(module.blueprint)
     serve_description(app, api)

@@ -164,6 +164,18 @@ class WaveWait(StrEnum):
     PERSON = "person"
 
 
+class Weekday(StrEnum):
+    """A day of the week, in the order of `date.weekday`."""
+
+    MONDAY = "mon"
+    TUESDAY = "tue"
+    WEDNESDAY = "wed"
+    THURSDAY = "thu"
+    FRIDAY = "fri"
+    SATURDAY = "sat"
+    SUNDAY = "sun"
+
+
 class OpenReason(StrEnum):
     """Why something that was sent is open in reconciliation."""
 

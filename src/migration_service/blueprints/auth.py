@@ -30,6 +30,9 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "batches.get_batch_results": (Scope.READ, Scope.BATCHES),
     "batches.get_failed_lines": (Scope.READ, Scope.BATCHES),
     "batches": (Scope.BATCHES,),
+    "waves.list_plans": (Scope.READ, Scope.BATCHES),
+    "waves.get_plan": (Scope.READ, Scope.BATCHES),
+    "waves": (Scope.BATCHES,),
 }
 
 _SCHEMES = ("token", "bearer", "jwt")

@@ -36,6 +36,10 @@ COMMANDS = {
         "Validate the accounts in FILE without any server.",
     ),
     "batches": (f"{_HERE}.batches:batches", "Start and control batches, which migrate many accounts."),
+    "waves": (
+        f"{_HERE}.waves:waves",
+        "Migrate what is pending in waves, each with a window, a brake and a decision after it.",
+    ),
     "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
     "acknowledgements": (
         f"{_HERE}.acknowledgements:acknowledgements",

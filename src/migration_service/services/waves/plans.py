@@ -23,54 +23,17 @@ from migration_service.errors import (
 )
 from migration_service.models import Wave, WavePlan
 from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.batches.brakes import Brake
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.quotas import BatchQuotas, lock_storing, require_room
 from migration_service.services.batches.upload import start_batch
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
+from migration_service.services.waves.orders import PlanOrder, WaveOrder
 from migration_service.services.waves.states import QUEUE, change_wave
-from migration_service.services.waves.windows import Window
 from migration_service.states import BatchMode, BatchSource, ImportState, WaveState
 
-#: The waves of a plan.
-MAX_WAVES = 50
-#: The lines that a wave may have in a minute.
-MAX_LINES_PER_MINUTE = 1_000_000
 _SEEDS = 2**31
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaveOrder:
-    """Which accounts a wave takes, by one of the first four, and how it runs."""
-
-    #: So many accounts, drawn at random from every stratum.
-    sample: int | None = None
-    #: The next accounts by their number, so many.
-    size: int | None = None
-    #: The accounts with these numbers.
-    accounts: Sequence[str] | None = None
-    #: Everything that is left.
-    rest: bool = False
-    name: str | None = None
-    #: None: it begins by hand.
-    window: Window | None = None
-    lines_per_minute: int | None = None
-    brake: Brake | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOrder:
-    """The waves of a plan, in their order."""
-
-    operations_team_name: str
-    waves: Sequence[WaveOrder]
-    name: str | None = None
-    #: Where the random draw begins; None: anywhere.
-    seed: int | None = None
-    continue_if_clean: bool = False
-    api_key_id: int | None = None
 
 
 def plan_waves(

@@ -67,11 +67,6 @@ class PlanReport:
 def report_plan(session: Session, plan: WavePlan) -> PlanReport:
     """Return a plan with the progress of each wave."""
     session.flush()
-    supplier, team = session.execute(
-        select(ImportSupplier.code, OperationsTeam.name).where(
-            ImportSupplier.id == plan.import_supplier_id, OperationsTeam.id == plan.operations_team_id
-        )
-    ).one()
     now, waves = clock.read_clock(session), list_waves(session, plan.id)
     batches = {
         batch.id: batch
@@ -80,8 +75,8 @@ def report_plan(session: Session, plan: WavePlan) -> PlanReport:
     counts = count_lines(session, [*batches])
     return PlanReport(
         plan_id=plan.id,
-        import_supplier=supplier,
-        operations_team_name=team,
+        import_supplier=session.get_one(ImportSupplier, plan.import_supplier_id).code,
+        operations_team_name=session.get_one(OperationsTeam, plan.operations_team_id).name,
         name=plan.name,
         seed=plan.seed,
         continue_if_clean=plan.continue_if_clean,
@@ -89,14 +84,16 @@ def report_plan(session: Session, plan: WavePlan) -> PlanReport:
         finished_at=plan.finished_at,
         unplanned=plan.unplanned,
         waves=[
-            _report_wave(plan, waves, wave, batches[wave.batch_id], counts[wave.batch_id], now)
+            _report_wave(
+                wave, batches[wave.batch_id], counts[wave.batch_id], now, _waits_for(plan, waves, wave)
+            )
             for wave in waves
         ],
     )
 
 
 def _report_wave(
-    plan: WavePlan, waves: Sequence[Wave], wave: Wave, batch: Batch, counts: dict[str, int], now: datetime
+    wave: Wave, batch: Batch, counts: dict[str, int], now: datetime, waits_for: WaveWait | None
 ) -> WaveReport:
     needed = wave.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
     window = Window.from_dict(wave.time_window) if wave.time_window and needed else None
@@ -106,7 +103,7 @@ def _report_wave(
         name=wave.name,
         state=wave.state,
         reason=wave.reason,
-        waits_for=_waits_for(plan, waves, wave),
+        waits_for=waits_for,
         batch_id=wave.batch_id,
         lines=batch.lines,
         counts={status.value: counts.get(status, 0) for status in LineStatus},

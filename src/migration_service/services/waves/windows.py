@@ -9,24 +9,13 @@ hour shorter or longer. A window that lies in the hour that is skipped does not 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from migration_service.states import Weekday
+
 #: How many days are searched for the next opening.
 _HORIZON = 400
-
-
-class Weekday(StrEnum):
-    """A day of the week, in the order of `date.weekday`."""
-
-    MONDAY = "mon"
-    TUESDAY = "tue"
-    WEDNESDAY = "wed"
-    THURSDAY = "thu"
-    FRIDAY = "fri"
-    SATURDAY = "sat"
-    SUNDAY = "sun"
 
 
 _WEEK = tuple(Weekday)
