@@ -62,7 +62,7 @@ def carry_on(sessions: sessionmaker[Session]) -> None:
 def carry_on_plan(session: Session, plan_id: UUID) -> None:
     """Do what is due in a plan. Do nothing if somebody else has its lock: they do it."""
     unfinished = select(WavePlan).where(WavePlan.id == plan_id, WavePlan.finished_at.is_(None))
-    plan = session.scalars(unfinished.with_for_update(skip_locked=True)).one_or_none()
+    plan = session.scalars(unfinished.with_for_update(skip_locked=True, key_share=True)).one_or_none()
     if plan is None:
         return
     now = clock.read_clock(session)

@@ -58,7 +58,8 @@ def get_plan(session: Session, plan_id: str, *, organisation_id: int | None) -> 
 
 def lock_wave(session: Session, plan: WavePlan, number: int) -> Wave:
     """Lock the plan, and return its wave of this number. Raise WaveNotFoundError if there is none."""
-    session.refresh(plan, with_for_update=True)
+    # Not its key: a foreign key of a wave, which somebody else may have locked, would have to wait for it.
+    session.refresh(plan, with_for_update={"key_share": True})
     wave = session.get(Wave, (plan.id, number), populate_existing=True) if number < 2**31 else None
     if wave is None:
         raise WaveNotFoundError(found=str(number))

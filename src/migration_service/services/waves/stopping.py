@@ -27,3 +27,4 @@ def stop_waves(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by:
     others = session.scalars(select(Wave).where(Wave.plan_id == plan.id)).all()
     if all(is_over(plan, other) for other in others):
         plan.finished_at = func.now()
+    session.flush()
