@@ -47,7 +47,7 @@ def _do(waves: WaveClient, batch_id: str, first_line: int) -> None:
 def _told(waves: WaveClient, plan: dict[str, Any]) -> list[tuple[str, str]]:
     with waves.supplier.Session() as session:
         entries = select(AuditEntry).where(AuditEntry.subject_kind == "wave").order_by(AuditEntry.id)
-        return [(it.action, it.subject.split()[-1]) for it in session.scalars(entries)]
+        return [(it.action, str(it.subject).split()[-1]) for it in session.scalars(entries)]
 
 
 def test_a_plan_cuts_what_is_pending_and_every_account_is_in_one_wave(waves: WaveClient) -> None:

@@ -80,11 +80,17 @@ def list_waves(session: Session, plan_id: UUID) -> list[Wave]:
     return [*session.scalars(ordered.execution_options(populate_existing=True))]
 
 
+def lock_batch(session: Session, wave: Wave) -> Batch:
+    """Return the batch of a wave. No worker pauses it until the transaction ends."""
+    locked = {"key_share": True}
+    return session.get_one(Batch, wave.batch_id, populate_existing=True, with_for_update=locked)
+
+
 def _carry_on_wave(
     session: Session, plan: WavePlan, wave: Wave, following: Wave | None, now: datetime
 ) -> None:
     """Do what is due in the first wave that is not over."""
-    batch = session.get_one(Batch, wave.batch_id, populate_existing=True)
+    batch = lock_batch(session, wave)
     if batch.state == BatchState.CANCELLED and wave.state in (WaveState.PLANNED, WaveState.WAITING):
         stop_waves(session, plan, wave, reason=BATCH_CANCELLED)
         return

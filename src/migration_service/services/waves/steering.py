@@ -25,6 +25,7 @@ from migration_service.services.waves.progress import (
     follow_batch,
     let_run,
     list_waves,
+    lock_batch,
 )
 from migration_service.services.waves.states import (
     APPROVE,
@@ -79,7 +80,7 @@ def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
         raise WaveWindowClosedError
     if wave.state == WaveState.PLANNED:
         change_wave(session, plan, wave, QUEUE)
-    begin_wave(session, plan, wave, _batch_of(session, wave), until=until)
+    begin_wave(session, plan, wave, lock_batch(session, wave), until=until)
 
 
 def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
@@ -87,7 +88,7 @@ def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
     Raise WaveStateError if it neither runs nor waits for its next window.
     """
-    batch = _batch_of(session, wave)
+    batch = lock_batch(session, wave)
     if wave.state == WaveState.PAUSED and batch.reason == WINDOW_CLOSED:
         batch.reason = wave.reason = None
         record_act(session, plan, wave, AuditAction.WAVE_PAUSED, {"batch_id": str(batch.id)})
@@ -104,7 +105,7 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
     The brake counts from now on. Raise WaveStateError if it is not paused.
     """
-    batch = _batch_of(session, wave)
+    batch = lock_batch(session, wave)
     if wave.state != WaveState.PAUSED or batch.state not in (BatchState.PAUSED, BatchState.STOPPED):
         raise WaveStateError(f"The wave is {wave.state}. This is only possible if it is PAUSED.")
     until = closing_time(wave, clock.read_clock(session))
@@ -147,13 +148,9 @@ def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: 
     stop_waves(session, plan, wave, reason=reason, by=by or _actor())
 
 
-def _batch_of(session: Session, wave: Wave) -> Batch:
-    return session.get_one(Batch, wave.batch_id, populate_existing=True)
-
-
 def _require_completed(session: Session, wave: Wave) -> Batch:
     """Return the batch. Raise WaveStateError if it has not ended, or its failed lines are being retried."""
-    batch = _batch_of(session, wave)
+    batch = lock_batch(session, wave)
     if batch.state not in (BatchState.COMPLETED, BatchState.CANCELLED):
         raise WaveStateError(f"The wave is {wave.state}, and its batch has not ended. Wait until it has.")
     return batch
