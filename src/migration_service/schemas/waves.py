@@ -61,7 +61,16 @@ class Count(WholeNumber):
         return number
 
 
-class WindowSchema(CommandFields):
+class _Part(CommandFields):
+    """A part of a plan. A misspelt window must never let a wave run at any time."""
+
+    error_messages: dict[str, str] = {
+        **CommandFields.error_messages,
+        "unknown": Message("This is not a field here.", "unknown_field"),
+    }
+
+
+class WindowSchema(_Part):
     """The hours of each day in which a wave may run."""
 
     start = TimeOfDay(required=True, metadata=about("When it opens, by the clock of its zone.", "22:00"))
@@ -77,7 +86,7 @@ class WindowSchema(CommandFields):
     )
 
 
-class BrakeBodySchema(CommandFields):
+class BrakeBodySchema(_Part):
     """What pauses a wave after too many errors, as for a batch."""
 
     stop_after_errors = Text(
@@ -105,7 +114,7 @@ def _brake() -> Object:
     )
 
 
-class WaveBodySchema(CommandFields):
+class WaveBodySchema(_Part):
     """A wave. It takes its accounts by exactly one of `sample`, `size`, `accounts` and `rest`."""
 
     name = Text(max_length=200, metadata=about("A name by which to recognise the wave.", "Pilot"))
