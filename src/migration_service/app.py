@@ -13,6 +13,7 @@ from migration_service.blueprints import (
     added_data,
     attempts,
     batches,
+    comparison,
     erasure,
     graphql,
     health,
@@ -20,6 +21,7 @@ from migration_service.blueprints import (
     metrics,
     reconciliation,
     status,
+    undo,
     waves,
 )
 from migration_service.blueprints.admission import Application, check_requests
@@ -37,9 +39,10 @@ from migration_service.log import request_id
 from migration_service.origin import SERVICE, ActorKind, Origin, set_origin
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
+from migration_service.services.processing.announcement import announce
 from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
 from migration_service.slots import Slots
-from migration_service.tasks.accounts import publish_attempt
+from migration_service.tasks.accounts import publish_attempt, publish_set
 
 #: Requests that may wait for an outcome at once in one process. Each needs a connection to Redis.
 _MOST_WAITING = 512
@@ -82,8 +85,10 @@ def create_app(settings: Settings) -> Flask:
         import_suppliers,
         added_data,
         batches,
+        comparison,
         reconciliation,
         erasure,
+        undo,
         waves,
     ):
         api.register_blueprint(module.blueprint)
@@ -115,8 +120,9 @@ def _connect(settings: Settings) -> Resources:
     slots = Slots(redis)
     waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
     celery = create_celery(settings)
+    announced = partial(announce, redis, partial(publish_set, celery))
     publish = partial(publish_attempt, celery)
-    dispatch = Dispatch(sessions, slots, waiting, publish, settings.process_wait_seconds)
+    dispatch = Dispatch(sessions, slots, waiting, announced, publish, settings.process_wait_seconds)
     return Resources(settings, sessions, redis, dispatch, celery, Throttle(redis), RefusalLog(sessions))
 
 

@@ -48,7 +48,7 @@ LINE = {
     "service_account_number": None,
     "errors": [
         {
-            "detail": "This is not a telephone number that exists in its country.",
+            "detail": "This is not a valid telephone number of its country. Write it as +31612345678.",
             "code": "invalid_phone_number",
             "attr": "customers.0.mobile",
         }

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.celery_app import create_celery
 from migration_service.cli.batch_brake import brake, brake_options, describe_brake
+from migration_service.cli.batch_comparison import compare
 from migration_service.cli.batch_progress import CONDITIONS, duration, watch_batch
 from migration_service.cli.batch_results import failed_lines, results
 from migration_service.cli.output import (
@@ -53,6 +54,7 @@ def batches() -> None:
 
 batches.add_command(results)
 batches.add_command(failed_lines)
+batches.add_command(compare)
 batches.add_command(brake)
 
 

@@ -12,6 +12,7 @@ ServiceError                              (base)
 │   ├── AccountNotStagedError             (imports)
 │   ├── AccountErasedError                (imports)
 │   ├── AccountCreationFailedError        (imports)
+│   ├── AccountNotStorableError           (imports) the database refused a value
 │   ├── DryRunSucceededError              (imports)
 │   ├── ImportSupplierNotFoundInBodyError (setup)
 │   ├── ImportSupplierPausedError         (setup)
@@ -33,6 +34,7 @@ ServiceError                              (base)
 │   │       ├── BatchTooManyLinesError    (batches)
 │   │       └── BatchCompressionError     (batches)
 │   ├── BatchStateError                   (batches)
+│   ├── BatchesNotComparableError         (batches)
 │   ├── WavePlanOpenError                 (waves)
 │   ├── WaveStateError                    (waves)
 │   ├── WaveWindowClosedError             (waves)
@@ -44,6 +46,9 @@ ServiceError                              (base)
 │   │   ├── LineFailedUnexpectedlyError   (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
 │   │   └── DuplicateLineError            (batches)
+│   ├── UndoStateError                    (undo)
+│   ├── NothingToUndoError                (undo)
+│   ├── ImportSupplierLiveError           (undo)
 │   ├── AccountNotFoundInBodyError        (added_data)
 │   ├── TransactionOutsideOpenPeriodError (added_data)
 │   ├── TransactionIdAlreadyUsedError     (added_data)
@@ -62,6 +67,7 @@ ServiceError                              (base)
 │   ├── AccountNotFoundError              (added_data)
 │   ├── AttemptNotFoundError              (imports)
 │   ├── BatchNotFoundError                (batches)
+│   ├── UndoNotFoundError                 (undo)
 │   ├── WavePlanNotFoundError             (waves)
 │   └── WaveNotFoundError                 (waves)
 ├── ConcurrencyLimitReachedError          (imports) 429
@@ -114,6 +120,7 @@ from migration_service.errors.base import (
 )
 from migration_service.errors.batches import (
     BatchCompressionError,
+    BatchesNotComparableError,
     BatchFileError,
     BatchFileTooLargeError,
     BatchNotFoundError,
@@ -143,6 +150,7 @@ from migration_service.errors.imports import (
     AccountImportInProgressError,
     AccountMarkedToSkipError,
     AccountNotStagedError,
+    AccountNotStorableError,
     AttemptNotFoundError,
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
@@ -160,6 +168,12 @@ from migration_service.errors.setup import (
     OperationsTeamNotFoundError,
     OrganisationNotFoundError,
     PaymentVendorInvalidError,
+)
+from migration_service.errors.undo import (
+    ImportSupplierLiveError,
+    NothingToUndoError,
+    UndoNotFoundError,
+    UndoStateError,
 )
 from migration_service.errors.waves import (
     WaveNotFoundError,
@@ -179,6 +193,7 @@ __all__ = [
     "AccountNotFoundError",
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
+    "AccountNotStorableError",
     "ApiKeyEndedError",
     "ApiKeyNotFoundError",
     "ApiKeyRevokedError",
@@ -192,6 +207,7 @@ __all__ = [
     "BatchStateError",
     "BatchStorageQuotaError",
     "BatchTooManyLinesError",
+    "BatchesNotComparableError",
     "ConcurrencyLimitReachedError",
     "DryRunSucceededError",
     "DuplicateLineError",
@@ -201,6 +217,7 @@ __all__ = [
     "IdempotencyKeyReusedError",
     "IdempotencyRequestInProgressError",
     "ImportSupplierCompleteError",
+    "ImportSupplierLiveError",
     "ImportSupplierMismatchError",
     "ImportSupplierNotFoundError",
     "ImportSupplierNotFoundInBodyError",
@@ -216,6 +233,7 @@ __all__ = [
     "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",
+    "NothingToUndoError",
     "OperationsTeamNotFoundError",
     "OperatorNotFoundError",
     "OrganisationNotFoundError",
@@ -239,6 +257,8 @@ __all__ = [
     "TransactionImportError",
     "TransactionOutsideOpenPeriodError",
     "UnauthenticatedError",
+    "UndoNotFoundError",
+    "UndoStateError",
     "UploadStorageFullError",
     "WaveNotFoundError",
     "WavePlanNotFoundError",

@@ -35,6 +35,7 @@ from migration_service.models.supply import (
     Register,
     SupplyAddress,
 )
+from migration_service.models.undo import RetiredAccountNumber, Undo, UndoLine
 from migration_service.models.wave import Wave, WavePlan
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "PaymentVendor",
     "RefreshToken",
     "Register",
+    "RetiredAccountNumber",
     "ServiceLimit",
     "SkipMark",
     "Statement",
@@ -79,6 +81,8 @@ __all__ = [
     "TaxItem",
     "TokenSession",
     "Transaction",
+    "Undo",
+    "UndoLine",
     "UserDetail",
     "Wave",
     "WavePlan",

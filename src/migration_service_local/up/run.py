@@ -26,7 +26,7 @@ DEFAULT_FLOWER_PORT = 5555
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """The options of `up`. A port that is None is the default one, or the next one that is free."""
+    """The options of `up`. If a port is None, the default one is used, or the next free one."""
 
     home: Path
     sample: int = 100
@@ -59,7 +59,7 @@ def run_up(options: UpOptions, output: Output) -> None:
 
 
 def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
-    # What is missing on this machine is reported before anything is started.
+    # Missing programs are reported before anything is started.
     programs = Programs(home, options.scale)
     postgres = None if options.database_url else Postgres(home)
     valkey = None if options.redis_url else Valkey(home)
@@ -86,7 +86,7 @@ def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
         port = home.port("sandbox")
         settings["SANDBOX_VENDOR_URL"] = f"http://{LOOPBACK}:{port}"
         supervisor.start(programs.sandbox(port))
-    home.write("settings.json", settings | _mail_settings())
+    home.write("settings.json", settings | _own_settings())
     supervisor.start(*programs.workers())
     supervisor.start(programs.beat())
     supervisor.start(programs.flower(flower_port))
@@ -94,9 +94,13 @@ def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
     supervisor.run_until_ready(lambda: _answers(web_port), "The web server")
 
 
-def _mail_settings() -> dict[str, str]:
-    """The mail server of our environment: commands that are started elsewhere ask whether there is one."""
-    variables = ("MIGRATION_SERVICE_SMTP_URL", "MIGRATION_SERVICE_EMAIL_FROM")
+def _own_settings() -> dict[str, str]:
+    """Return what our environment says of mail and uploads, for commands that are started elsewhere."""
+    variables = (
+        "MIGRATION_SERVICE_SMTP_URL",
+        "MIGRATION_SERVICE_EMAIL_FROM",
+        "MIGRATION_SERVICE_UPLOAD_FOLDER",
+    )
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
 
@@ -114,7 +118,7 @@ def _start_valkey(server: Valkey, supervisor: Supervisor) -> str:
 
 
 def _choose_port(what: str, chosen: int | None, default: int, output: Output) -> int:
-    """The port that was asked for, or the default one, or the next one that is free."""
+    """Return the chosen port, or else the default one or the next free one."""
     if chosen is not None:
         if not is_free(chosen):
             raise StartError(f"Port {chosen} is taken: choose another one, or none to get one that is free.")

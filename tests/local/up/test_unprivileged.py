@@ -1,4 +1,4 @@
-"""Started as root, nothing of `up` runs as root, whatever root left in the home folder."""
+"""If root starts `up`, no part of it runs as root, whatever files root has in the home folder."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def folder() -> Iterator[Path]:
 
 
 @only_root
-def test_links_in_a_home_folder_give_nothing_else_away(folder: Path) -> None:
+def test_links_in_a_home_folder_change_no_owner_elsewhere(folder: Path) -> None:
     account = ServerAccount.choose()
     home, elsewhere = folder / "home", folder / "elsewhere"
     home.mkdir()
@@ -46,7 +46,7 @@ def test_links_in_a_home_folder_give_nothing_else_away(folder: Path) -> None:
 
 
 @only_root
-def test_the_copy_is_roots_and_runs_as_the_account(folder: Path) -> None:
+def test_the_copy_belongs_to_root_and_runs_as_the_account(folder: Path) -> None:
     account = ServerAccount.choose()
     with (
         patch.object(runtime_copy, "_SHARED", folder / "no" / "such"),
@@ -85,7 +85,7 @@ def root() -> Path:
 
 @only_root
 @pytest.mark.parametrize("fault", ["nothing runs", "no space"])
-def test_it_starts_as_root_and_says_so_if_nothing_can_be_run_otherwise(folder: Path, fault: str) -> None:
+def test_it_runs_as_root_with_a_warning_if_the_account_can_run_nothing(folder: Path, fault: str) -> None:
     def find(_account: ServerAccount, _folder: Path) -> Runtime:
         if fault == "no space":
             raise OSError(28, "No space left on device")
@@ -102,7 +102,7 @@ def test_it_starts_as_root_and_says_so_if_nothing_can_be_run_otherwise(folder: P
     assert os.geteuid() == 0
 
 
-def test_an_ordinary_user_stays_who_he_is(folder: Path) -> None:
+def test_an_ordinary_user_is_not_changed(folder: Path) -> None:
     account = ServerAccount(1000, 1000, "somebody", switch=False)
     with (
         patch.object(ServerAccount, "choose", return_value=account),

@@ -1,4 +1,4 @@
-"""`migration-service up` as a person runs it: from nothing, again, after a crash, and to its end."""
+"""`migration-service up` as a person runs it: the first time, again, after a crash, and to its end."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def options() -> tuple[str, ...]:
 
 
 def small_service() -> tuple[str, ...]:
-    """Options for a small service beside whatever else runs here."""
+    """Return options for a small service on free ports."""
     return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()), *SMALL)
 
 
@@ -119,7 +119,7 @@ def assert_warm(service: RunningService) -> None:
 
 
 def assert_credentials_are_in_files_only(service: RunningService) -> None:
-    """The output of the tests is no terminal, so it is treated as a log that others may read."""
+    """The output of the tests is not a terminal, so it is treated as a log that others may read."""
     key_file = service.home / "sample-api-key"
     assert str(key_file) in service.output
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
@@ -144,7 +144,7 @@ def kill_everything(service: RunningService) -> None:
     service.process.wait()
 
 
-def test_every_process_that_is_killed_comes_back(running: RunningService) -> None:
+def test_every_killed_process_is_started_again(running: RunningService) -> None:
     killed = {}
     for name in NAMES:
         process = running.find(name)
@@ -186,7 +186,7 @@ def test_a_second_copy_on_the_same_folder_is_refused(running: RunningService) ->
     assert running.process.poll() is None
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_an_error(home: Path) -> None:
+def test_a_chosen_port_that_is_taken_is_an_error(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         service = RunningService(home, "--port", str(port))
@@ -218,7 +218,7 @@ def test_started_as_root_it_runs_as_another_user_and_takes_over_the_files_of_an_
 
 
 def taken_if_free(port: int) -> socket.socket:
-    """The port is taken within the `with` statement, by us or by whoever had it before."""
+    """Let the port be taken within the `with` statement, by us or by another program."""
     taken = socket.socket()
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -229,7 +229,7 @@ def taken_if_free(port: int) -> socket.socket:
     return taken
 
 
-def test_flower_wants_its_password(running: RunningService) -> None:
+def test_flower_requires_its_password(running: RunningService) -> None:
     settings = load_saved_settings(running.home)
     workers = f"{settings['FLOWER_URL']}/workers"
     wait_until(lambda: reachable(workers), "Flower listens")
@@ -254,7 +254,7 @@ def test_settings_are_for_its_user_only_and_passwords_are_on_no_command_line(run
         assert secret not in command_lines
 
 
-def test_servers_of_ones_own_replace_the_embedded_ones(
+def test_other_servers_can_replace_the_embedded_ones(
     home: Path, options: tuple[str, ...], embedded_servers: EmbeddedServers
 ) -> None:
     own = {
@@ -271,18 +271,18 @@ def test_servers_of_ones_own_replace_the_embedded_ones(
 
 
 def ordinary_user() -> tuple[str, ...]:
-    """Starts a command as `nobody` if we are root.
+    """Start a command as `nobody` if we are root.
 
     Python and the environment may lie in a folder that only root can enter (`/root`). The command then runs
-    in a user namespace, where we are called `nobody` and have no power beyond our own files; or, where there
-    are none, as a `nobody` who may pass through every folder.
+    in a user namespace, where we are called `nobody` and can use only our own files. If user namespaces are
+    not available, it runs as a `nobody` that may pass through every folder.
     """
     if os.geteuid() != 0:
         return ()
     become = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
     namespace = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
     for prefix in (become, namespace):
-        # By way of a shell: what setpriv itself starts is still reached with the rights of root.
+        # It is started by a shell, because setpriv itself starts a program with the rights of root.
         attempt = [*prefix, "/bin/sh", "-c", '"$0" -c "import migration_service"', sys.executable]
         if subprocess.run(attempt, check=False, stderr=subprocess.DEVNULL).returncode == 0:
             return prefix

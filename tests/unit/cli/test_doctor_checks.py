@@ -1,6 +1,8 @@
-"""What the doctor says of suppliers, batches and the limit."""
+"""What the doctor says of suppliers, batches, the limit, Redis and the disk."""
 
+import shutil
 from collections.abc import Iterator
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -8,6 +10,7 @@ from sqlalchemy import func, text, update
 
 from batch_client import BatchClient
 from migration_service.cli.diagnosis import ServiceParts
+from migration_service.cli.examination import check_redis, check_uploads
 from migration_service.cli.work_checks import check_batches, check_slots, check_suppliers
 from migration_service.config import Settings
 from migration_service.models import Batch, ImportSupplier, ServiceLimit
@@ -24,7 +27,7 @@ def parts(migrated: Settings) -> Iterator[ServiceParts]:
     parts.redis.connection_pool.disconnect()
 
 
-def test_a_paused_supplier_is_a_line_with_its_waiting_batches(
+def test_a_paused_supplier_is_reported_with_its_waiting_batches(
     parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     batches = BatchClient(supplier, worker_resources)
@@ -43,7 +46,7 @@ def test_a_paused_supplier_is_a_line_with_its_waiting_batches(
     assert not [it for it in check_suppliers(parts) if supplier.code in it.seen]
 
 
-def test_a_batch_that_stands_still_is_a_line(
+def test_a_stalled_batch_is_reported(
     parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     batches = BatchClient(supplier, worker_resources)
@@ -58,7 +61,7 @@ def test_a_batch_that_stands_still_is_a_line(
     assert not [it for it in check_batches(parts) if batch_id in it.seen]
 
 
-def test_an_exhausted_limit_and_a_limit_of_1_are_lines(
+def test_an_exhausted_limit_and_a_limit_of_1_are_reported(
     parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     (account,) = supplier.accounts(1)
@@ -76,3 +79,25 @@ def test_an_exhausted_limit_and_a_limit_of_1_are_lines(
             session.get_one(ServiceLimit, 1).concurrency_limit = before
     assert any("exhausted" in line for line in seen)
     assert any("take turns" in line for line in seen) == is_1
+
+
+def test_a_full_redis_and_a_redis_that_evicts_are_lines(parts: ServiceParts) -> None:
+    assert [it.verdict for it in check_redis(parts)] == ["ok"]
+    try:
+        parts.redis.config_set("maxmemory", 1_000_000)
+        (full,) = check_redis(parts)
+        parts.redis.config_set("maxmemory-policy", "allkeys-lru")
+        (evicting,) = check_redis(parts)
+    finally:
+        parts.redis.config_set("maxmemory", 0)
+        parts.redis.config_set("maxmemory-policy", "noeviction")
+    assert (full.verdict, "it is full" in full.seen) == ("wrong", True)
+    assert (evicting.verdict, "allkeys-lru" in evicting.seen) == ("warning", True)
+
+
+def test_a_full_disk_for_uploads_is_a_line(parts: ServiceParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [it.verdict for it in check_uploads(parts)] == ["ok"]
+    usage = SimpleNamespace(total=100, free=4)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage)
+    (full,) = check_uploads(parts)
+    assert (full.verdict, "upload_storage_full" in full.seen) == ("wrong", True)

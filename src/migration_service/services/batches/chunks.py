@@ -17,7 +17,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, func, select, text, update
 from sqlalchemy.orm import Session
 
-from migration_service.errors import AccountCreationFailedError, ErrorItem
+from migration_service.errors import AccountCreationFailedError, AccountNotStorableError, ErrorItem
 from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.schemas.json import encode_json
@@ -155,9 +155,12 @@ def _origin_of(batch: Batch) -> Origin:
     )
 
 
+_OF_ATTEMPTS = {AccountCreationFailedError.code, AccountNotStorableError.code}
+
+
 def _was_refused(result: LineResult) -> bool:
     """Return whether a line failed before an attempt began, so that no attempt records the failure."""
-    attempted = any(item.code == AccountCreationFailedError.code for item in result.errors)
+    attempted = any(item.code in _OF_ATTEMPTS for item in result.errors)
     return result.status is LineStatus.FAILED and not attempted
 
 

@@ -30,7 +30,6 @@ from migration_service.errors import (
 )
 from migration_service.models import AccountImportProcess, SkipMark
 from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.schemas.json import parse_json
 from migration_service.services.batches.attempts import ChunkJob, PerformedLine, record_attempts
 from migration_service.services.batches.processor_time import (
     ProcessorTimeExceededError,
@@ -38,7 +37,7 @@ from migration_service.services.batches.processor_time import (
 )
 from migration_service.services.imports.staging import refusal, stage_accounts
 from migration_service.services.imports.states import StagedProcess
-from migration_service.services.imports.validation import ValidatedAccount, validate_account
+from migration_service.services.imports.validation import ValidatedAccount, validate_text
 from migration_service.services.processing.creation import (
     KEEP_THE_PLAN,
     CreatedAccount,
@@ -157,9 +156,7 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
     """Validate a payload into the candidate. Return whether it has no errors."""
     result = candidate.result
     try:
-        account = limit_processor_time(
-            job.line_seconds, lambda: validate_account(parse_json(payload), job.profile)
-        )
+        account = limit_processor_time(job.line_seconds, lambda: validate_text(payload, job.profile))
     except ParseError as error:
         result.errors = error.errors
         return False

@@ -106,9 +106,14 @@ def _keep(
 
 
 def _require_room(folder: Path) -> None:
-    disk = shutil.disk_usage(folder)
-    if disk.free < disk.total * _FREE_SHARE:
+    if not has_room(folder):
         raise UploadStorageFullError
+
+
+def has_room(folder: Path) -> bool:
+    """Return whether the disk of this folder has room for uploads."""
+    disk = shutil.disk_usage(folder)
+    return disk.free >= disk.total * _FREE_SHARE
 
 
 def _refuse_json_string(first: Line) -> None:

@@ -191,8 +191,9 @@ def retry_failed(session: Session, batch: Batch, *, everything: bool = False) ->
     """Make those FAILED lines pending again that may pass now. Raise BatchStateError if none can be.
 
     A line may pass if it failed for infrastructure or for the state of its account, or if the rules or the
-    profile have changed since. With `everything`, lines that failed for their content are retried as well.
-    Lines that were too long to keep, and those that repeat the account of an earlier line, are never retried.
+    profile have changed since. A line with a value that the database refused may not. With `everything`,
+    lines that failed for their content are retried as well. Lines that were too long to keep, and those that
+    repeat the account of an earlier line, are never retried.
     """
     if batch.state == BatchState.CANCELLED:
         raise BatchStateError("The batch was cancelled.")

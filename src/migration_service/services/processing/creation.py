@@ -22,7 +22,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from migration_service.db.statements import OpenTransaction
-from migration_service.errors import AccountCreationFailedError, ServiceError
+from migration_service.errors import AccountNotStorableError, ServiceError
 from migration_service.models import Account
 from migration_service.models.part import (
     Part,
@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 _ALPHABET = string.ascii_uppercase + string.digits
 _SERVICE_ACCOUNT_NUMBER = re.compile(r"A-[A-Z0-9]{8}", re.ASCII)
+_CAPITAL = re.compile(r"[A-Z]")
 _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
@@ -98,13 +99,21 @@ def explain_refusal(error: DBAPIError) -> ServiceError | None:
     After None the same can be retried: the connection was lost, or the new service account number already
     exists. The chance of that is one in a million, and the retry draws another number.
     """
-    cause = error.orig
-    refused = isinstance(error, (DataError, IntegrityError)) or isinstance(cause, ProgramLimitExceeded)
-    if not refused or "uq_account_service_account_number" in str(cause):
+    if not is_refusal(error):
         return None
-    # Its message could show values of the account.
-    logger.error("The database refused an account: %s", type(cause).__name__)
-    return AccountCreationFailedError("The database refused a value of the account.")
+    # The text of PostgreSQL could show values of the account. The name of its error does not.
+    reason = _CAPITAL.sub(lambda match: f" {match[0].lower()}", type(error.orig).__name__).strip()
+    logger.error("The database refused an account: %s", reason)
+    return AccountNotStorableError(
+        f"The database refused a value of the account: {reason}. The same payload will be refused again. "
+        "Correct the account and stage it again."
+    )
+
+
+def is_refusal(error: DBAPIError) -> bool:
+    """Return whether the database refuses to store an account, however often it is tried."""
+    refused = isinstance(error, (DataError, IntegrityError)) or isinstance(error.orig, ProgramLimitExceeded)
+    return refused and "uq_account_service_account_number" not in str(error.orig)
 
 
 @cache

@@ -55,6 +55,20 @@ COUNT_UNSTAGED = text(f"""
     FROM unstaged
 """).bindparams(_BATCH_ID)
 
+#: The codes for which accounts and lines are refused now, and the first lines of each.
+REFUSED_BY_CODE = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED}),
+    found AS (
+        SELECT item ->> 'code' AS code, item ->> 'attr' AS path, batch_id, line_number,
+               row_number() OVER (PARTITION BY item ->> 'code' ORDER BY batch_id, line_number) AS place
+        FROM unstaged, jsonb_array_elements(errors) AS item
+        WHERE status = '{LineStatus.FAILED}')
+    SELECT code, count(DISTINCT (batch_id, line_number)) AS lines,
+           jsonb_agg(jsonb_build_array(batch_id, line_number, path) ORDER BY place)
+               FILTER (WHERE place <= :examples) AS examples
+    FROM found GROUP BY code ORDER BY lines DESC, code LIMIT :limit
+""").bindparams(_BATCH_ID)
+
 #: Import processes of a supplier by their state.
 COUNT_PROCESSES = text("""
     SELECT state, count(*) AS n FROM account_import_process
