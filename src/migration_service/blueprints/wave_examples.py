@@ -3,17 +3,11 @@
 from typing import Any
 
 from migration_service.blueprints.examples import SUPPLIER
+from migration_service.schemas.waves import ANSWERED_WINDOW, STRATUM, WAVE_BRAKE
 from migration_service.states import LineStatus
 
 _NIGHTS = {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"}
-_BRAKE = {
-    "stop_after_errors": "50%",
-    "stop_min_lines": 200,
-    "stop_window_lines": 200,
-    "stop_ignore_codes": [],
-}
 _COUNTS = dict.fromkeys(LineStatus, 0)
-_DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
 BODY: dict[str, Any] = {
     "import_supplier": SUPPLIER,
@@ -36,18 +30,12 @@ _PILOT: dict[str, Any] = {
     "batch_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b12",
     "lines": 200,
     "counts": {**_COUNTS, "IMPORTED": 198, "FAILED": 2},
-    "window": {**_NIGHTS, "first_day": "2026-03-02", "days": _DAYS},
+    "window": ANSWERED_WINDOW,
     "opens_at": None,
     "closes_at": None,
     "lines_per_minute": 600,
-    "brake": _BRAKE,
-    "strata": [
-        {
-            "stratum": "ELECTRICITY, 1 meter point, with agreements, without statements",
-            "pending": 61_200,
-            "drawn": 122,
-        }
-    ],
+    "brake": WAVE_BRAKE,
+    "strata": [STRATUM],
     "began_at": "2026-03-02T21:00:03Z",
     "reconciled_at": "2026-03-02T21:20:31Z",
     "differing": 0,
@@ -67,7 +55,7 @@ _SECOND: dict[str, Any] = {
     "window": _PILOT["window"],
     "opens_at": "2026-03-03T21:00:00Z",
     "closes_at": "2026-03-04T05:00:00Z",
-    "brake": {**_BRAKE, "stop_after_errors": "2%", "stop_window_lines": None},
+    "brake": {**WAVE_BRAKE, "stop_after_errors": "2%", "stop_window_lines": None},
 }
 PLAN: dict[str, Any] = {
     "plan_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",

@@ -29,7 +29,16 @@ _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b12"
 _MOMENT = "2026-03-01T21:00:00Z"
 _COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 _WINDOW = {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"}
-_STRATUM = "ELECTRICITY, 1 meter point, with agreements, without statements"
+_KIND = "ELECTRICITY, 1 meter point, with agreements, without statements"
+#: Examples of parts of the answers.
+STRATUM = {"stratum": _KIND, "pending": 61_200, "drawn": 122}
+ANSWERED_WINDOW: dict[str, Any] = {**_WINDOW, "first_day": "2026-03-02", "days": [*Weekday]}
+WAVE_BRAKE: dict[str, Any] = {
+    "stop_after_errors": "50%",
+    "stop_min_lines": 200,
+    "stop_window_lines": 200,
+    "stop_ignore_codes": [],
+}
 _MOST = 2**31 - 1
 
 
@@ -159,9 +168,10 @@ class WavePlanBodySchema(CommandFields):
         WaveBodySchema,
         empty=False,
         required=True,
-        metadata={
-            "description": "The waves in their order, at most 50. What one does not say is that of the plan."
-        },
+        metadata=about(
+            "The waves in their order, at most 50. What one does not say is that of the plan.",
+            [{"name": "Pilot", "sample": 200}, {"rest": True}],
+        ),
     )
 
 
@@ -184,7 +194,7 @@ class WavePlanListArgumentsSchema(Fields):
 class StratumAnswerSchema(AnswerSchema):
     """A stratum of a random draw."""
 
-    stratum = fields.String(metadata=about("What its accounts have in common.", _STRATUM))
+    stratum = fields.String(metadata=about("What its accounts have in common.", _KIND))
     pending = fields.Integer(metadata=about("How many accounts of it were pending.", 61_200))
     drawn = fields.Integer(metadata=about("How many of them were drawn.", 122))
 
@@ -239,7 +249,7 @@ class WaveAnswerSchema(AnswerSchema):
     window = fields.Nested(
         WindowAnswerSchema,
         allow_none=True,
-        metadata={"description": "When it may run. Null: it begins by hand."},
+        metadata=about("When it may run. Null: it begins by hand.", ANSWERED_WINDOW),
     )
     opens_at = AnsweredMoment(
         allow_none=True,
@@ -254,12 +264,12 @@ class WaveAnswerSchema(AnswerSchema):
     brake = fields.Nested(
         WaveBrakeAnswerSchema,
         allow_none=True,
-        metadata={"description": "What pauses it after too many errors. Null: nothing does."},
+        metadata=about("What pauses it after too many errors. Null: nothing does.", WAVE_BRAKE),
     )
     strata = fields.List(
         fields.Nested(StratumAnswerSchema),
         allow_none=True,
-        metadata={"description": "Of a random draw: its strata, the largest first."},
+        metadata=about("Of a random draw: its strata, the largest first.", [STRATUM]),
     )
     began_at = AnsweredMoment(allow_none=True, metadata=about("When it began, in UTC.", _MOMENT))
     reconciled_at = AnsweredMoment(
@@ -278,6 +288,9 @@ class WaveAnswerSchema(AnswerSchema):
     decision_reason = fields.String(
         allow_none=True, metadata=about("Why.", "Two meters are corrected by hand")
     )
+
+
+_WAVE = {name: field.metadata["example"] for name, field in WaveAnswerSchema().fields.items()}
 
 
 class WavePlanAnswerSchema(AnswerSchema):
@@ -301,5 +314,5 @@ class WavePlanAnswerSchema(AnswerSchema):
         metadata=about("Accounts that were pending when it was made, and are in no wave.", 0)
     )
     waves = fields.List(
-        fields.Nested(WaveAnswerSchema), metadata={"description": "Its waves, in their order."}
+        fields.Nested(WaveAnswerSchema), metadata=about("Its waves, in their order.", [_WAVE])
     )
