@@ -48,6 +48,8 @@ def plan_waves(
     require_ongoing(supplier.status)
     if quotas and not lock_storing(session, supplier.organisation_id):
         raise TooManyUploadsError
+    # To draw from a million payloads takes some minutes.
+    session.execute(text("SET LOCAL statement_timeout = '1h'"))
     plan = _insert_plan(session, supplier, order)
     chosen = _choose_accounts(session, supplier.id, order.waves, plan.seed)
     for number, (wave, choice) in enumerate(zip(order.waves, chosen.waves, strict=True), start=1):
