@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test mutate bench bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test mutate bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -50,6 +50,10 @@ bench: bench-tools environment benchmarks/.venv/installed
 # What is missing on the machine, before anything is built.
 bench-tools:
 	@command -v wrk > /dev/null || { echo "The load generator wrk is missing: \`apt install wrk\` (Debian, Ubuntu), \`brew install wrk\`." >&2; exit 1; }
+
+# What a hostile organisation costs another one:   make neighbours ARGS="--accounts 500 --clients 4 --verbose"
+neighbours: environment
+	PYTHONPATH=tools $(BIN)/python -m benchmarks.neighbours $(ARGS)
 
 benchmarks/.venv/installed: benchmarks/requirements.lock
 	$(PYTHON) -m venv benchmarks/.venv

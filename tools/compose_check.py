@@ -34,7 +34,8 @@ from migration_service_local.samples import generate_accounts, generate_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
-SERVICES = ("postgres", "valkey", "web", "worker", "worker-batch", "beat", "flower")
+WORKERS = ("worker", "worker-batch", "worker-vendors", "worker-maintenance")
+SERVICES = ("postgres", "valkey", "web", *WORKERS, "beat", "flower")
 READY_SECONDS = 180
 
 
@@ -151,7 +152,7 @@ def wait_until_healthy(project: Project, services: tuple[str, ...]) -> None:
 
 def check_hardening(project: Project) -> None:
     """Check that our own containers are read-only, and run as an ordinary user without capabilities."""
-    for service in ("web", "worker", "worker-batch", "beat", "flower"):
+    for service in ("web", *WORKERS, "beat", "flower"):
         for container in project.containers(service):
             template = "{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.Config.User}}"
             found = project.inspect(container, template)
@@ -164,6 +165,7 @@ SECRETS_OF = {
     "web": {"SERVICE_PASSWORD", "VALKEY_PASSWORD", "MIGRATION_SERVICE_SECRET_KEY"},
     "worker": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
     "worker-batch": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
+    "worker-vendors": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
     "worker-maintenance": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
     "beat": {"VALKEY_PASSWORD"},
     "flower": {"VALKEY_PASSWORD", "FLOWER_PASSWORD"},
@@ -231,7 +233,7 @@ def check_flower(project: Project, environment: dict[str, str]) -> None:
         raise CheckError("Flower answers without a password.")
     login = ("operator", environment["FLOWER_PASSWORD"])
     workers = sorted(requests.get(url, params={"refresh": 1}, auth=login, timeout=30).json())
-    expected = len(project.containers("worker")) + len(project.containers("worker-batch"))
+    expected = sum(len(project.containers(service)) for service in WORKERS)
     say(f"Flower knows {len(workers)} workers")
     if len(workers) != expected:
         raise CheckError(f"Flower shows {workers}, but there are {expected} workers.")

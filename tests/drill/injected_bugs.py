@@ -122,7 +122,7 @@ BUGS: dict[str, Bug] = {
         "every order created, or reported failed",
         (
             (
-                "services/batches/chunks.py",
+                "services/batches/outcomes.py",
                 "        service_account_number = result.service_account_number,\n        errors",
                 "        errors",
             ),

@@ -21,7 +21,6 @@ ServiceError                              (base)
 │   ├── OrganisationNotFoundError         (setup)
 │   ├── ApiKeyNotFoundError               (setup)
 │   ├── ApiKeyEndedError                  (setup)
-│   ├── TokenSessionNotFoundError         (access)
 │   ├── NetworkInvalidError               (access)
 │   ├── OperatorNotFoundError             (access)
 │   ├── AuditCursorError                  (access)
@@ -45,6 +44,10 @@ ServiceError                              (base)
 │   │   ├── LineTooExpensiveError         (batches)
 │   │   ├── LineFailedUnexpectedlyError   (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
+│   │   ├── LineKindMismatchError         (batches)
+│   │   ├── DryRunInLineError             (batches)
+│   │   ├── AlreadyAddedError             (batches) a warning
+│   │   ├── AccountBusyError              (batches) a warning
 │   │   └── DuplicateLineError            (batches)
 │   ├── UndoStateError                    (undo)
 │   ├── NothingToUndoError                (undo)
@@ -67,6 +70,7 @@ ServiceError                              (base)
 │   ├── AccountNotFoundError              (added_data)
 │   ├── AttemptNotFoundError              (imports)
 │   ├── BatchNotFoundError                (batches)
+│   ├── TokenSessionNotFoundError         (access)
 │   ├── UndoNotFoundError                 (undo)
 │   ├── WavePlanNotFoundError             (waves)
 │   └── WaveNotFoundError                 (waves)
@@ -119,6 +123,8 @@ from migration_service.errors.base import (
     quoted,
 )
 from migration_service.errors.batches import (
+    AccountBusyError,
+    AlreadyAddedError,
     BatchCompressionError,
     BatchesNotComparableError,
     BatchFileError,
@@ -128,10 +134,12 @@ from migration_service.errors.batches import (
     BatchStateError,
     BatchStorageQuotaError,
     BatchTooManyLinesError,
+    DryRunInLineError,
     DuplicateLineError,
     ImportSupplierMismatchError,
     LineError,
     LineFailedUnexpectedlyError,
+    LineKindMismatchError,
     LineTooExpensiveError,
     LineTooLongError,
     TooManyOpenBatchesError,
@@ -185,6 +193,7 @@ from migration_service.errors.waves import (
 
 __all__ = [
     "AccountAlreadyImportedError",
+    "AccountBusyError",
     "AccountCreationFailedError",
     "AccountErasedError",
     "AccountFailedValidationError",
@@ -194,6 +203,7 @@ __all__ = [
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
     "AccountNotStorableError",
+    "AlreadyAddedError",
     "ApiKeyEndedError",
     "ApiKeyNotFoundError",
     "ApiKeyRevokedError",
@@ -209,6 +219,7 @@ __all__ = [
     "BatchTooManyLinesError",
     "BatchesNotComparableError",
     "ConcurrencyLimitReachedError",
+    "DryRunInLineError",
     "DryRunSucceededError",
     "DuplicateLineError",
     "ErrorItem",
@@ -225,6 +236,7 @@ __all__ = [
     "InvalidError",
     "LineError",
     "LineFailedUnexpectedlyError",
+    "LineKindMismatchError",
     "LineTooExpensiveError",
     "LineTooLongError",
     "NameInvalidError",

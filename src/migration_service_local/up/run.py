@@ -53,6 +53,7 @@ def run_up(options: UpOptions, output: Output) -> None:
             supervisor.run()
             output.say("stopping: running requests are finished first. Press Ctrl-C again to stop at once")
             over.set()
+            sample.stop()
         output.say("stopped")
     finally:
         home.close()

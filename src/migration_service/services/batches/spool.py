@@ -47,10 +47,13 @@ class SpooledLines:
         self._file, self._limits, self._on_block = file, limits, on_block
         #: What the lines take in the database.
         self.stored_bytes = 0
+        #: How many there are.
+        self.count = 0
         hashed, first = sha256(identity), None
         for line in read_lines(self._blocks() if arriving is None else arriving, limits):
             first = first or line
             _refuse_json_string(first)
+            self.count += 1
             self.stored_bytes += LINE_OVERHEAD + len(line.text or b"")
             hashed.update(b"%d %b\n" % (line.number, line.text or b"-"))
         if first is None:

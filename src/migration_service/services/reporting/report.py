@@ -21,8 +21,10 @@ from migration_service.models import Batch, ImportSupplier
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.batches.steering import BatchReport, get_batch, list_batches, report_batch
 from migration_service.services.reporting import report_sql as sql
-from migration_service.services.reporting.reconciliation import AccountDifference, Totals, find_differences
-from migration_service.services.reporting.sent import Sent, count_sent
+from migration_service.services.reporting.differences import AccountDifference, Totals
+from migration_service.services.reporting.reconciliation import find_differences
+from migration_service.services.reporting.sent import count_sent
+from migration_service.services.reporting.sent_items import Sent
 from migration_service.services.reporting.sent_sql import REFUSED_BY_CODE
 from migration_service.services.setup.suppliers import (
     KnownSupplier,
