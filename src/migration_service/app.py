@@ -23,6 +23,7 @@ from migration_service.blueprints import (
     sessions,
     status,
     undo,
+    waves,
 )
 from migration_service.blueprints.admission import Application, check_requests
 from migration_service.blueprints.compression import compress_responses
@@ -90,6 +91,7 @@ def create_app(settings: Settings) -> Flask:
         erasure,
         sessions,
         undo,
+        waves,
     ):
         api.register_blueprint(module.blueprint)
     serve_description(app, api)

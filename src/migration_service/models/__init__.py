@@ -36,6 +36,7 @@ from migration_service.models.supply import (
     SupplyAddress,
 )
 from migration_service.models.undo import RetiredAccountNumber, Undo, UndoLine
+from migration_service.models.wave import Wave, WavePlan
 
 __all__ = [
     "Account",
@@ -83,4 +84,6 @@ __all__ = [
     "Undo",
     "UndoLine",
     "UserDetail",
+    "Wave",
+    "WavePlan",
 ]
