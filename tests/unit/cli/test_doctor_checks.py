@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import func, text, update
 
 from batch_client import BatchClient
-from migration_service.cli.diagnosis import ServiceParts
-from migration_service.cli.work_checks import check_batches, check_slots, check_suppliers
+from migration_service.doctor.diagnosis import ServiceParts
+from migration_service.doctor.work_checks import check_batches, check_slots, check_suppliers
 from migration_service.config import Settings
 from migration_service.models import Batch, ImportSupplier, ServiceLimit
 from migration_service.states import SupplierStatus

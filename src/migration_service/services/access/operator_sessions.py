@@ -15,6 +15,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from migration_service.config import Settings
 from migration_service.db.base import new_id
 from migration_service.models import Operator, OperatorForm, OperatorOrganisation, OperatorSession
 from migration_service.origin import current_origin
@@ -35,6 +36,13 @@ class SessionTimes:
 
     idle: timedelta
     longest: timedelta
+
+
+def session_times(settings: Settings) -> SessionTimes:
+    """Return how long the sessions of the console last."""
+    return SessionTimes(
+        timedelta(minutes=settings.console_idle_minutes), timedelta(hours=settings.console_session_hours)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from redis import RedisError
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from migration_service.cli.diagnosis import Check, Diagnosis, ServiceParts, Verdict, ok, warning, wrong
-from migration_service.cli.work_checks import (
+from migration_service.doctor.diagnosis import Check, Diagnosis, ServiceParts, Verdict, ok, warning, wrong
+from migration_service.doctor.work_checks import (
     check_batches,
     check_beat,
     check_slots,
