@@ -349,14 +349,7 @@ class Settings:
             raise SettingsError(
                 f"MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more, not {self.batch_retention_days}."
             )
-        for setting in ("console_idle_minutes", "console_session_hours"):
-            if (value := getattr(self, setting)) < 1:
-                raise SettingsError(f"MIGRATION_SERVICE_{setting.upper()} must be 1 or more, not {value}.")
-        if self.openid_issuer and not (self.openid_client_id and self.openid_client_secret):
-            raise SettingsError(
-                "MIGRATION_SERVICE_OPENID_ISSUER needs MIGRATION_SERVICE_OPENID_CLIENT_ID and "
-                "MIGRATION_SERVICE_OPENID_CLIENT_SECRET."
-            )
+        self._check_console()
         for setting in ("batch_idle", "payload_retention", "staged_retention", "error_retention"):
             if (days := getattr(self, f"{setting}_days")) < 0:
                 raise SettingsError(
@@ -365,6 +358,16 @@ class Settings:
         if self.trusted_proxies < 0:
             raise SettingsError(
                 f"MIGRATION_SERVICE_TRUSTED_PROXIES must be 0 or more, not {self.trusted_proxies}."
+            )
+
+    def _check_console(self) -> None:
+        for setting in ("console_idle_minutes", "console_session_hours"):
+            if (value := getattr(self, setting)) < 1:
+                raise SettingsError(f"MIGRATION_SERVICE_{setting.upper()} must be 1 or more, not {value}.")
+        if self.openid_issuer and not (self.openid_client_id and self.openid_client_secret):
+            raise SettingsError(
+                "MIGRATION_SERVICE_OPENID_ISSUER needs MIGRATION_SERVICE_OPENID_CLIENT_ID and "
+                "MIGRATION_SERVICE_OPENID_CLIENT_SECRET."
             )
 
 

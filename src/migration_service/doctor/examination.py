@@ -8,6 +8,8 @@ from redis import RedisError
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from migration_service.db.engine import ONLY_READS
+from migration_service.db.revisions import current_revision, newest_revision
 from migration_service.doctor.diagnosis import Check, Diagnosis, ServiceParts, Verdict, ok, warning, wrong
 from migration_service.doctor.work_checks import (
     check_batches,
@@ -17,8 +19,6 @@ from migration_service.doctor.work_checks import (
     check_suppliers,
     check_workers,
 )
-from migration_service.db.engine import ONLY_READS
-from migration_service.db.revisions import current_revision, newest_revision
 
 #: The largest acceptable difference between two clocks, in seconds.
 _CLOCK_TOLERANCE = 2.0

@@ -10,19 +10,18 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 from uuid import UUID
 
-from flask import Flask, Response, abort, g, make_response, redirect, render_template, request, url_for
+from flask import Flask, abort, g, make_response, redirect, render_template, request, url_for
 from flask_login import LoginManager, UserMixin, current_user
 from sqlalchemy import select
 from sqlalchemy.orm import Session
-from werkzeug.wrappers import Response as AnyResponse
+from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchNotFoundError, ImportSupplierNotFoundError, PermissionDeniedError
-from migration_service.log import request_id
 from migration_service.models import Batch, ImportSupplier
-from migration_service.origin import SERVICE, ActorKind, Origin, set_origin
+from migration_service.origin import ActorKind, Origin, set_origin
 from migration_service.services.access.operator_sessions import (
     ActiveSession,
     find_operator_session,
@@ -60,18 +59,11 @@ def guard_views(app: Flask, settings: Settings) -> None:
             active = find_operator_session(session, token, times, is_used=is_used)
         return Person(token, active) if active else None
 
-    app.before_request(_take_request_id)
     app.before_request(_require_access)
-    app.teardown_request(lambda _error: set_origin(SERVICE))
     app.context_processor(lambda: {"may": may, "operator": _operator_or_none()})
 
 
-def _take_request_id() -> None:
-    g.request_id = request.environ.get("migration.request_id") or request_id.get()
-    set_origin(Origin(kind=ActorKind.UNKNOWN, address=request.remote_addr, request_id=g.request_id))
-
-
-def _require_access() -> AnyResponse | None:
+def _require_access() -> Response | None:
     if request.endpoint is None:
         abort(404)
     if request.endpoint == "static":
@@ -90,7 +82,7 @@ def _require_access() -> AnyResponse | None:
     return None
 
 
-def _ask_to_log_in() -> AnyResponse:
+def _ask_to_log_in() -> Response:
     if request.args.get("part"):
         return make_response(render_template("logged_out_part.html"), 401)
     here = request.script_root + request.full_path.rstrip("?") if request.method == "GET" else None
@@ -160,7 +152,10 @@ def visible(rows: Sequence[tuple[_Item, str]]) -> list[tuple[_Item, str]]:
 
 
 def supplier_of(session: Session, code: str) -> KnownSupplier:
-    """Return the import supplier of this code. Raise ImportSupplierNotFoundError if the operator sees none."""
+    """Return the import supplier of this code.
+
+    Raise ImportSupplierNotFoundError if the operator sees none.
+    """
     try:
         supplier = find_import_supplier(session, code, organisation_id=None)
     except PermissionDeniedError:
@@ -176,8 +171,3 @@ def batch_of(session: Session, batch_id: UUID) -> Batch:
     if not sees(batch.organisation_id):
         raise BatchNotFoundError(found=str(batch_id))
     return batch
-
-
-def answer(response: AnyResponse) -> Response:
-    """Return a response as Flask's own kind."""
-    return cast(Response, response)

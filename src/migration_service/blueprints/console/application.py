@@ -27,6 +27,7 @@ from migration_service.blueprints.console import (
     operators,
     overview,
     setup,
+    supplier_actions,
     suppliers,
     upload,
     work,
@@ -37,7 +38,8 @@ from migration_service.blueprints.console.failures import show_errors
 from migration_service.blueprints.console.headers import guard_pages
 from migration_service.blueprints.console.languages import speak_languages
 from migration_service.blueprints.console.views import MOUNT
-from migration_service.blueprints.names import NumberConverter
+from migration_service.blueprints.numbers_in_paths import NumberConverter
+from migration_service.blueprints.request_ids import identify_requests
 from migration_service.blueprints.request_log import observe_requests
 from migration_service.blueprints.resources import Resources, attach_resources
 from migration_service.config import Settings
@@ -50,6 +52,7 @@ _BLUEPRINTS = (
     openid,
     assets,
     overview,
+    supplier_actions,
     suppliers,
     batches,
     batch_actions,
@@ -92,6 +95,7 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     attach_resources(app, shared)
     observe_requests(app)
+    identify_requests(app)
     compress_responses(app)
     guard_pages(app)
     check_requests(app, settings)

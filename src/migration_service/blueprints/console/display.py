@@ -7,11 +7,11 @@ from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from babel.dates import format_datetime, format_time, format_timedelta
-from babel.numbers import format_decimal, format_percent
+from babel.numbers import format_percent
 from flask import Flask, request, url_for
 from markupsafe import Markup
 
-from migration_service.blueprints.console.languages import current_locale, gettext, ngettext
+from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
 from migration_service.blueprints.resources import resources
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moments
@@ -19,10 +19,13 @@ from migration_service.schemas.moments import write_moments
 #: The cookie in which the page's script keeps the browser's time zone.
 ZONE_COOKIE = "console_zone"
 
+#: What is shown where there is no value.
+DASH = "\N{EN DASH}"
+
 #: The colour of a state, by Bootstrap's names. The text says the same: no meaning by colour alone.
 _COLOURS = {
     "primary": "RUNNING IN_PROGRESS DISPATCHED",
-    "success": "COMPLETED IMPORTED VALID STAGED WOULD_IMPORT SUCCEEDED DRY_RUN_SUCCEEDED SENT Ongoing ok DONE",
+    "success": "COMPLETED IMPORTED VALID STAGED WOULD_IMPORT SUCCEEDED DRY_RUN_SUCCEEDED SENT Ongoing ok",
     "warning": "WAITING PAUSED STALLED THROTTLED Paused warning unknown WITHDRAWN ALREADY_IMPORTED",
     "danger": "FAILED STOPPED REFUSED wrong",
     "secondary": "PENDING SKIPPED CANCELLED Complete",
@@ -47,13 +50,13 @@ def add_filters(app: Flask) -> None:
 
 def number(value: float | None) -> str:
     """Return a number as the language writes it, or a dash."""
-    return "–" if value is None else str(format_decimal(value, locale=current_locale()))
+    return DASH if value is None else write_number(value)
 
 
 def percent(part: float, whole: float) -> str:
     """Return a share in percent: never 100 % or 0 % of what is not all or nothing."""
     if not whole:
-        return "–"
+        return DASH
     shown = min(max(part / whole, 0.001 if part else 0.0), 1.0 if part >= whole else 0.999)
     form = "#,##0.#%" if 0 < shown < 0.1 or 0.99 < shown < 1 else "#,##0%"
     return str(format_percent(shown, form, locale=current_locale()))
@@ -67,7 +70,7 @@ def share(part: float, whole: float) -> str:
 def duration(seconds: float | None) -> str:
     """Return a duration in the unit that suits it: `40 s`, `4 min`, `2 h 5 min`."""
     if seconds is None:
-        return "–"
+        return DASH
     if seconds < 100:
         return gettext("%(n)s s", n=number(round(seconds)))
     minutes = round(seconds / 60)
@@ -81,7 +84,7 @@ def duration(seconds: float | None) -> str:
 def moment(value: datetime | None, *, seconds: bool = False) -> str | Markup:
     """Return a time in the viewer's zone, with UTC on hover."""
     if value is None:
-        return "–"
+        return DASH
     local, locale = value.astimezone(_zone()), current_locale()
     if local.date() == datetime.now(_zone()).date():
         shown = format_time(local, "HH:mm:ss", locale=locale)

@@ -9,8 +9,10 @@ from typing import Any
 from babel import Locale, negotiate_locale
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from babel.support import NullTranslations, Translations
+from babel.numbers import format_decimal
+from babel.support import LazyProxy, NullTranslations, Translations
 from flask import Flask, g, has_request_context, request
+from markupsafe import Markup
 
 LANGUAGES: Mapping[str, str] = {"en": "English", "nl": "Nederlands"}
 #: The cookie that keeps the language that somebody chose.
@@ -20,9 +22,7 @@ _FOLDER = Path(__file__).parent / "translations"
 
 def speak_languages(app: Flask) -> None:
     """Let the templates of `app` be in the language of whoever reads them."""
-    app.jinja_env.add_extension("jinja2.ext.i18n")
-    app.jinja_env.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
-    app.jinja_env.policies["ext.i18n.trimmed"] = True
+    app.jinja_env.globals.update(_=_gettext_of_page, ngettext=_ngettext_of_page)
     app.context_processor(lambda: {"language": current_language(), "languages": LANGUAGES})
     app.after_request(_say_language)
 
@@ -57,6 +57,21 @@ def _choose() -> str:
 _LOCALES = {"en": Locale("en", "GB"), "nl": Locale("nl", "NL")}
 
 
+def _gettext_of_page(message: str, **values: Any) -> Markup:
+    # The message is ours. Markup escapes the values.
+    return Markup(_catalogue(current_language()).gettext(message)) % values  # noqa: S704
+
+
+def _ngettext_of_page(singular: str, plural: str, n: int, **values: Any) -> Markup:
+    translated = _catalogue(current_language()).ngettext(singular, plural, n)
+    return Markup(translated) % {"num": write_number(n), **values}  # noqa: S704
+
+
+def write_number(value: float) -> str:
+    """Return a number as the language of this request writes it."""
+    return str(format_decimal(value, locale=current_locale()))
+
+
 def gettext(message: str, **values: Any) -> str:
     """Return a message in the language of this request."""
     translated = _catalogue(current_language()).gettext(message)
@@ -66,7 +81,7 @@ def gettext(message: str, **values: Any) -> str:
 def ngettext(singular: str, plural: str, n: int, **values: Any) -> str:
     """Return one of two messages, by a number, in the language of this request. `%(num)s` is the number."""
     translated = _catalogue(current_language()).ngettext(singular, plural, n)
-    return translated % {"num": n, **values}
+    return translated % {"num": write_number(n), **values}
 
 
 @cache
@@ -79,3 +94,13 @@ def _catalogue(language: str) -> NullTranslations:
         write_mo(compiled, read_po(source, locale=language))
     compiled.seek(0)
     return Translations(compiled)
+
+
+def lazy_gettext(message: str) -> Any:
+    """Return a message that is translated when it is shown, for labels of forms."""
+    return LazyProxy(gettext, message, enable_cache=False)
+
+
+def mark(message: str) -> str:
+    """Return a message as it is. It is translated where it is shown, and found here for the catalogue."""
+    return message

@@ -3,9 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import one_of
@@ -32,7 +31,12 @@ def count_emails(session: Session, *, import_supplier_ids: Collection[int] | Non
     """Return the number of e-mails in each state. None: of all suppliers."""
     statement = select(CustomerEmail.state, func.count()).group_by(CustomerEmail.state)
     if import_supplier_ids is not None:
-        statement = _of_suppliers(statement, import_supplier_ids)
+        statement = (
+            statement.select_from(CustomerEmail)
+            .join(Customer, Customer.id == CustomerEmail.customer_pk)
+            .join(Account, Account.id == Customer.account_pk)
+            .where(one_of(Account.import_supplier_id.expression, import_supplier_ids))
+        )
     counts = dict.fromkeys(map(str, EmailState), 0)
     for state, number in session.execute(statement):
         counts[state] = number
@@ -73,12 +77,3 @@ def list_emails(
     if before is not None:
         statement = statement.where(CustomerEmail.id < before)
     return [ListedEmail(*row) for row in session.execute(statement)]
-
-
-def _of_suppliers(statement: Select[Any], import_supplier_ids: Collection[int]) -> Select[Any]:
-    return (
-        statement.select_from(CustomerEmail)
-        .join(Customer, Customer.id == CustomerEmail.customer_pk)
-        .join(Account, Account.id == Customer.account_pk)
-        .where(one_of(Account.import_supplier_id.expression, import_supplier_ids))
-    )

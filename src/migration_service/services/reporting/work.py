@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, select
@@ -41,7 +42,10 @@ class RunningChunk:
 def list_running_requests(
     session: Session, *, import_supplier_ids: Collection[int] | None, limit: int = 100
 ) -> list[RunningRequest]:
-    """Return the attempts of single requests that are in progress, the oldest first. None: of all suppliers."""
+    """Return the attempts of single requests that are in progress, the oldest first.
+
+    None: of all suppliers.
+    """
     process = AccountImportProcess
     rows = session.execute(
         select(
@@ -85,7 +89,7 @@ def list_running_chunks(
     return [RunningChunk(*row[:7], float(row[7])) for row in rows]
 
 
-def _age(since: ColumnElement[object]) -> ColumnElement[float]:
+def _age(since: ColumnElement[Any]) -> ColumnElement[float]:
     return func.coalesce(func.extract("epoch", func.now() - since), 0)
 
 
