@@ -62,7 +62,10 @@ def list_running_requests(
         .order_by(Attempt.created_at)
         .limit(limit)
     )
-    return [RunningRequest(*row[:5], float(row[5])) for row in rows]
+    return [
+        RunningRequest(code, number, attempt_id, dry_run, tries, float(seconds))
+        for code, number, attempt_id, dry_run, tries, seconds in rows
+    ]
 
 
 def list_running_chunks(
@@ -86,7 +89,10 @@ def list_running_chunks(
         .order_by(BatchChunk.dispatched_at)
         .limit(limit)
     )
-    return [RunningChunk(*row[:7], float(row[7])) for row in rows]
+    return [
+        RunningChunk(code, batch_id, name, first, last, attempts, tries, float(seconds))
+        for code, batch_id, name, first, last, attempts, tries, seconds in rows
+    ]
 
 
 def _age(since: ColumnElement[Any]) -> ColumnElement[float]:
