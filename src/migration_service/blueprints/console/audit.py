@@ -40,13 +40,13 @@ def show() -> str:
 @blueprint.get("/export.ndjson")
 def export() -> Response:
     """Send everything that is wanted of the audit, as NDJSON. The export is in the audit, too."""
-    wanted = _wanted()
-    with resources().Session.begin() as session:
+    wanted, sessions = _wanted(), resources().Session
+    with sessions.begin() as session:
         filters = {name: str(value) for name, value in asdict(wanted).items() if value and name != "account"}
         record(session, AuditAction.AUDIT_EXPORTED, "audit", "console", details=filters)
 
     def lines() -> Any:
-        with resources().Session.begin() as session:
+        with sessions.begin() as session:
             for entry in stream_trail(session, wanted):
                 yield encode_json(write_moments(entry)) + b"\n"
 

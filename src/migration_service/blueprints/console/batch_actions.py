@@ -140,7 +140,7 @@ def repeat(batch_id: UUID, mode: str) -> Response:
         batch = batch_of(session, batch_id)
         return Preview(
             title=_(STEPS[wanted].title),
-            sentence=ngettext(STEPS[wanted].one, STEPS[wanted].many, batch.lines),
+            sentence=ngettext(*STEPS[wanted].sentences, batch.lines),
             button=_(STEPS[wanted].title),
             back=_back(batch_id),
         )

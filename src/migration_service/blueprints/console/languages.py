@@ -104,3 +104,8 @@ def lazy_gettext(message: str) -> Any:
 def mark(message: str) -> str:
     """Return a message as it is. It is translated where it is shown, and found here for the catalogue."""
     return message
+
+
+def mark_plural(singular: str, plural: str) -> tuple[str, str]:
+    """Return both forms of a message as they are, for `ngettext`."""
+    return singular, plural

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from migration_service.blueprints.console.languages import mark
+from migration_service.blueprints.console.languages import mark, mark_plural
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.setup.teams import list_operations_teams
@@ -17,31 +17,39 @@ class Step:
     """A mode in the words of somebody who chooses it."""
 
     title: str
-    one: str
-    many: str
+    #: What is done with one line, and with several.
+    sentences: tuple[str, str]
 
 
 #: The steps in the order in which they are taken.
 STEPS = {
     BatchMode.VALIDATE: Step(
         mark("Check"),
-        mark("%(num)s line is checked. Nothing is stored."),
-        mark("%(num)s lines are checked. Nothing is stored."),
+        mark_plural(
+            "%(num)s line is checked. Nothing is stored.",
+            "%(num)s lines are checked. Nothing is stored.",
+        ),
     ),
     BatchMode.STAGE: Step(
         mark("Stage"),
-        mark("%(num)s line is checked and stored. No account is created."),
-        mark("%(num)s lines are checked and stored. No account is created."),
+        mark_plural(
+            "%(num)s line is checked and stored. No account is created.",
+            "%(num)s lines are checked and stored. No account is created.",
+        ),
     ),
     BatchMode.DRY_RUN: Step(
         mark("Rehearse"),
-        mark("%(num)s line is imported and rolled back: nothing stays, and every error shows."),
-        mark("%(num)s lines are imported and rolled back: nothing stays, and every error shows."),
+        mark_plural(
+            "%(num)s line is imported and rolled back: nothing stays, and every error shows.",
+            "%(num)s lines are imported and rolled back: nothing stays, and every error shows.",
+        ),
     ),
     BatchMode.IMPORT: Step(
         mark("Import"),
-        mark("%(num)s line is imported: its account is created, unless the line has an error."),
-        mark("%(num)s lines are imported: their accounts are created, unless a line has an error."),
+        mark_plural(
+            "%(num)s line is imported: its account is created, unless the line has an error.",
+            "%(num)s lines are imported: their accounts are created, unless a line has an error.",
+        ),
     ),
 }
 
