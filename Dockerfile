@@ -1,10 +1,10 @@
-# The image of the web server, the workers, beat, Flower and the commands: one image, different commands.
+# One image for the web server, the workers, beat, Flower and the operators' command.
 #
 #   docker build -t migration-service .
 #
-# PYTHON_IMAGE may name another image with Python 3.11 or newer, a mirrored one for instance. Everything that
-# is installed is in a lock file with its hash: requirements.lock, or requirements-otel.lock with EXTRAS=otel.
-# PIP_ARGS has further options for pip, such as an index of your own.
+# PYTHON_IMAGE may name another image with Python 3.11 or newer, for example a mirrored one. Everything that is
+# installed is in a lock file with its hash: requirements.lock, or requirements-otel.lock with EXTRAS=otel.
+# PIP_ARGS has further options for pip, for example another index.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
@@ -19,7 +19,7 @@ RUN pip --python /opt/migration-service/bin/python install ${PIP_ARGS} --require
     -r "requirements${EXTRAS:+-$EXTRAS}.lock"
 COPY pyproject.toml setup.cfg ./
 COPY src src
-# setup.cfg reads its long description from README.md, which nothing shows here.
+# setup.cfg reads its long description from README.md, which the image does not need.
 RUN touch README.md \
  && pip --python /opt/migration-service/bin/python install -q --no-deps --no-build-isolation .
 
@@ -30,7 +30,7 @@ RUN groupadd --system --gid 10001 migration \
 COPY --from=build /opt/migration-service /opt/migration-service
 WORKDIR /app
 COPY wsgi.py celery_worker.py celery_monitor.py gunicorn.conf.py ./
-# MALLOC_ARENA_MAX: hundreds of threads would each get a heap of their own from the C library, and keep it.
+# MALLOC_ARENA_MAX: without it, the C library would give each of hundreds of threads a heap, which it keeps.
 ENV PATH=/opt/migration-service/bin:$PATH \
     MALLOC_ARENA_MAX=2 \
     PYTHONPATH=/app \

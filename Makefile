@@ -1,29 +1,29 @@
-# The whole interface for a newcomer: make run, make test. The rest is for those who work on it.
+# A newcomer needs make run and make test. The other targets are for contributors.
 #
-#   make run ARGS="--sample 1000 --port 8080"    what `migration-service up --help` lists
+#   make run ARGS="--sample 1000 --port 8080"    with options of `migration-service up`
 #   make PYTHON=/path/to/python3 run             with another Python (3.11 or newer)
 
 VENV := .venv
 BIN  := $(VENV)/bin
 UV   ?= uv
 
-# The first Python that is new enough. `python3` may be an old one, or a shim that finds none here.
+# The first Python that is new enough. `python3` may be an old one, or a shim without a version.
 CANDIDATES := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3)
 override PYTHON := $(shell for python in $(CANDIDATES); do \
     if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
     then echo $$python; break; fi; done)
 ifeq ($(PYTHON),)
-$(error Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
+$(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test mutate bench bench-lock site-lock supply-lock sbom audit drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test mutate bench bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
 	$(BIN)/migration-service up $(ARGS)
 
-# Two processes, as some tests load the whole machine by themselves; the checks run beside them. Some tests
-# only, or all in the order of a run that failed:
+# Two processes, because some tests use the whole machine. The checks run at the same time. To run only some
+# tests, or all in the order of a run that failed:
 #   make test ARGS="-n 0 tests/unit/test_slots.py"    make test ARGS=--randomly-seed=1234
 test: environment-dev
 	@$(MAKE) --no-print-directory check > .make/check.log 2>&1 & checks=$$!; \
@@ -31,20 +31,25 @@ test: environment-dev
 	wait $$checks || { cat .make/check.log; exit 1; }; \
 	exit $$tests
 
-# The real service, damaged at random under load, then counted: make drill ARGS="--rounds 20 --seed 7"
-# Services with a known bug each, all of which it has to find:   make drill ARGS=--inject
+# Causes random faults in the running service under load, then checks the accounts: make drill ARGS="--rounds 20 --seed 7"
+# Runs it on services with a known bug each, all of which it has to find: make drill ARGS=--inject
 drill: environment-dev
 	PYTHONPATH=tests $(BIN)/python -m drill $(ARGS)
 
-# Which small changes of a module no test notices (docs/contributors/tests.md); minutes to an hour:
+# Finds small changes of a module that no test notices (docs/contributors/tests.md). It takes minutes to an hour:
 #   make mutate MODULE=src/migration_service/slots.py
 #   make mutate CHANGED=main~20
 mutate: environment-dev
 	$(BIN)/python tools/mutate.py $(if $(CHANGED),--changed $(CHANGED)) $(MODULE) $(ARGS)
 
-# How fast it is, beside what people would otherwise use: make bench ARGS=--quick
-bench: environment benchmarks/.venv/installed
+# Compares the speed of the service with the usual alternatives: make bench ARGS=--quick
+# What a change made faster or slower:                    make bench ARGS="--compare main"
+bench: bench-tools environment benchmarks/.venv/installed
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# What is missing on the machine, before anything is built.
+bench-tools:
+	@command -v wrk > /dev/null || { echo "The load generator wrk is missing: \`apt install wrk\` (Debian, Ubuntu), \`brew install wrk\`." >&2; exit 1; }
 
 benchmarks/.venv/installed: benchmarks/requirements.lock
 	$(PYTHON) -m venv benchmarks/.venv
@@ -65,15 +70,15 @@ check: environment-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The containers of docker-compose.yml for real: needs a container engine and docker-compose.
+# Runs the containers of docker-compose.yml. It needs a container engine and docker-compose.
 compose-check: environment
 	$(BIN)/python tools/compose_check.py $(ARGS)
 
-# The dashboard and the alerts against a real Prometheus: needs Debian's package prometheus.
+# Tries the dashboard and the alerts with a real Prometheus. It needs Debian's package prometheus.
 prometheus-check: environment
 	$(BIN)/python tools/prometheus_check.py
 
-# The interface description, by two linters with their recommended rules: needs node.
+# Checks the interface description with two linters and their recommended rules. It needs node.
 describe-check: environment
 	mkdir -p .make/description
 	cp tools/description/package.json .make/description/
@@ -84,15 +89,15 @@ describe-check: environment
 	.make/description/node_modules/.bin/redocly lint --max-problems 1000 \
 	    --config tools/description/redocly.yaml .make/description/openapi.json
 
-# Clients that are generated from the description, and drive the whole migration: needs node and Java.
+# Generates clients from the description, and runs the whole migration with them. It needs node and Java.
 clients: environment
 	PYTHONPATH=tools $(BIN)/python tools/clients
 
-# The running service against its own description, for minutes: make fuzz ARGS="--max-time 600"
+# Compares the running service with its description for some minutes: make fuzz ARGS="--max-time 600"
 fuzz: environment-dev
 	PYTHONPATH=tools:tests/e2e $(BIN)/python tools/description/fuzz.py $(ARGS)
 
-# The bill of materials of each lock file, as CycloneDX, in build/sbom.
+# Writes the bill of materials of each lock file as CycloneDX to build/sbom.
 sbom: build/supply-venv/installed
 	mkdir -p build/sbom
 	for lock in requirements requirements-otel requirements-local; do \
@@ -109,7 +114,7 @@ supply-lock:
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	    tools/supply/requirements.in -o tools/supply/requirements.lock
 
-# The lock files against a dump of advisories: make audit ADVISORIES=/srv/osv/PyPI/all.zip
+# Compares the lock files with a dump of advisories: make audit ADVISORIES=/srv/osv/PyPI/all.zip
 audit: environment
 	$(BIN)/python tools/audit.py $(ADVISORIES)
 
@@ -120,15 +125,15 @@ format: environment-dev
 environment:
 	@$(PYTHON) tools/environment.py requirements-local.lock
 
-# A superset of requirements-local.lock in the same versions: it can be added while the service runs.
+# A superset of requirements-local.lock with the same versions, so it can be added while the service runs.
 environment-dev:
 	@$(PYTHON) tools/environment.py requirements-dev.lock
 
-# What is installed where, with hashes, in the same versions:
+# The lock files have hashes, and the same versions:
 #   requirements.lock         production images
 #   requirements-otel.lock    production images that send traces (EXTRAS=otel)
-#   requirements-local.lock   `make run`: with the servers in wheels
-#   requirements-dev.lock     all of it, and the tools of those who work on it
+#   requirements-local.lock   `make run`: with PostgreSQL and Valkey in wheels
+#   requirements-dev.lock     all of it, and the tools for contributors
 COMPILE = $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
     --extra build setup.cfg
 
@@ -139,7 +144,7 @@ lock:
 	$(COMPILE) --extra local --extra otel --extra dev -c requirements-otel.lock -c requirements-local.lock \
 	    -o requirements-dev.lock
 
-# The documentation as a site, in build/site.
+# Writes the documentation as a site to build/site.
 site: build/site-venv/installed
 	build/site-venv/bin/mkdocs build --strict --quiet
 
@@ -148,7 +153,7 @@ build/site-venv/installed: tools/site/requirements.lock
 	build/site-venv/bin/pip install --quiet --require-hashes --requirement tools/site/requirements.lock
 	touch $@
 
-# The pages that are written from the code.
+# Writes the pages that are generated from the code.
 docs: environment-dev
 	$(BIN)/python tools/error_docs.py
 	$(BIN)/python tools/field_reference.py

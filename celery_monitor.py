@@ -1,4 +1,4 @@
-"""The Celery application for beat and Flower: they know the broker, and neither the database nor the key.
+"""The Celery application for beat and Flower. They can reach the broker, but not the database.
 
 celery -A celery_monitor beat
 celery -A celery_monitor flower

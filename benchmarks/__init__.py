@@ -1,1 +1,1 @@
-"""How fast the service is, beside what people would otherwise use: `make bench`."""
+"""How fast the service is, compared with the usual alternatives: `make bench`."""

@@ -1,4 +1,4 @@
-"""What every measure needs: the running stack, the prepared requests, and how long to measure."""
+"""What every measure needs: the running stack, the prepared requests, and the time to measure."""
 
 import json
 import os
@@ -12,23 +12,21 @@ from typing import Any
 
 from sqlalchemy.orm import Session, sessionmaker
 
-from benchmarks.seed import sessions, stage_copies
+from benchmarks.costs import metered
+from benchmarks.seed import sessions
 from benchmarks.stack import PROCESSES, Stack, peer_environment, peers_python
-from benchmarks.wrk import Load, run_wrk
+from benchmarks.wrk import run_wrk
 from migration_service.celery_app import create_celery
 from migration_service.tasks.app import MigrationCelery
-
-STAGE = "/v1/data-import/account-import-process/create-or-update/"
-PROCESS = "/v1/data-import/account-import-process/process/"
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much is measured; `quick` gives up precision for time."""
+    """How much is measured. `quick` takes less time and is less precise."""
 
     rounds: int
     seconds: float
-    #: Accounts of a batch, and those that are there already in the large case.
+    #: Accounts of a batch, and accounts that already exist in the large case.
     batch: int
     filled: int
 
@@ -38,18 +36,41 @@ QUICK = Extent(rounds=2, seconds=2, batch=1_000, filled=100_000)
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """The result of one round of one measure."""
+
+    #: Requests, accounts or tasks, and their rate per second.
+    count: int
+    rate: float
+    #: Latencies as measured by the client, or None if all have one answer.
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    #: Milliseconds of processor time for one of them, by program.
+    costs: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> float:
+        """Return the milliseconds of processor time for one of them, for all programs together."""
+        return sum(self.costs.values())
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: a goal, and what was measured."""
+    """One line of the table: a goal and its measurement."""
 
     what: str
     ours: float
     unit: str
     goal: str
-    reached: bool
-    #: What it is compared with, in the same unit; None where the goal is a plain number.
+    #: The goal, or None if the row is for information.
+    reached: bool | None
+    #: What it is compared with, in the same unit, or None if the goal is a plain number.
     peer: float | None = None
     peer_name: str = ""
-    #: Everything else that was seen, for the JSON file.
+    #: Every round, ours and the peer's.
+    readings: Sequence[Reading] = ()
+    peer_readings: Sequence[Reading] = ()
+    #: Further values, for the JSON file.
     more: dict[str, Any] = field(default_factory=dict)
 
 
@@ -61,6 +82,8 @@ class Bench:
     extent: Extent
     token: str
     texts: Sequence[str]
+    #: The folder of the files that the load generator reads.
+    folder: Path
     bodies: Path
     process_body: Path
     peer_port: int
@@ -69,12 +92,12 @@ class Bench:
 
     @cached_property
     def sessions(self) -> sessionmaker[Session]:
-        """Connections of our own to the service's database."""
+        """Connections to the service's database."""
         return sessions(self.stack.settings)
 
     @cached_property
     def celery(self) -> MigrationCelery:
-        """For messages to the service's workers."""
+        """Sends messages to the service's workers."""
         return create_celery(self.stack.settings)
 
     @property
@@ -82,44 +105,32 @@ class Bench:
         """The service's address."""
         return f"http://127.0.0.1:{self.stack.web_port}"
 
+    @property
+    def peer_url(self) -> str:
+        """The address of the web peer."""
+        return f"http://127.0.0.1:{self.peer_port}"
+
     def take_numbers(self, count: int) -> int:
-        """The first of so many external account numbers that nobody used before."""
+        """Return the first of `count` external account numbers that were not used before."""
         first = self._next_number
         self._next_number += count
         return first
 
-    def stage(self, url: str, *, seconds: float, clients: int) -> Load:
-        """Stage fresh accounts at this endpoint."""
-        first = self.take_numbers(200_000)
-        return run_wrk(
-            url,
-            mode="stage",
-            seconds=seconds,
-            clients=clients,
-            token=self.token,
-            bodies=self.bodies,
-            first=first,
-            count=200_000,
-        )
+    def load(self, url: str, **options: Any) -> Reading:
+        """Put load on `url` with the options of `run_wrk`."""
+        with metered(self.stack) as meter:
+            load = run_wrk(url, token=self.token, **options)
+        return Reading(load.requests, load.rate, load.p50_ms, load.p95_ms, meter.of_one(load.requests))
 
-    def process(self, *, seconds: float, clients: int, expected_rate: float) -> Load:
-        """Create accounts that were staged beforehand, enough of them for this time."""
-        count = int(seconds * expected_rate * 1.5) + 4 * clients
-        first = self.take_numbers(count)
-        stage_copies(self.stack.settings, first, count, self.templates)
-        return run_wrk(
-            self.url + PROCESS,
-            mode="process",
-            seconds=seconds,
-            clients=clients,
-            token=self.token,
-            bodies=self.process_body,
-            first=first,
-            count=count,
-        )
+    def peer_reading(self, *arguments: str) -> Reading:
+        """Run a script of the peers that prints the latencies of its requests."""
+        with metered(self.stack) as meter:
+            result = self.peer(*arguments)
+        count, seconds = result["requests"], result["seconds"]
+        return Reading(count, count / seconds, result["p50_ms"], result["p95_ms"], meter.of_one(count))
 
     def peer(self, *arguments: str) -> dict[str, Any]:
-        """What a script of the peers printed (JSON)."""
+        """Return what a script of the peers printed (JSON)."""
         environment = peer_environment() | {
             "REDIS_URL": self.stack.settings.redis_url,
             "NORMALIZE__WORKERS": str(PROCESSES),
@@ -140,15 +151,40 @@ class Bench:
         return result
 
 
-def alternate(rounds: int, *measures: Callable[[], float]) -> list[list[float]]:
-    """The values of each measure, taken in turn, so that the machine's moods meet all of them."""
-    values: list[list[float]] = [[] for _ in measures]
-    for _ in range(rounds):
-        for place, measure in enumerate(measures):
-            values[place].append(measure())
-    return values
+def alternate(rounds: int, *measures: Callable[[], Reading]) -> list[list[Reading]]:
+    """Return the readings of each measure. They are taken in turn, so that a busy machine affects all."""
+    readings: list[list[Reading]] = [[] for _ in measures]
+    for number in range(rounds):
+        places = range(len(measures))
+        for place in places if number % 2 == 0 else reversed(places):
+            readings[place].append(measures[place]())
+    return readings
 
 
-def median_ratio(ours: Sequence[float], peers: Sequence[float]) -> float:
-    """The median over the rounds of ours divided by the peer's of the same round."""
-    return statistics.median(one / other for one, other in zip(ours, peers, strict=True))
+def compared_rates(
+    what: str,
+    unit: str,
+    readings: Sequence[Sequence[Reading]],
+    *,
+    peer_name: str,
+    goal: str,
+    needed: float | None,
+) -> Row:
+    """Return the row of a rate and that of a peer. `readings` has both from the same rounds.
+
+    The ratio is the median over the rounds. `needed` is the goal's, or None if there is none.
+    """
+    mine, peers = readings
+    ratio = statistics.median(one.rate / other.rate for one, other in zip(mine, peers, strict=True))
+    return Row(
+        what,
+        statistics.median(each.rate for each in mine),
+        unit,
+        goal,
+        None if needed is None else ratio >= needed,
+        statistics.median(each.rate for each in peers),
+        peer_name,
+        mine,
+        peers,
+        {"ratio": ratio},
+    )

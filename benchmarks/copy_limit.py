@@ -1,6 +1,6 @@
-"""Peer d: plain COPY of the very rows that account creation writes, into a second database.
+"""Peer d: plain COPY of the rows that account creation writes, into a second database.
 
-The same revisions made both databases, so indexes and constraints are the same.
+Both databases have the same revisions, so they have the same indexes and constraints.
 """
 
 import threading
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import psycopg
 
+from benchmarks.bench import Reading
 from benchmarks.seed import account_tables
 from benchmarks.stack import PROCESSES, Stack
 from migration_service.db import revisions
@@ -16,7 +17,7 @@ from migration_service.db.base import Base
 from migration_service.models.part import Part, parent_column, table_of
 
 _DATABASE = "copy_limit"
-#: What accounts refer to; not measured.
+#: Tables that accounts refer to. They are not measured.
 _AROUND = ("organisation", "import_supplier", "operations_team", "account_import_process")
 
 
@@ -33,7 +34,7 @@ class CopyLimit:
         self._accounts = 0
 
     def take_rows(self, first: int, count: int) -> None:
-        """Read the rows of the accounts of these external account numbers, and what they refer to."""
+        """Read the rows of the accounts with these numbers, and the rows that they refer to."""
         with psycopg.connect(self._source) as source, psycopg.connect(self._target) as target:
             for table in _AROUND:
                 columns = "*" if table != "account_import_process" else _columns_without_attempt(source)
@@ -50,8 +51,8 @@ class CopyLimit:
                 )
         self._accounts = count
 
-    def copy(self) -> float:
-        """Copy them into empty tables, with as many connections as batch workers; accounts a second."""
+    def copy(self) -> Reading:
+        """Copy them into empty tables, with as many connections as batch workers."""
         with psycopg.connect(self._target) as connection:
             connection.execute("TRUNCATE account CASCADE")
         with psycopg.connect(self._target, autocommit=True) as connection:
@@ -62,7 +63,7 @@ class CopyLimit:
             copy.start()
         for copy in copies:
             copy.join()
-        return self._accounts / (time.perf_counter() - started)
+        return Reading(self._accounts, self._accounts / (time.perf_counter() - started))
 
 
 def _copy_part(target: str, part: list[tuple[str, bytes]]) -> None:

@@ -1,4 +1,4 @@
-"""What a short statement costs, by the way it is sent: `python -m benchmarks.data_access DATABASE_URL`.
+"""The time of a short statement, for each way to send it: `python -m benchmarks.data_access DATABASE_URL`.
 
 These are the measurements of decision 6. The database may be empty. Each round sends the statement once in
 each way, so that a busy machine slows all of them alike. The ratios of one run say more than its
@@ -20,14 +20,14 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.statements import autocommit, begin
 
 _ROUNDS = 4_000
-#: One row by a unique index, as the look-up of a token is.
+#: One row by a unique index, as for the look-up of a token.
 _FIND = "SELECT oid, relname FROM pg_class WHERE relname = %(name)s AND relnamespace = 11"
 _FIND_TEXT = text(_FIND.replace("%(name)s", ":name"))
 _VALUES = {"name": "pg_class"}
 
 
 def by_psycopg(connection: "psycopg.Connection[Any]") -> None:
-    """Send it through psycopg alone, on a connection of its own: the lower bound."""
+    """Send it through psycopg alone, on its own connection. This is the lower bound."""
     connection.execute(_FIND, _VALUES).fetchall()
 
 

@@ -1,6 +1,8 @@
 -- Sends prepared requests. Arguments: mode, file, token, first number, share of each thread.
 --   stage    the file has one body a line, in which @NUMBER@ is replaced by a fresh external account number
 --   process  the file has one body, in which @NUMBER@ is replaced likewise; ends when the share is used up
+--   add      the file has one body, in which @NUMBER@ is replaced by one number of the share after the other, and
+--            @UNIQUE@ by a number that no other request has
 --   get      the path is asked for again and again; with @NUMBER@ in it, one number after another
 local threads = 0
 
@@ -13,7 +15,7 @@ function init(args)
   mode, token, first, share = args[1], args[3], tonumber(args[4]), tonumber(args[5])
   next_number = first + id * share
   last_number = next_number + share
-  heads, tails = {}, {}
+  heads, tails, unique, started = {}, {}, 0, os.time() .. "-"
   if mode ~= "get" then
     for line in io.lines(args[2]) do
       local at = line:find("@NUMBER@", 1, true)
@@ -37,13 +39,17 @@ function request()
     return wrk.format(nil, (wrk.path:gsub("@NUMBER@", number)))
   end
   at = at % #heads + 1
+  if mode == "add" then
+    unique = unique + 1
+    return wrk.format(nil, nil, nil, heads[at] .. number .. (tails[at]:gsub("@UNIQUE@", started .. id .. "-" .. unique)))
+  end
   return wrk.format(nil, nil, nil, heads[at] .. number .. tails[at])
 end
 
 function done(summary, latency, requests)
   io.write(string.format(
-    'RESULT {"requests": %d, "seconds": %.6f, "refused": %d, "broken": %d, "p50_ms": %.4f, "p99_ms": %.4f, "mean_ms": %.4f}\n',
+    'RESULT {"requests": %d, "seconds": %.6f, "refused": %d, "broken": %d, "p50_ms": %.4f, "p95_ms": %.4f, "p99_ms": %.4f, "mean_ms": %.4f}\n',
     summary.requests, summary.duration / 1e6, summary.errors.status,
     summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout,
-    latency:percentile(50) / 1000, latency:percentile(99) / 1000, latency.mean / 1000))
+    latency:percentile(50) / 1000, latency:percentile(95) / 1000, latency:percentile(99) / 1000, latency.mean / 1000))
 end

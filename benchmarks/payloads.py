@@ -1,4 +1,4 @@
-"""The payloads that are measured: sample accounts, all distinct, about 8 KB in the mean."""
+"""The payloads that are measured: different sample accounts of about 8 KB on average."""
 
 import json
 from pathlib import Path
@@ -9,14 +9,14 @@ from migration_service_local.samples import generate_accounts
 SUPPLIER = "BENCH"
 #: The team that accounts are linked to.
 TEAM = "Benchmark team"
-#: Stands for the external account number; the load generator puts a fresh one in.
+#: Stands for the external account number. The load generator replaces it with a new one.
 NUMBER = "@NUMBER@"
-#: The book also has a few large accounts; without them the mean is 8 KB.
+#: The book also has a few large accounts. Without them the average is 8 KB.
 _LARGEST = 12_000
 
 
 def make_payloads(count: int) -> list[str]:
-    """So many payloads as JSON text on one line, with NUMBER for the external account number."""
+    """Return `count` payloads as JSON text on one line each, with NUMBER as the external account number."""
     texts: list[str] = []
     first = 0
     while len(texts) < count:
@@ -30,17 +30,24 @@ def make_payloads(count: int) -> list[str]:
 
 
 def write_payloads(path: Path, texts: list[str]) -> Path:
-    """A file with one payload a line, for the load generator."""
+    """Write a file with one payload per line, for the load generator."""
     path.write_text("\n".join(texts) + "\n")
     return path
 
 
 def write_process_body(path: Path) -> Path:
-    """A file with the body of the process endpoint, for the load generator."""
+    """Write a file with the body of the process endpoint, for the load generator."""
     body = {
         "external_account_number": NUMBER,
         "import_supplier_code": SUPPLIER,
         "operations_team_name": TEAM,
     }
+    path.write_text(json.dumps(body) + "\n")
+    return path
+
+
+def write_added_body(path: Path, data: dict[str, object]) -> Path:
+    """Write a file with a body that adds `data` to an account, for the load generator."""
+    body = {"external_account_number": NUMBER, "import_supplier": SUPPLIER, **data}
     path.write_text(json.dumps(body) + "\n")
     return path

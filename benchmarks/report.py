@@ -1,30 +1,52 @@
-"""The table for people and the JSON file for programs."""
+"""The tables for people and the JSON file for programs."""
 
 import json
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
-from benchmarks.bench import Extent, Row
+from benchmarks.bench import Extent, Reading, Row
 
 _RESULTS = Path(__file__).parent / "results"
 
 
-def format_table(rows: list[Row]) -> str:
-    """The rows as a table in Markdown."""
+def format_tables(rows: list[Row]) -> str:
+    """The rows as a table in Markdown, and one of their processor time."""
     lines = [
-        "| what | ours | beside it | goal | measured | |",
-        "|---|---:|---:|---|---:|---|",
+        "| what | ours | p95 | beside it | its p95 | goal | measured | |",
+        "|---|---:|---:|---:|---:|---|---:|---|",
     ]
     for row in rows:
         peer = f"{_number(row.peer)} {row.unit} ({row.peer_name})" if row.peer is not None else ""
         lines.append(
-            f"| {row.what} | {_number(row.ours)} {row.unit} | {peer} | {row.goal} | {_measured(row)} | "
-            f"{'reached' if row.reached else 'NOT REACHED'} |"
+            f"| {row.what} | {_number(row.ours)} {row.unit} | {_p95(row.readings)} | {peer} "
+            f"| {_p95(row.peer_readings)} | {row.goal} | {_measured(row)} | {_VERDICTS[row.reached]} |"
         )
+    lines += ["", "Processor time of one request or account, in ms:", "", "| what | ours | beside it |"]
+    lines.append("|---|---|---|")
+    for row in rows:
+        if ours := _costs(row.readings):
+            lines.append(f"| {row.what} | {ours} | {_costs(row.peer_readings)} |")
     return "\n".join(lines)
+
+
+_VERDICTS = {True: "reached", False: "NOT REACHED", None: ""}
+
+
+def _p95(readings: Sequence[Reading]) -> str:
+    times = [reading.p95_ms for reading in readings if reading.p95_ms is not None]
+    return f"{_number(median(times))} ms" if times else ""
+
+
+def _costs(readings: Sequence[Reading]) -> str:
+    programs = sorted({program for reading in readings for program in reading.costs})
+    medians = {name: median(reading.costs.get(name, 0.0) for reading in readings) for name in programs}
+    texts = [f"{name} {cost:.2f}" for name, cost in medians.items() if cost >= 0.01]
+    return f"{sum(medians.values()):.2f} ({', '.join(texts)})" if texts else ""
 
 
 def _measured(row: Row) -> str:
@@ -40,7 +62,7 @@ def _number(value: float) -> str:
 
 
 def describe_machine() -> str:
-    """Processors, memory, system and Python."""
+    """Return the processors, the memory, the system and the Python version."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return (
         f"{os.cpu_count()} cores ({_processor()}), {pages / 2**30:.0f} GB, {platform.system()} "
@@ -57,7 +79,7 @@ def _processor() -> str:
 
 
 def write_results(rows: list[Row], extent: Extent) -> Path:
-    """Everything measured, each round of it, in results/latest.json."""
+    """Write all measurements of each round to results/latest.json."""
     _RESULTS.mkdir(exist_ok=True)
     file = _RESULTS / "latest.json"
     content = {

@@ -1,23 +1,20 @@
-"""What more processes bring: `python -m benchmarks.scaling`; docs/operators/scaling.md has what came of it.
+"""How throughput grows with more processes: `python -m benchmarks.scaling`.
 
-Web processes from one to four while accounts are staged, worker processes from one to four while accounts are
-created, each with the other kind at two; what a request costs each part in processor time; and the
-connections that PostgreSQL then has.
+The results are in docs/operators/scaling.md. Accounts are staged with one to four web processes, and created
+with one to four worker processes. The other kind has two processes each time. Also measured are the processor
+time of each part for a request, and the connections to PostgreSQL.
 """
 
 import sys
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
 
 import psycopg
 
-from benchmarks.bench import QUICK, STAGE, Bench
-from benchmarks.payloads import make_payloads, write_payloads, write_process_body
-from benchmarks.seed import set_up_caller, stage_templates
-from benchmarks.stack import Stack
-from benchmarks.wrk import Load, require_wrk
+from benchmarks import probes
+from benchmarks.bench import QUICK
+from benchmarks.prepare import running_bench
+from benchmarks.wrk import require_wrk
 from migration_service_local.up.programs import Scale
 
 _ROUNDS, _SECONDS = 3, 3
@@ -28,59 +25,32 @@ _CONNECTIONS = (
 
 
 def main() -> None:
-    """Measure, and print a line for each number of processes."""
+    """Measure and print a line for each number of processes."""
     require_wrk()
-    texts = make_payloads(500)
     usual = Scale(web_workers=2, interactive_workers=2, batch_workers=1)
     most = int(sys.argv[1]) if len(sys.argv) > 1 else 4
     for processes in range(1, most + 1):
-        _measure("web", replace(usual, web_workers=processes), texts)
+        _measure("web", replace(usual, web_workers=processes))
     for processes in range(1, most + 1):
-        _measure("worker", replace(usual, interactive_workers=processes), texts)
+        _measure("worker", replace(usual, interactive_workers=processes))
 
 
-def _measure(kind: str, scale: Scale, texts: list[str]) -> None:
-    with Stack(scale) as stack, tempfile.TemporaryDirectory() as folder:
-        bench = Bench(
-            stack=stack,
-            extent=QUICK,
-            token=set_up_caller(stack.settings),
-            texts=texts,
-            bodies=write_payloads(Path(folder) / "payloads.ndjson", texts),
-            process_body=write_process_body(Path(folder) / "process.json"),
-            peer_port=0,
-            templates=stage_templates(stack.settings, texts),
-        )
-        stack.start_service()
-        _load(bench, kind)
-        before = _processor_seconds(stack)
-        loads = [_load(bench, kind) for _ in range(_ROUNDS)]
-        after = _processor_seconds(stack)
-        with psycopg.connect(stack.settings.database_url) as connection:
+def _measure(kind: str, scale: Scale) -> None:
+    probe = probes.stage if kind == "web" else probes.process_many
+    with running_bench(QUICK, 500, scale=scale) as bench:
+        probe(bench, 1)
+        readings = [probe(bench, _SECONDS) for _ in range(_ROUNDS)]
+        with psycopg.connect(bench.stack.settings.database_url) as connection:
             connections: dict[str, int] = dict(connection.execute(_CONNECTIONS).fetchall())
     processes = scale.web_workers if kind == "web" else scale.interactive_workers
-    rate, p50, p99 = (median(getattr(load, name) for load in loads) for name in ("rate", "p50_ms", "p99_ms"))
-    sys.stdout.write(
-        f"{processes} {kind}: {rate:.0f}/s, p50 {p50:.0f} ms, p99 {p99:.0f} ms, connections {connections}\n"
+    rate, p50, p95 = (
+        median(getattr(each, name) for each in readings) for name in ("rate", "p50_ms", "p95_ms")
     )
-    requests = sum(load.requests for load in loads)
-    costs = {name: round((after[name] - before[name]) / requests * 1000, 2) for name in after}
-    sys.stdout.write(f"  processor time of a request, in ms: {costs}\n")
+    sys.stdout.write(
+        f"{processes} {kind}: {rate:.0f}/s, p50 {p50:.0f} ms, p95 {p95:.0f} ms, connections {connections}\n"
+    )
+    sys.stdout.write(f"  processor time of a request, in ms: {readings[-1].costs}\n")
     sys.stdout.flush()
-
-
-def _processor_seconds(stack: Stack) -> dict[str, float]:
-    """What each part has used so far: it says what a part costs, whatever else the machine does."""
-    return {
-        name: sum(sum(process.cpu_times()[:2]) for process in stack.processes(name))
-        for name in ("web", "interactive", "postgres", "valkey")
-    }
-
-
-def _load(bench: Bench, kind: str) -> Load:
-    if kind == "web":
-        return bench.stage(bench.url + STAGE, seconds=_SECONDS, clients=16)
-    return bench.process(seconds=_SECONDS, clients=64, expected_rate=700)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Filling the database: who asks, staged accounts, and a million accounts that are there."""
+"""Fills the database with the client, staged accounts, and a million imported accounts."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ from migration_service.services.setup.suppliers import (
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.states import Profile
 
-#: External account numbers below this belong to templates, those up to FILLED to the measures.
+#: External account numbers below this belong to templates. Those up to FILLED belong to the measures.
 TEMPLATES = 10_000
 #: The first external account number and key of accounts that only fill the tables.
 FILLED = 50_000_000
@@ -37,7 +37,7 @@ _STRIDE = 64
 
 
 def set_up_caller(settings: Settings) -> str:
-    """An organisation with its key, supplier and a team; returns the token of its requests."""
+    """Create an organisation with a key, a supplier and a team. Return the token for its requests."""
     with sessions(settings).begin() as session:
         create_organisation(session, "Benchmark")
         create_import_supplier(
@@ -49,7 +49,7 @@ def set_up_caller(settings: Settings) -> str:
 
 
 def set_up_peer(settings: Settings, schema: str, token: str) -> None:
-    """The tables of peer a, and its own token and supplier."""
+    """The tables of peer a, its own token and supplier, and the accounts that are staged already."""
     digest = hashlib.sha256(token.encode()).digest()
     with psycopg.connect(settings.owner_database_url) as connection:
         connection.execute(schema.encode())
@@ -57,10 +57,14 @@ def set_up_peer(settings: Settings, schema: str, token: str) -> None:
         connection.execute(
             "INSERT INTO peer.import_supplier (organisation_id, code) VALUES (1, %s)", [SUPPLIER]
         )
+        connection.execute(
+            "INSERT INTO peer.staged_account (import_supplier_id, external_account_number, payload) "
+            "SELECT 1, external_account_number, payload FROM account_import_process"
+        )
 
 
 def sessions(settings: Settings) -> sessionmaker[Session]:
-    """A sessionmaker as a worker has it."""
+    """Return a sessionmaker as workers have it."""
     engine = make_engine(
         settings.database_url, pool_size=2, max_overflow=0, application_name="migration-bench"
     )
@@ -68,7 +72,7 @@ def sessions(settings: Settings) -> sessionmaker[Session]:
 
 
 def stage_templates(settings: Settings, texts: Sequence[str]) -> int:
-    """Stage these payloads, as number 0 and so on; returns how many."""
+    """Stage these payloads under the numbers from 0 on. Return how many there are."""
     assert len(texts) <= TEMPLATES
     with sessions(settings).begin() as session:
         supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
@@ -105,7 +109,7 @@ def stage_copies(settings: Settings, first: int, count: int, templates: int) -> 
 
 
 def vacuum(database_url: str) -> None:
-    """Bring statistics and visibility maps up to date, so that no measure pays for it."""
+    """Update statistics and visibility maps, so that this is not part of a measurement."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         tables = ", ".join(
             ["account_import_process", "attempt", *(table_of(m).name for m in account_tables())]
@@ -125,7 +129,7 @@ def _below(parent: type[Base]) -> Iterator[type[Base]]:
 
 
 def empty_tables(settings: Settings, templates: int) -> None:
-    """Take everything out but the templates."""
+    """Delete everything except the templates."""
     with psycopg.connect(settings.owner_database_url) as connection:
         connection.execute("TRUNCATE account, attempt CASCADE")
         connection.execute(
@@ -137,10 +141,10 @@ def empty_tables(settings: Settings, templates: int) -> None:
 
 
 def fill_accounts(superuser_url: str, count: int) -> None:
-    """Add `count` imported accounts with all their rows: copies of one that is there.
+    """Add `count` imported accounts with all their rows. They are copies of an existing one.
 
-    The keys of the copies are computed, and no constraint is checked: it is as if they had been made one by
-    one, in a minute instead of an hour.
+    The keys of the copies are computed, and no constraint is checked. The rows are the same as if the
+    accounts had been created one by one, but it takes a minute instead of an hour.
     """
     with psycopg.connect(superuser_url) as connection:
         connection.execute("SET session_replication_role = replica")

@@ -1,6 +1,6 @@
-"""The servers and processes that are measured: the service's own as `migration-service up` starts them.
+"""The servers and processes that are measured. The service's own are started as `migration-service up` does.
 
-PostgreSQL writes to disk (fsync on). Everything lives in a temporary folder and ends with us.
+PostgreSQL writes to disk (fsync on). Everything is in a temporary folder, and is stopped at the end.
 """
 
 import http.client
@@ -24,16 +24,16 @@ from migration_service_local.servers.process import Child, Program, stop_childre
 from migration_service_local.servers.valkey import Valkey
 from migration_service_local.up.programs import Programs, Scale
 
-#: Processes of each kind, for the service and for its peers alike.
+#: Processes of each kind, for the service and for its peers.
 PROCESSES = 2
-_EVEN = Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
+EVEN = Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
 _PEERS = Path(__file__).parent / ".venv" / "bin" / "python"
 
 
 class Stack:
-    """PostgreSQL, Valkey, the service, and the peers on top of the same servers. Use it with `with`."""
+    """PostgreSQL, Valkey, the service, and the peers on the same servers. Use it in a `with` statement."""
 
-    def __init__(self, scale: Scale = _EVEN) -> None:
+    def __init__(self, scale: Scale = EVEN) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="migration-service-bench-"))
         self.folder.chmod(0o711)
         self.home = Home(self.folder / "home")
@@ -71,7 +71,7 @@ class Stack:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start_service(self) -> None:
-        """Web server, workers and beat."""
+        """Start the web server, the workers and beat."""
         self.home.write(
             "settings.json",
             {
@@ -92,7 +92,7 @@ class Stack:
         environment: Mapping[str, str],
         is_ready: Callable[[], bool] = lambda: True,
     ) -> None:
-        """A process of the peers' own virtual environment: `python -m ARGUMENTS`."""
+        """Start a process of the peers' own virtual environment: `python -m ARGUMENTS`."""
         folder = self.home.folder(f"peers/{name}")
         self._start(
             Program(
@@ -106,16 +106,20 @@ class Stack:
         )
 
     def stop(self, *names: str) -> None:
-        """Stop these processes, and wait until they are gone."""
+        """Stop these processes, and wait until they have ended."""
         stop_children([self._children.pop(name) for name in names])
 
     def superuser_url(self, database: str = DATABASE) -> str:
-        """The address of a database for what only the server's owner may do."""
+        """Return the address of a database for statements that only the server's owner may run."""
         password = self.home.secret("postgres_password")
         return f"postgresql://postgres:{password}@{LOOPBACK}:{self.postgres.port}/{database}"
 
+    def programs(self) -> list[str]:
+        """The names of the programs that run."""
+        return list(self._children)
+
     def processes(self, name: str) -> list[psutil.Process]:
-        """The process of this program and all below it."""
+        """Return the process of this program and all its descendants."""
         process = psutil.Process(self._children[name].process.pid)
         return [process, *process.children(recursive=True)]
 
@@ -126,14 +130,14 @@ class Stack:
 
 
 def peers_python() -> str:
-    """The Python of the peers' environment. Exits with a sentence where it was not made."""
+    """Return the Python of the peers' environment. Exit with a message if it does not exist."""
     if not _PEERS.exists():
         sys.exit("The peers' environment is missing: start this with `make bench`, which makes it.")
     return str(_PEERS)
 
 
 def peer_environment() -> dict[str, str]:
-    """Where peers find their modules; nothing of our own environment."""
+    """Return the variables with which peers find their modules, without our own environment."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": os.environ.get("HOME", "/"),
@@ -143,7 +147,7 @@ def peer_environment() -> dict[str, str]:
 
 
 def answers(port: int, path: str) -> bool:
-    """Whether an HTTP server answers 2xx there."""
+    """Return True if an HTTP server answers 2xx at this address."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=1)
     try:
         connection.request("GET", path)

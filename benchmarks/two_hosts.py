@@ -1,10 +1,10 @@
-"""Workers on two hosts of their own: `python -m benchmarks.two_hosts`, as root.
+"""Workers on two other hosts: `python -m benchmarks.two_hosts`, as root.
 
 The results are in docs/operators/scaling.md.
 
 The hosts are network namespaces on a bridge (Debian: iproute2). PostgreSQL, Redis and the web server are on
-the machine itself; on each host one worker process takes the queue `interactive`. Then one host is cut off
-while it works: what it had in hand has to be created by the other one, once.
+the machine itself. On each host one worker process takes the queue `interactive`. Then one host is cut off
+while it works. The other one has to create the accounts that the first one had begun, each once.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from pathlib import Path
 import psycopg
 
 from benchmarks.bench import QUICK, Bench
-from benchmarks.payloads import make_payloads, write_payloads, write_process_body
-from benchmarks.seed import set_up_caller, stage_copies, stage_templates
+from benchmarks.prepare import running_bench
+from benchmarks.seed import stage_copies
 from benchmarks.stack import Stack
 from benchmarks.wrk import Load, require_wrk, run_wrk
 from migration_service_local.servers.ports import LOOPBACK
@@ -37,44 +37,31 @@ _CUT_AFTER, _SECONDS, _TIMEOUT = 3, 12, 120
 
 
 def main() -> None:
-    """Measure with two hosts, cut one off, and count."""
+    """Measure with two hosts, cut one off, and count the accounts."""
     require_wrk()
     with ExitStack() as over:
         folder = Path(over.enter_context(tempfile.TemporaryDirectory()))
         over.enter_context(_network())
-        stack = over.enter_context(Stack(Scale(web_workers=2, interactive_workers=1, batch_workers=1)))
-        bench = _prepare(stack, folder)
-        stack.start_service()
+        scale = Scale(web_workers=2, interactive_workers=1, batch_workers=1)
+        bench = over.enter_context(running_bench(QUICK, 500, scale=scale))
+        stack = bench.stack
         stack.stop("interactive")
         redis_port = stack.valkey.port
         over.enter_context(_reachable(stack.postgres.port, redis_port))
         for host in _HOSTS:
             over.enter_context(_worker(stack, host, folder))
         time.sleep(8)
-        _say("two hosts", bench.process(seconds=6, clients=16, expected_rate=400))
+        _say("two hosts", _load(bench, 6))
         _say_who(folder)
         _cut_one_off(bench)
         _say_who(folder)
 
 
 def _cut_one_off(bench: Bench) -> None:
-    first, count = bench.take_numbers(4_000), 4_000
-    stage_copies(bench.stack.settings, first, count, bench.templates)
     before = _states(bench)
     timer = threading.Timer(_CUT_AFTER, _link, ["migration-b", "down"])
     timer.start()
-    url = bench.url + "/v1/data-import/account-import-process/process/"
-    load = run_wrk(
-        url,
-        mode="process",
-        seconds=_SECONDS,
-        clients=16,
-        token=bench.token,
-        bodies=bench.process_body,
-        first=first,
-        count=count,
-        faults=True,
-    )
+    load = _load(bench, _SECONDS)
     _say(f"host b is cut off after {_CUT_AFTER} s", load)
     ended = time.monotonic()
     while in_progress := _states(bench)["IN_PROGRESS"]:
@@ -98,17 +85,20 @@ def _states(bench: Bench) -> Counter[str]:
         return Counter(dict(connection.execute(_STATES).fetchall()))
 
 
-def _prepare(stack: Stack, folder: Path) -> Bench:
-    texts = make_payloads(500)
-    return Bench(
-        stack=stack,
-        extent=QUICK,
-        token=set_up_caller(stack.settings),
-        texts=texts,
-        bodies=write_payloads(folder / "payloads.ndjson", texts),
-        process_body=write_process_body(folder / "process.json"),
-        peer_port=0,
-        templates=stage_templates(stack.settings, texts),
+def _load(bench: Bench, seconds: float) -> Load:
+    count = 4_000
+    first = bench.take_numbers(count)
+    stage_copies(bench.stack.settings, first, count, bench.templates)
+    return run_wrk(
+        bench.url + "/v1/data-import/account-import-process/process/",
+        mode="process",
+        seconds=seconds,
+        clients=16,
+        token=bench.token,
+        bodies=bench.process_body,
+        first=first,
+        count=count,
+        faults=True,
     )
 
 
@@ -142,7 +132,7 @@ def _ip(*arguments: str) -> None:
 
 @contextmanager
 def _reachable(*ports: int) -> Iterator[None]:
-    """The servers listen on the loopback address only: hand on what comes to the bridge's."""
+    """Forward connections from the bridge, because the servers listen on the loopback address only."""
     loop = asyncio.new_event_loop()
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

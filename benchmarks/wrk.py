@@ -1,4 +1,4 @@
-"""The load generator: wrk, a C program that costs far less than what it asks (Debian: `apt install wrk`)."""
+"""The load generator wrk, a C program that needs little processor time itself (Debian: `apt install wrk`)."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ _SCRIPT = Path(__file__).with_name("load.lua")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What came of one round; latencies in milliseconds as the client saw them."""
+    """The result of one round. Latencies are in milliseconds, as measured by the client."""
 
     requests: int
     seconds: float
@@ -21,17 +21,18 @@ class Load:
     #: Requests without an answer.
     broken: int
     p50_ms: float
+    p95_ms: float
     p99_ms: float
     mean_ms: float
 
     @property
     def rate(self) -> float:
-        """Requests a second."""
+        """Requests per second."""
         return self.requests / self.seconds
 
 
 def require_wrk() -> None:
-    """Exit with a sentence that says where wrk comes from, if it is not there."""
+    """Exit with a message that says how to install wrk if it is missing."""
     if shutil.which("wrk") is None:
         sys.exit("The load generator wrk is missing: `apt install wrk` (Debian, Ubuntu), `brew install wrk`.")
 
@@ -48,10 +49,10 @@ def run_wrk(
     count: int = 1_000_000_000,
     faults: bool = False,
 ) -> Load:
-    """Load on `url` for so long from so many clients; see load.lua for the modes.
+    """Send requests to `url` for `seconds` from `clients` clients. load.lua has the modes.
 
-    External account numbers are taken from `first` on, `count` of them. Exits where an answer was not the
-    one that is measured, unless `faults` are expected.
+    `count` external account numbers are used, from `first` on. Exit if an answer has another status than
+    expected, unless `faults` is set.
     """
     threads = min(2, clients)
     command = [

@@ -1,4 +1,4 @@
-"""Starting batches over the interface, and doing the workers' work on them, in tests."""
+"""Starts batches over the interface, and processes them as the workers do."""
 
 import gzip
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ NDJSON = "application/x-ndjson"
 
 
 def ndjson(accounts: Iterable[Any], *, compress: bool = False) -> bytes:
-    """A file with one account a line; what is bytes already is a line as it is."""
+    """Return a file with one account per line. Bytes are a line as they are."""
     lines = [item if isinstance(item, bytes) else msgspec.json.encode(item) for item in accounts]
     text = b"\n".join(lines) + b"\n"
     return gzip.compress(text) if compress else text
@@ -41,7 +41,7 @@ class BatchClient:
         headers: dict[str, str] | None = None,
         **arguments: Any,
     ) -> TestResponse:
-        """POST /batches/, with what a test does not say filled in."""
+        """POST /batches/, with defaults for parameters that are not given."""
         query = {"import_supplier": self.supplier.code, "mode": mode} | arguments
         if mode in ("import", "dry-run"):
             query = {"operations_team_name": self.supplier.team} | query
@@ -53,25 +53,25 @@ class BatchClient:
         )
 
     def start(self, accounts: Iterable[Any], mode: str = "import", **arguments: Any) -> str:
-        """The id of a new batch with these lines."""
+        """Start a batch with these lines, and return its id."""
         answer = self.post(ndjson(accounts), mode, **arguments)
         assert answer.status_code == 202, answer.text
         return str(answer.json["batch_id"])  # type: ignore[index]
 
     def run(self, accounts: Iterable[Any], mode: str = "import", **arguments: str) -> dict[str, Any]:
-        """The report of a new batch with these lines, after workers were through."""
+        """Start a batch with these lines, process it, and return its report."""
         batch_id = self.start(accounts, mode, **arguments)
         self.work()
         return self.get(batch_id)
 
     def work(self, *, reserve: int = 50) -> None:
-        """Do what the workers do, until no batch has anything to do."""
+        """Do what the workers do until no batch has anything left to do."""
         while chunks := self.dispatch():
             for chunk in chunks:
                 assert perform_chunk(self.resources.Session, self.resources.slots, chunk, reserve=reserve)
 
     def dispatch(self) -> list[ChunkKey]:
-        """The chunks that are next."""
+        """Dispatch and return the next chunks."""
         with self.resources.Session.begin() as session:
             reconcile_slots(session, self.resources.slots)
             dispatch_chunks(session, 8)
@@ -107,5 +107,5 @@ class BatchClient:
 
 
 def counts(report: dict[str, Any]) -> dict[str, int]:
-    """The counts of a report that are not nought."""
+    """Return the counts of a report that are not zero."""
     return {status: number for status, number in report["counts"].items() if number}

@@ -17,7 +17,7 @@ from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.tasks.app import WorkerResources
 from servers import EmbeddedServers
-from supplier_client import SupplierClient
+from supplier_client import SEEDS, SupplierClient
 
 # The same examples at each run; MIGRATION_SERVICE_FUZZ, which asks for more of them, also asks for others.
 hypothesis_settings.register_profile("the same", derandomize=True)
@@ -92,7 +92,17 @@ def settings(embedded_servers: EmbeddedServers) -> Settings:
 def migrated(settings: Settings, embedded_servers: EmbeddedServers) -> Settings:
     """The settings of a service whose database has its tables. Its role may not change them."""
     embedded_servers.upgrade()
+    embedded_servers.remember()
     return settings
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let every test find empty servers and the same accounts: delete the rows and keys that it leaves."""
+    SEEDS.restart()
+    yield
+    if "migrated" in request.fixturenames:
+        request.getfixturevalue("embedded_servers").empty()
 
 
 @pytest.fixture(scope="session")

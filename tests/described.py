@@ -1,6 +1,6 @@
-"""A client that compares every answer with the description: its status, its headers, its body.
+"""A client that compares the status, headers and body of every answer with the description.
 
-So the description and the service cannot part: what a test sees and the description does not say fails it.
+So the description stays true. A test fails if it gets an answer that the description does not have.
 """
 
 import json
@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from werkzeug.routing import RequestRedirect
 from werkzeug.test import TestResponse
 
-#: Headers that HTTP itself describes: no description lists them.
+#: Headers that HTTP itself describes. The description does not list them.
 _OF_HTTP = {
     *("Content-Type", "Content-Length", "Content-Encoding", "Vary", "Date", "Allow", "Cache-Control"),
     *("X-Content-Type-Options", "Referrer-Policy", "Content-Security-Policy"),
@@ -41,7 +41,7 @@ class DescribedClient(FlaskClient):
             rule, _ = adapter.match(path, method=answer.request.method, return_rule=True)
         except RequestRedirect:
             rule, _ = adapter.match(path + "/", method=answer.request.method, return_rule=True)
-        except Exception:  # whatever is wrong with such a path, no operation has it
+        except Exception:  # whatever is wrong with the path, no operation has it
             return None
         template = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
         item = _description(self.application)["paths"].get(template, {})

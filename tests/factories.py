@@ -1,4 +1,4 @@
-"""What tests need to be there: organisations with keys, suppliers and teams, by names of their own."""
+"""Creates what tests need: organisations with keys, suppliers and teams, with unique names."""
 
 import secrets
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.tasks.app import MigrationCelery
 
-#: Makes a client of an application with settings of its own.
+#: Makes a client of an application with other settings.
 MakeClient = Callable[[Settings], FlaskClient]
 
 
 def disconnect(app: Flask) -> None:
-    """Close every connection of an application: what is left open is an error wherever it is found."""
+    """Close every connection of an application. One that is left open is an error in a later test."""
     with app.app_context():
         shared = resources()
     shared.Session.kw["bind"].dispose()
@@ -52,7 +52,7 @@ def close_resources(celery: Celery) -> None:
 
 @dataclass(frozen=True)
 class Customer:
-    """An organisation that uses the service, by what its people know."""
+    """An organisation that uses the service, with its names and its key."""
 
     organisation: str
     organisation_id: int
@@ -68,7 +68,7 @@ class Customer:
 
 
 def make_customer(sessions: sessionmaker[Session], **supplier: str) -> Customer:
-    """An organisation with one API key, one import supplier (with these options) and a team.
+    """Create an organisation with one API key, one import supplier (with these options) and a team.
 
     The supplier's documents lie below s3://bucket/<code>.
     """
@@ -84,7 +84,7 @@ def make_customer(sessions: sessionmaker[Session], **supplier: str) -> Customer:
 
 
 def json_of(response: TestResponse) -> Any:
-    """Return the JSON of a response, which has to have some."""
+    """Return the JSON of a response. Fail if it is not JSON."""
     assert response.is_json, response.text
     return response.json
 
@@ -97,7 +97,7 @@ mutation($input: ObtainServiceTokenInput!) {
 
 
 def obtain(client: FlaskClient, **given: str | None) -> dict[str, Any]:
-    """The answer to the mutation with this input: what is under data, or the extensions of its error."""
+    """Run the mutation with this input. Return its data, or the extensions of its error."""
     answer = json_of(client.post("/v1/graphql/", json={"query": OBTAIN, "variables": {"input": given}}))
     if errors := answer.get("errors"):
         extensions: dict[str, Any] = errors[0]["extensions"]

@@ -1,4 +1,4 @@
-"""An account that was imported, for tests of what is added to it."""
+"""An imported account, for tests of added data."""
 
 import threading
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
-#: A ledger whose last settlement was closed long ago: any day of the last years is open.
+#: A ledger whose last settlement was closed long ago, so that every day of the last years is open.
 LEDGER = {
     "ledger_code": "ENERGY_LEDGER",
     "ledger_balance": "10.00",
@@ -32,7 +32,7 @@ class ImportedAccount:
 
     @classmethod
     def create(cls, supplier: SupplierClient, resources: WorkerResources, **parts: Any) -> "ImportedAccount":
-        """Stage and create an account with these parts of a payload; one ledger unless they say otherwise."""
+        """Stage and create an account with these parts of a payload. By default it has one ledger."""
         number = f"account {uuid4().hex[:12]}"
         payload = {
             "import_supplier": supplier.code,
@@ -76,7 +76,7 @@ class ImportedAccount:
         return self.supplier.post("/payment-instruction/create/", {**self.pair, **instruction})
 
     def read(self) -> dict[str, Any]:
-        """The account from its tables."""
+        """Return the account from its tables."""
         with self.supplier.Session() as session:
             supplier = get_import_supplier(session, self.supplier.code, organisation_id=None)
             found = find_account(session, supplier.id, self.number)
@@ -84,28 +84,28 @@ class ImportedAccount:
             return read_account(session, found)
 
     def notes(self) -> list[dict[str, Any]]:
-        """The notes as the support page has them."""
+        """Return the notes as the support page has them."""
         notes: list[dict[str, Any]] = self.read().get("added_notes", [])
         return notes
 
     def ledger(self, ledger_code: str = "ENERGY_LEDGER") -> dict[str, Any]:
-        """One of its ledgers."""
+        """Return one of its ledgers."""
         (ledger,) = [it for it in self.read()["ledgers"] if it["ledger_code"] == ledger_code]
         return dict(ledger)
 
     def balance(self, ledger_code: str = "ENERGY_LEDGER") -> Decimal:
-        """What a ledger's balance has become."""
+        """Return the balance of a ledger."""
         balance: Decimal = self.ledger(ledger_code)["ledger_balance"]
         return balance
 
     def added_transactions(self, ledger_code: str = "ENERGY_LEDGER") -> list[dict[str, Any]]:
-        """What was added to a ledger."""
+        """Return the transactions that were added to a ledger."""
         added: list[dict[str, Any]] = self.ledger(ledger_code).get("added_transactions", [])
         return added
 
 
 def at_once(call: Callable[[], TestResponse], times: int = 2) -> list[TestResponse]:
-    """The answers to the same call from so many threads that start together."""
+    """Return the answers to the same call from several threads that start together."""
     answers: list[TestResponse] = []
     barrier = threading.Barrier(times)
 
@@ -122,12 +122,12 @@ def at_once(call: Callable[[], TestResponse], times: int = 2) -> list[TestRespon
 
 
 def code_of(answer: TestResponse) -> str:
-    """The code of an answer as a whole."""
+    """Return the code of an answer as a whole."""
     body: Any = answer.json
     return str(body["code"])
 
 
 def codes_of(answer: TestResponse) -> list[tuple[str | None, str]]:
-    """The path and code of each error of an answer."""
+    """Return the path and code of each error of an answer."""
     errors: Any = answer.json
     return [(error["attr"], error["code"]) for error in errors["errors"]]

@@ -1,8 +1,8 @@
-"""Every order in which the steps of several sessions can happen, each tried on the real database.
+"""Tries every order in which the steps of several sessions can happen on the real database.
 
-The idea is that of PostgreSQL's isolation tester. An act is a session with steps that follow each other; a
-step is a function of the session, or COMMIT or ROLLBACK. `explore` runs the acts in one order after the
-other, each in a scene of its own, until no other order is left:
+The idea is that of PostgreSQL's isolation tester. An act is a session with consecutive steps. A step is a
+function of the session, or COMMIT or ROLLBACK. `explore` runs the acts in every order, each time with a new
+scenario:
 
     def scenario() -> Scenario:
         order = stage_and_begin()
@@ -15,7 +15,7 @@ other, each in a scene of its own, until no other order is left:
     assert explore(sessions, scenario) == 6
 
 A step that waits for a lock is recognised by `pg_blocking_pids`. The other acts go on meanwhile, and it ends
-when they release the lock. An order in which somebody would have to act while waiting is not an order.
+when they release the lock. Orders in which a waiting session would have to act are left out.
 """
 
 import time
@@ -38,7 +38,7 @@ ROLLBACK: Step = ("rollback", lambda session: session.rollback())
 
 @dataclass(slots=True)
 class Run:
-    """One order of the steps, and what came of it."""
+    """One order of the steps, and its results."""
 
     #: The steps in the order in which they were begun, as `act.step`.
     order: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Run:
 
     @property
     def errors(self) -> dict[str, Exception]:
-        """The steps that raised something."""
+        """Return the steps that raised an exception."""
         return {name: it for name, it in self.results.items() if isinstance(it, Exception)}
 
     def before(self, one: str, other: str) -> bool:
@@ -59,7 +59,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The acts by their names, and the check of what they leave behind."""
+    """The acts by their names, and the check of their results."""
 
     acts: Mapping[str, Sequence[Step]]
     check: Callable[[Run], None]
@@ -126,7 +126,8 @@ def _settle(acts: Sequence["_Act"], observer: Session) -> None:
     deadline = time.monotonic() + _STEP_TIMEOUT
     while running := [act for act in acts if not act.has_ended()]:
         waiting = [act for act in running if act.waits(observer)]
-        # A lock that was just released lets somebody go on: only who still waits after that does wait.
+        # A lock that was just released lets a session continue. Only sessions that still wait after that are
+        # waiting.
         if len(waiting) == len(running) and all(act.waits(observer) for act in running):
             return
         assert time.monotonic() < deadline, f"{[act.name for act in running]} neither end nor wait"
@@ -145,7 +146,8 @@ class _Act:
         self.name = name
         self.pending: Future[Any] | None = None
         self._steps = list(steps)
-        # One connection from beginning to end: a session alone would return it to the pool at each commit.
+        # One connection from beginning to end. Otherwise the session would return it to the pool at each
+        # commit.
         self._connection = sessions.kw["bind"].connect()
         self._pid = self._connection.scalar(text("SELECT pg_backend_pid()"))
         self._connection.rollback()
@@ -156,7 +158,7 @@ class _Act:
 
     @property
     def is_left(self) -> bool:
-        """Whether there is a step to begin, or one that has not ended."""
+        """Return True if there is a step to begin, or one that has not ended."""
         return bool(self._steps or self.pending)
 
     def begin_step(self) -> None:
@@ -166,7 +168,7 @@ class _Act:
         self.pending = self._pool.submit(action, self._session)
 
     def has_ended(self) -> bool:
-        """Return whether no step is under way; take the result of one that has just ended."""
+        """Return True if no step is running. Take the result of one that has just ended."""
         if self.pending is None:
             return True
         if not self.pending.done():
@@ -182,7 +184,7 @@ class _Act:
         return True
 
     def waits(self, observer: Session) -> bool:
-        """Return whether the step that is under way waits for a lock."""
+        """Return True if the running step waits for a lock."""
         blocking = observer.scalar(text("SELECT cardinality(pg_blocking_pids(:pid))"), {"pid": self._pid})
         observer.rollback()
         if blocking and self.pending and not self.pending.done():

@@ -1,4 +1,4 @@
-"""Random damage to a sound payload: any value or key changed into anything that JSON can say."""
+"""Random damage to a valid payload: any value or key is changed into any JSON."""
 
 from copy import deepcopy
 from datetime import date
@@ -70,7 +70,7 @@ _ANY = st.sampled_from(_NASTY) | st.recursive(
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
-    """Every (container, key) of a payload."""
+    """Yield every (container, key) of a payload."""
     found: list[tuple[Any, Any]] = []
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, below in items:
@@ -80,7 +80,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
 
 @st.composite
 def damaged_accounts(draw: st.DrawFn, supplier: str = "S") -> Any:
-    """An account of the generator with one to four values replaced, removed, renamed or moved elsewhere."""
+    """Draw a generated account with one to four values replaced, removed, renamed or moved."""
     seed = draw(st.integers(0, 10_000))
     (account,) = generate_accounts(1, supplier=supplier, seed=seed, today=TODAY)
     account = deepcopy(account)

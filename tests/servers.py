@@ -1,4 +1,4 @@
-"""Real servers and the real service, for tests to use, to kill and to start again."""
+"""Real servers and the real service, which tests can use, kill and start again."""
 
 import os
 import shutil
@@ -14,6 +14,7 @@ from types import TracebackType
 
 import psutil
 import psycopg
+from redis import Redis
 
 from migration_service.db.revisions import upgrade
 from migration_service_local.servers.home import Home
@@ -25,7 +26,7 @@ COMMAND = Path(sys.executable).with_name("migration-service")
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Return as soon as `condition` is true; fail with `what` if it is not in time."""
+    """Return as soon as `condition` is true. Fail with `what` if that takes too long."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
@@ -33,16 +34,53 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) 
 
 
 def temporary_folder() -> Path:
-    """A new folder that other users can pass through, as the servers of root do (pytest's own are closed)."""
+    """Return a new folder that other users can pass through, which pytest's folders do not allow."""
     folder = Path(tempfile.mkdtemp(prefix="migration-service-"))
     folder.chmod(0o711)
     return folder
 
 
-class EmbeddedServers:
-    """PostgreSQL and Valkey in a folder of their own, on free ports. Use it in a `with` statement.
+# Triggers do not run: neither those that keep the audit nor those of foreign keys. A test that left a
+# transaction open is found at the row that it holds.
+_REMEMBER = """
+CREATE SCHEMA kept;
+CREATE PROCEDURE kept.empty() LANGUAGE plpgsql AS $$
+DECLARE
+  name text;
+  used boolean;
+BEGIN
+  SET LOCAL session_replication_role = replica;
+  SET LOCAL lock_timeout = '10s';
+  FOR name IN SELECT relname FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+  LOOP
+    EXECUTE format('SELECT EXISTS (SELECT FROM public.%I)', name) INTO used;
+    CONTINUE WHEN NOT used;
+    EXECUTE format('DELETE FROM public.%I', name);
+    IF to_regclass(format('kept.%I', name)) IS NOT NULL THEN
+      EXECUTE format('INSERT INTO public.%I SELECT * FROM kept.%I', name, name);
+    END IF;
+  END LOOP;
+END $$;
+DO $$
+DECLARE
+  name text;
+  used boolean;
+BEGIN
+  FOR name IN SELECT relname FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+  LOOP
+    EXECUTE format('SELECT EXISTS (SELECT FROM public.%I)', name) INTO used;
+    IF used THEN EXECUTE format('CREATE TABLE kept.%I AS TABLE public.%I', name, name); END IF;
+  END LOOP;
+END $$;
+"""
 
-    `durable=False` saves the writing to disk, which only tests of crashes need. `kill` and `start` take
+
+class EmbeddedServers:
+    """PostgreSQL and Valkey in their own folder, on free ports. Use it in a `with` statement.
+
+    `durable=False` does not wait for the disk, which only tests of crashes need. `kill` and `start` take
     "postgres" or "valkey".
     """
 
@@ -61,7 +99,7 @@ class EmbeddedServers:
 
     @property
     def owner_url(self) -> str:
-        """The same database, with the role that owns its tables."""
+        """Return the address of the same database, with the role that owns its tables."""
         return self.postgres.owner_url
 
     def upgrade(self) -> None:
@@ -72,8 +110,29 @@ class EmbeddedServers:
     def redis_url(self) -> str:
         return self.valkey.url
 
+    def remember(self) -> None:
+        """Keep a copy of the rows that the revisions inserted, which `empty` puts back."""
+        with self.postgres._connect_as_superuser(DATABASE) as connection:
+            connection.execute(_REMEMBER)
+
+    def empty(self) -> None:
+        """Delete what a test has left in the database and in Redis.
+
+        Bindings of queues stay, as producers declare them once. No slot is held, and none has to be restored.
+        """
+        with self.postgres._connect_as_superuser(DATABASE) as connection:
+            connection.execute("CALL kept.empty()")
+        with Redis.from_url(self.redis_url) as redis:
+            left = [key for key in redis.scan_iter() if not key.startswith(b"_kombu.binding.")]
+            if left:
+                redis.delete(*left)
+            redis.hset(
+                "migration:slots:state",
+                mapping={"ready": 1, "admit_from": 0, "reconciled_at": redis.time()[0] * 1_000},
+            )
+
     def connect_as_superuser(self) -> psycopg.Connection:
-        """A connection that may make databases and roles."""
+        """Yield a connection that may create databases and roles."""
         return self.postgres._connect_as_superuser()
 
     def __enter__(self) -> "EmbeddedServers":
@@ -98,13 +157,13 @@ class EmbeddedServers:
         wait_until_ready(child, server.is_ready)
 
     def kill(self, name: str) -> None:
-        """SIGKILL to this server and all its processes."""
+        """Send SIGKILL to this server and all its processes."""
         child = self.children.pop(name)
         child.kill()
         child.process.wait()
 
     def send(self, name: str, number: signal.Signals) -> None:
-        """A signal to this server alone, as SIGSTOP and SIGCONT."""
+        """Send a signal, such as SIGSTOP or SIGCONT, to this server only."""
         self.children[name].process.send_signal(number)
 
     def _spawn(self, program: Program) -> Child:
@@ -113,7 +172,7 @@ class EmbeddedServers:
 
 
 class RunningService:
-    """A running `migration-service up`: its output, its processes, its end. Use it in a `with` statement."""
+    """A running `migration-service up`. Use it in a `with` statement."""
 
     def __init__(
         self, home: Path, *arguments: str, prefix: tuple[str, ...] = (), environment: Mapping[str, str] = {}
@@ -132,7 +191,7 @@ class RunningService:
 
     @property
     def output(self) -> str:
-        """Everything that it has printed so far."""
+        """Return everything that it has printed so far."""
         return self._log.read_text()
 
     def __enter__(self) -> "RunningService":
@@ -157,18 +216,18 @@ class RunningService:
         self.wait_for("serving; Ctrl-C stops everything")
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and wait for the end; returns the exit status."""
+        """Send a signal, wait for the end, and return the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(90)
 
     def find(self, name: str) -> psutil.Process | None:
-        """The process of this program (`web`, `interactive`, `valkey` ...) that `up` started, if any."""
+        """Return the process of a program (`web`, `valkey` ...) that `up` started, or None."""
         folder = {"postgres": "postgres/data", "valkey": "valkey"}.get(name, f"programs/{name}")
         working = processes_in(self.home / folder)
         others = {process.pid for process in working}
         for process in working:
-            # One that a test has just killed may end while we look.
+            # One that a test has just killed may end meanwhile.
             with suppress(psutil.NoSuchProcess):
                 if process.ppid() not in others:
                     return process
@@ -179,7 +238,7 @@ _OTHER_SERVERS = {"DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SECRET_KEY", "
 
 
 def processes_in(folder: Path) -> list[psutil.Process]:
-    """Every live process that works in `folder` or below."""
+    """Return every live process that works in `folder` or below."""
     found = []
     for process in psutil.process_iter():
         try:

@@ -1,4 +1,4 @@
-"""A supplier of its own for a test: organisation, key, token, team, and its calls of the interface."""
+"""A supplier for one test: its organisation, key, token and team, and its calls of the interface."""
 
 from dataclasses import dataclass, field
 from itertools import count
@@ -20,7 +20,24 @@ from migration_service.states import SupplierStatus
 from migration_service_local.samples import generate_accounts
 
 API = "/v1/data-import"
-_seeds = count(1_000)
+
+
+class Seeds:
+    """One seed after the other for generated accounts, the same ones in each test."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with the first seed again."""
+        self._numbers = count(1_000)
+
+    def next(self) -> int:
+        """Return a seed that no other supplier of this test has."""
+        return next(self._numbers)
+
+
+SEEDS = Seeds()
 
 
 @dataclass
@@ -34,13 +51,13 @@ class SupplierClient:
     team: str
     token: str = ""
     api_key: str = ""
-    _seed: int = field(default_factory=lambda: next(_seeds))
+    _seed: int = field(default_factory=SEEDS.next)
 
     @classmethod
     def create(
         cls, app: Flask, sessions: sessionmaker[OrmSession], *, profile: str = "lenient"
     ) -> "SupplierClient":
-        """A new organisation with one supplier, whose documents lie below s3://bucket/<code>."""
+        """Create an organisation with one supplier, whose documents are below s3://bucket/<code>."""
         customer = make_customer(sessions, profile=profile)
         client = cls(
             app,
@@ -54,20 +71,20 @@ class SupplierClient:
         return client
 
     def obtain_token(self) -> str:
-        """A token, through the GraphQL mutation."""
+        """Obtain a token with the GraphQL mutation."""
         query = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
         body = {"query": query, "variables": {"key": self.api_key}}
         answer = self.app.test_client().post("/v1/graphql/", json=body)
         return str(answer.json["data"]["obtainServiceToken"]["token"])  # type: ignore[index]
 
     def renew_key(self) -> None:
-        """Another key of the same organisation, and a token of it."""
+        """Issue another key of the same organisation, and obtain a token with it."""
         with self.Session.begin() as session:
             self.api_key = issue_api_key(session, organisation_name=self.organisation)
         self.token = self.obtain_token()
 
     def accounts(self, number: int = 1) -> list[dict[str, Any]]:
-        """Generated payloads of this supplier, the same ones at each call."""
+        """Return generated payloads of this supplier, the same at each call."""
         return list(generate_accounts(number, supplier=self.code, seed=self._seed))
 
     def get(self, path: str, **kwargs: Any) -> TestResponse:
@@ -87,7 +104,7 @@ class SupplierClient:
         return self.post("/account-import-process/create-or-update/", payload)
 
     def process(self, number: str, *, prefer: str = "respond-async", **fields: Any) -> TestResponse:
-        """Section 4.3; without waiting, so that the test decides when a worker takes it."""
+        """Section 4.3, without waiting, so that the test decides when a worker takes it."""
         body = {
             "external_account_number": number,
             "import_supplier_code": self.code,
@@ -101,12 +118,12 @@ class SupplierClient:
         return self.get(f"/account-transfer-status/{self.code}/{quote(number, safe='')}/")
 
     def set_status(self, status: SupplierStatus) -> None:
-        """What an operator does with `suppliers set-status`."""
+        """Set the status, as an operator does with `suppliers set-status`."""
         with self.Session.begin() as session:
             set_status(session, self.code, status)
 
     def process_of(self, number: str) -> ColumnElement[bool]:
-        """The condition for the one row of this account: another supplier may have used the number, too."""
+        """Return the condition for the row of this account. Other suppliers may use the same number."""
         supplier = select(ImportSupplier.id).where(ImportSupplier.code == self.code).scalar_subquery()
         return and_(
             AccountImportProcess.import_supplier_id == supplier,
@@ -114,7 +131,7 @@ class SupplierClient:
         )
 
     def current_attempt(self, number: str) -> UUID:
-        """The attempt that is in progress for an account."""
+        """Return the attempt that is in progress for an account."""
         with self.Session() as session:
             attempt_id = session.scalar(
                 select(AccountImportProcess.attempt_id).where(self.process_of(number))

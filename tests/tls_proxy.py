@@ -1,4 +1,4 @@
-"""A proxy in front of a server that has no TLS of its own, with a certificate that `trustme` issues."""
+"""A TLS proxy for a server without TLS, with a certificate that `trustme` issues."""
 
 import socket
 import ssl
@@ -7,12 +7,12 @@ from types import TracebackType
 
 import trustme
 
-#: How a client of PostgreSQL asks for TLS: the length of the message and a number.
+#: The message with which a client of PostgreSQL requests TLS: its length and a number.
 _POSTGRES_TLS = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
 
 
 class TlsProxy:
-    """Listens on a free port of 127.0.0.1 with TLS, and passes everything on. For `with`."""
+    """Listens on a free port of 127.0.0.1 with TLS, and forwards everything. Use it in a `with` statement."""
 
     def __init__(
         self, host: str, port: int, certificate: trustme.LeafCert, *, postgres: bool = False
@@ -33,7 +33,7 @@ class TlsProxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Without this a thread that waits in accept() keeps the socket.
+        # Otherwise a thread that waits in accept() would keep the socket.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 

@@ -1,4 +1,4 @@
-"""Real payment vendors to call, each as its own process: the sandbox, and localstripe."""
+"""Real payment vendors, each as its own process: the sandbox, and localstripe."""
 
 import contextlib
 import socket
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def run_sandbox(secret: str, port: int = 0) -> Iterator[str]:
-    """The sandbox vendor, on a free port unless one is given; yields its URL."""
+    """Run the sandbox vendor, on a free port unless one is given, and yield its URL."""
     command = [sys.executable, "-m", "migration_service_local.sandbox"]
     process = subprocess.Popen(
         [*command, "--port", str(port), "--secret", secret], stdout=subprocess.PIPE, text=True
@@ -23,7 +23,7 @@ def run_sandbox(secret: str, port: int = 0) -> Iterator[str]:
 
 @contextlib.contextmanager
 def run_localstripe() -> Iterator[str]:
-    """localstripe, a Stripe server double; yields its URL."""
+    """Run localstripe, a Stripe server double, and yield its URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,7 +1,7 @@
-"""Every alert tried both ways: `python tools/alert_rules.py`, or as a part of `make prometheus-check`.
+"""Try every alert both ways: `python tools/alert_rules.py`, or as a part of `make prometheus-check`.
 
-The series of two hours of a healthy batch, with requests beside it, must fire no alert. With the series of
-its own fault instead, an alert must fire. Needs promtool, from Debian's package prometheus.
+No alert may fire for the series of a healthy batch that runs for two hours beside requests. Each alert must
+fire for the series of its own fault. Needs promtool, from Debian's package prometheus.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ HEALTHY = {
     f'{_SECURITY}{{event="refresh_token_reused"}}': "0x480",
     "migration_counted_timestamp_seconds": "0+15x480",
 }
-#: What is different in the fault of each alert.
+#: The series that differ in the fault of each alert.
 FAULTS = {
     "MigrationServiceDown": {'up{job="migration-service",instance="a"}': "0x480"},
     "MigrationDatabaseUnavailable": {'migration_part_up{part="database"}': "0x480"},
@@ -85,7 +85,7 @@ FAULTS = {
     "MigrationCredentialMisused": {f'{_SECURITY}{{event="revoked_key_used"}}': "0+1x480"},
     "MigrationCountsOld": {"migration_counted_timestamp_seconds": "0x480"},
 }
-# No fault either: a batch uses up a limit of 1, and no request is refused.
+# This is no fault: a batch uses the only slot of a limit of 1, and no request is refused.
 ALSO_HEALTHY = {
     "a limit of 1": {
         "migration_slots_limit": "1x480",
@@ -97,7 +97,7 @@ ALSO_HEALTHY = {
 
 
 def check_rules() -> None:
-    """Try every alert both ways. Exit with promtool's report if one is silent or loud in the wrong place."""
+    """Try every alert both ways. Exit with promtool's report if one fires wrongly, or does not fire."""
     tests = [_silent("a healthy batch", {})]
     tests += [_silent(name, changes) for name, changes in ALSO_HEALTHY.items()]
     tests += [_loud(alert, changes) for alert, changes in FAULTS.items()]

@@ -42,7 +42,7 @@ class Finding:
 
 
 class NoDatabaseError(Exception):
-    """There is nothing to compare with; the message says why."""
+    """There is no database to compare with. The message says why."""
 
 
 def read_locks(locks: list[Path]) -> set[tuple[str, str]]:
@@ -57,7 +57,7 @@ def read_locks(locks: list[Path]) -> set[tuple[str, str]]:
 def read_advisories(place: str) -> Iterator[dict[str, Any]]:
     """Yield the advisories of a folder, a zip file or an address. Raise NoDatabaseError if there are none."""
     if not place:
-        raise NoDatabaseError("no database was named")
+        raise NoDatabaseError("no database was named: pass ADVISORIES=PATH")
     try:
         texts = list(_texts(place))
     except (OSError, zipfile.BadZipFile) as error:
@@ -84,7 +84,7 @@ def _unzip(file: io.BytesIO) -> Iterator[bytes]:
 
 
 def find(locked: set[tuple[str, str]], advisories: Iterator[dict[str, Any]]) -> list[Finding]:
-    """Return the locked versions that the advisories name; withdrawn advisories do not count."""
+    """Return the locked versions that the advisories name. Withdrawn advisories are ignored."""
     versions = dict(locked) if len(dict(locked)) == len(locked) else None
     names = {name for name, _ in locked}
     found = set()
@@ -102,7 +102,7 @@ def find(locked: set[tuple[str, str]], advisories: Iterator[dict[str, Any]]) -> 
 
 
 def is_affected(version: str, affected: dict[str, Any]) -> bool:
-    """Whether an entry of an advisory covers a version: it is listed, or lies in a range."""
+    """Return True if an entry of an advisory covers a version: it is listed, or is in a range."""
     if version in affected.get("versions", ()):
         return True
     return any(

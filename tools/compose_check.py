@@ -1,10 +1,10 @@
-"""Runs docker-compose.yml for real: `make compose-check`.
+"""Runs the containers of docker-compose.yml: `make compose-check`.
 
-Brings everything up under a project name, ports and secrets of its own, migrates a sample book through the
-REST interface, scales to three web and four worker containers and migrates as much again, and ten times as
-much as a batch, looks whether each of them did its part, and takes everything down, volumes included. Needs a
-container engine and docker-compose 1.29 or newer; another base image can be named with PYTHON_IMAGE,
-POSTGRES_IMAGE and VALKEY_IMAGE.
+It starts everything under a new project name, with free ports and new secrets, and migrates a sample book
+through the REST interface. Then it scales to three web and four worker containers, migrates as many accounts
+again, and ten times as many in a batch. Each container must have done some of the work. At the end everything
+is removed, including the volumes. This needs a container engine and docker-compose 1.29 or newer.
+PYTHON_IMAGE, POSTGRES_IMAGE and VALKEY_IMAGE can name other base images.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ READY_SECONDS = 180
 
 
 class CheckError(Exception):
-    """Something is not as it should be; the message says what."""
+    """A check failed. The message says which one."""
 
 
 class Project:
-    """One docker-compose project; every command of it goes through here."""
+    """One docker-compose project. Every command of it is run here."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.name = f"compose-check-{os.getpid()}"
@@ -50,28 +50,31 @@ class Project:
         self._compose = ["docker-compose"] if shutil.which("docker-compose") else ["docker", "compose"]
 
     def compose(self, *arguments: str) -> str:
-        """Standard output of a docker-compose command. Raises CheckError with what it said if it fails."""
+        """Return the standard output of a docker-compose command.
+
+        Raise CheckError with its output if it fails.
+        """
         return self._run([*self._compose, "-p", self.name, *arguments])
 
     def command(self, *arguments: str) -> dict[str, object]:
-        """What the operators' command answers in JSON, run in a web container."""
+        """Run the operators' command in a web container, and return its JSON output."""
         answer = self.compose("exec", "-T", "web", "migration-service", *arguments, "--json")
         return dict(json.loads(answer))
 
     def containers(self, service: str) -> list[str]:
-        """The ids of a service's containers."""
+        """Return the ids of a service's containers."""
         return self.compose("ps", "-q", service).split()
 
     def inspect(self, container: str, template: str) -> str:
-        """One value of what the engine knows about a container."""
+        """Return one value that the engine reports about a container."""
         return self._run(["docker", "inspect", "--format", template, container]).strip()
 
     def logs(self, container: str) -> str:
-        """Everything that a container wrote."""
+        """Return the log of a container."""
         return self._run(["docker", "logs", container], stderr=subprocess.STDOUT)
 
     def web_urls(self) -> list[str]:
-        """Where the web containers are published."""
+        """Return the addresses at which the web containers are published."""
         ports = '{{(index (index .NetworkSettings.Ports "8000/tcp") 0).HostPort}}'
         return [f"http://127.0.0.1:{self.inspect(web, ports)}" for web in self.containers("web")]
 
@@ -92,7 +95,7 @@ class Project:
 
 
 def say(text: str) -> None:
-    """A line of progress."""
+    """Print a line of progress."""
     print(f"compose-check: {text}", flush=True)
 
 
@@ -107,7 +110,7 @@ _ALL_SECRETS = (
 
 
 def make_environment() -> dict[str, str]:
-    """Secrets and free ports, so that nothing that runs here is disturbed."""
+    """Return new secrets and free ports, so that no other service is affected."""
     first_web, flower = free_ports(10), free_ports(1)
     return {name: secrets.token_urlsafe(32) for name in _ALL_SECRETS} | {
         "WEB_PORTS": f"127.0.0.1:{first_web}-{first_web + 9}",
@@ -117,7 +120,7 @@ def make_environment() -> dict[str, str]:
 
 
 def free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody listens on."""
+    """Return the first of `count` consecutive ports that are free."""
     for first in range(20_000 + secrets.randbelow(10_000), 32_000):
         if all(is_free(port) for port in range(first, first + count)):
             return first
@@ -125,7 +128,7 @@ def free_ports(count: int) -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on this port of the loopback address."""
+    """Return True if this port of the loopback address is free."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
@@ -141,16 +144,16 @@ def wait_until_healthy(project: Project, services: tuple[str, ...]) -> None:
 
 
 def check_hardening(project: Project) -> None:
-    """Our own containers write nowhere, run as nobody in particular, and may do nothing special."""
+    """Check that our own containers are read-only, and run as an ordinary user without capabilities."""
     for service in ("web", "worker", "worker-batch", "beat", "flower"):
         for container in project.containers(service):
             template = "{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.Config.User}}"
             found = project.inspect(container, template)
             if found != "true [ALL] migration":
-                raise CheckError(f"{service} is not closed as it should be: {found}")
+                raise CheckError(f"{service} is not restricted as expected: {found}")
 
 
-#: The secrets that each container has, of those that `make_environment` makes.
+#: The secrets of `make_environment` that each container has.
 SECRETS_OF = {
     "web": {"SERVICE_PASSWORD", "VALKEY_PASSWORD", "MIGRATION_SERVICE_SECRET_KEY"},
     "worker": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
@@ -162,18 +165,18 @@ SECRETS_OF = {
 
 
 def check_secrets(project: Project, environment: dict[str, str]) -> None:
-    """Each container knows the secrets that it needs, and no others."""
+    """Check that each container has the secrets that it needs, and no others."""
     secrets_made = {name: text for name, text in environment.items() if name in _ALL_SECRETS}
     for service, expected in SECRETS_OF.items():
         for container in project.containers(service):
             known = project.inspect(container, "{{.Config.Env}}")
             found = {name for name, text in secrets_made.items() if text in known}
             if found != expected:
-                raise CheckError(f"{service} knows {sorted(found)}, and not {sorted(expected)}.")
+                raise CheckError(f"{service} has the secrets {sorted(found)}. Expected: {sorted(expected)}.")
 
 
 def migrate(urls: list[str], api_key: str, first: int, last: int) -> float:
-    """Migrate a part of the sample book over all addresses in turn; returns the seconds it took."""
+    """Migrate a part of the sample book over all addresses in turn. Return the seconds that it took."""
     outcome = RequestOutcome()
     over = threading.Event()
     next_url = itertools.cycle(urls)
@@ -193,7 +196,7 @@ def migrate(urls: list[str], api_key: str, first: int, last: int) -> float:
 
 
 def migrate_batch(url: str, api_key: str, first: int, last: int) -> float:
-    """Import a part of the sample book as one batch; returns the seconds it took."""
+    """Import a part of the sample book as one batch. Return the seconds that it took."""
     outcome = RequestOutcome()
     over = threading.Event()
     lines = generate_lines(last - first, supplier=SUPPLIER, seed=1, first=first)
@@ -207,16 +210,16 @@ def migrate_batch(url: str, api_key: str, first: int, last: int) -> float:
 
 
 def check_everybody_worked(project: Project) -> None:
-    """Each web container answered process requests, and each worker created accounts."""
+    """Check that each web container answered process requests, and each worker created accounts."""
     for service, sign in (("web", "account-import-process/process/ 201"), ("worker", '"state": "SUCCESS"')):
         done = [project.logs(container).count(sign) for container in project.containers(service)]
         say(f"{service}: {' + '.join(map(str, done))}")
         if not all(done):
-            raise CheckError(f"A container of {service} had nothing to do: {done}")
+            raise CheckError(f"A container of {service} did no work: {done}")
 
 
 def check_flower(project: Project, environment: dict[str, str]) -> None:
-    """Flower asks for its password, and then knows the workers."""
+    """Check that Flower requires its password, and shows the workers."""
     url = f"http://{environment['FLOWER_PORT']}/api/workers"
     if requests.get(url, timeout=10).status_code != requests.codes.unauthorized:
         raise CheckError("Flower answers without a password.")
@@ -225,11 +228,11 @@ def check_flower(project: Project, environment: dict[str, str]) -> None:
     expected = len(project.containers("worker")) + len(project.containers("worker-batch"))
     say(f"Flower knows {len(workers)} workers")
     if len(workers) != expected:
-        raise CheckError(f"Flower knows {workers}, and there are {expected} workers.")
+        raise CheckError(f"Flower shows {workers}, but there are {expected} workers.")
 
 
 def check_metrics(project: Project, token: str, accounts: int) -> None:
-    """/metrics asks for its token from outside, and tells in time how many accounts were imported."""
+    """Check that /metrics requires its token from outside, and counts the imported accounts in time."""
     url = project.web_urls()[0] + "/metrics"
     if requests.get(url, timeout=10).status_code != requests.codes.unauthorized:
         raise CheckError("/metrics answers without its token.")
@@ -246,9 +249,10 @@ def check_metrics(project: Project, token: str, accounts: int) -> None:
 
 @contextmanager
 def running(project: Project) -> Iterator[None]:
-    """The project, up and healthy; at the end nothing is left of it."""
+    """Start the project, and yield it when it is healthy. Remove it at the end."""
     try:
-        # The public image makes the roles by itself at its first start. Again, as for an earlier volume.
+        # The public image creates the roles at its first start. They are created again, as for an earlier
+        # volume.
         project.compose("up", "-d", "postgres")
         wait_until_healthy(project, ("postgres",))
         project.compose("exec", "-T", "postgres", "sh", "/docker-entrypoint-initdb.d/roles.sh")
@@ -266,7 +270,7 @@ def running(project: Project) -> Iterator[None]:
 
 
 def check(count: int) -> None:
-    """The whole check. Raises CheckError where something is not as it should be."""
+    """Run all checks. Raise CheckError if one fails."""
     environment = make_environment()
     project = Project(environment)
     say("build and up")
@@ -295,7 +299,7 @@ def check(count: int) -> None:
 
 
 def main() -> None:
-    """Run the check; exit status 1 with a sentence where it fails."""
+    """Run the checks. If one fails, exit with its message and status 1."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--accounts", type=int, default=100, help="accounts of each of the two rounds")
     try:

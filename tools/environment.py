@@ -1,7 +1,8 @@
-"""Makes `.venv` what a lock file says: `python3 tools/environment.py requirements.lock`.
+"""Installs a lock file into `.venv`: `python3 tools/environment.py requirements.lock`.
 
-Runs before anything is installed, so it has the standard library only. What is installed already is known
-by stamps in the environment that are named after the content of the files: nothing changed, nothing done.
+It runs before anything is installed, so it uses the standard library only. Empty files in the environment,
+which are named after the content of the lock files, record what is installed. So it does nothing if nothing
+changed.
 """
 
 import fcntl
@@ -20,7 +21,7 @@ PYTHON = VENV / "bin" / "python"
 
 
 def main(lock_file: Path) -> None:
-    """Make the environment, or exit with a sentence that says why that is not possible."""
+    """Create the environment, or exit with a message that says why that is not possible."""
     (ROOT / ".make").mkdir(exist_ok=True)
     # `make run` and `make test` may be started at the same moment.
     with (ROOT / ".make" / "environment.lock").open("w") as lock:
@@ -41,13 +42,13 @@ def once(file: Path, install: Callable[[Path], None]) -> None:
 
 
 def works() -> bool:
-    """Whether the environment's Python starts and is new enough: one that was moved does not start."""
+    """Return True if the environment's Python starts and is new enough. One that was moved does not start."""
     check = f"import sys; sys.exit(sys.version_info < {OLDEST})"
     return PYTHON.exists() and subprocess.run([PYTHON, "-c", check], check=False).returncode == 0
 
 
 def create() -> None:
-    """Make an empty virtual environment."""
+    """Create an empty virtual environment."""
     if importlib.util.find_spec("ensurepip") is None:
         sys.exit(
             f"{sys.executable} cannot make a virtual environment: install what it lacks for that "
@@ -59,13 +60,13 @@ def create() -> None:
 
 
 def install_packages(lock_file: Path) -> None:
-    """Install what a lock file lists, and nothing that has another hash."""
+    """Install the packages of a lock file. A package with another hash is an error."""
     say(f"installing what {lock_file.name} lists (half a minute the first time)")
     pip("--require-hashes", "--requirement", str(lock_file))
 
 
 def install_project(metadata: Path) -> None:
-    """Install this project itself, in place, so that its commands are there."""
+    """Install this project itself in place, with its commands."""
     pip("--no-deps", "--no-build-isolation", "--editable", str(metadata.parent))
 
 
@@ -75,14 +76,14 @@ def pip(*arguments: str) -> None:
 
 
 def run(*command: str) -> None:
-    """Run a command, or end as it ended."""
+    """Run a command. If it fails, exit with its status."""
     status = subprocess.run(command, check=False).returncode
     if status:
         sys.exit(status)
 
 
 def say(text: str) -> None:
-    """A line for the person who waits."""
+    """Print a line of progress."""
     sys.stderr.write(f"{text} ...\n")
 
 

@@ -25,17 +25,17 @@ _HEAD = """# Errors
 
 Written by `make docs` from the code; do not edit it by hand.
 
-Every error, whatever causes it, is answered with one body: `detail` for people (it may change, do not parse
-it), `code` (stable), and `errors`, a list with everything that was found, each with its own `detail`, `code`
-and `attr`, the dot-delimited path to the value at fault (`null` if it is about none). Validation
-finds everything at once: a payload with forty faults is answered with forty errors.
+Every error has the same form of body. `detail` is for people: it may change, so do not parse it. `code` is
+stable. `errors` lists everything that was found. Each entry has its own `detail` and `code`, and in `attr`
+the dot-delimited path to the value at fault, or `null` if it is about no value. Validation finds everything
+at once: a payload with forty faults is answered with forty errors.
 
 ```json
 {example}
 ```
 
-Some answers carry more: `account_already_imported` the account's two numbers; an import of transactions that
-fails has `status`, `error_detail` and `transaction_data` beside these.
+Some answers have more members. `account_already_imported` has the account's two numbers. An import of
+transactions that fails has `status`, `error_detail` and `transaction_data`.
 
 """
 
@@ -44,7 +44,7 @@ def render() -> str:
     """Return the text of docs/suppliers/errors.md."""
     item = errors.ErrorItem(
         "invalid_phone_number",
-        "This is not a telephone number that exists in its country.",
+        "This is not a valid telephone number of its country. Write it as +31612345678.",
         "customers.1.landline",
     )
     example = error_body(errors.AccountFailedValidationError(errors=[item]))
@@ -52,12 +52,12 @@ def render() -> str:
         _HEAD.replace("{example}", json.dumps(example, indent=2)),
         "## Answers to a whole request\n\n",
         _table(("code", "status", "meaning", "what to do"), request_errors()),
-        "\n## Values of the wrong form\n\nAlways errors, under every profile.\n\n",
+        "\n## Values of the wrong form\n\nThese are errors under every profile.\n\n",
         _table(("code", "severity", "meaning", "what to do"), field_errors()),
-        "\n## Rules across fields\n\nA warning is kept with the staged account and refuses nothing, "
-        "unless the supplier's profile is strict or `?profile=strict` is asked for: then it is an error.\n\n",
+        "\n## Rules across fields\n\nA warning is kept with the staged account, and does not refuse it. "
+        "Under the strict profile, or with `?profile=strict`, it is an error.\n\n",
         "".join(map(_rule, rule_errors())),
-        "## Rules for notes\n\nTaken like the rules above.\n\n",
+        "## Rules for notes\n\nThey are errors or warnings as the rules above are.\n\n",
         _table(("code", "severity", "meaning", "what to do"), note_errors()),
     ]
     return "".join(parts)

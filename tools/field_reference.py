@@ -20,7 +20,7 @@ from migration_service.schemas.json import encode_json
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "docs/suppliers/fields.md"
 
-#: What is shown, in this order. Schemas below these come after their parents.
+#: The schemas that are shown, in this order. Nested schemas follow their parents.
 BODIES: tuple[type[Schema], ...] = (
     AccountImportSchema,
     requests.ProcessRequestSchema,
@@ -60,7 +60,7 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (kinds.Text, "text"),
 )
 
-#: Which modules of rules look at the fields of a schema: fields of several schemas have the same name.
+#: The modules of rules for each schema, because fields of several schemas have the same name.
 _RULES_ABOUT: dict[str, tuple[str, ...]] = {
     "AccountImport": ("billing",),
     "Customer": ("customers",),

@@ -1,7 +1,7 @@
 """Takes docs/images/flower.png: `python tools/flower_screenshot.py`, with Debian's package chromium.
 
-Starts the whole service in a folder of its own, lets it migrate a sample book, looks at Flower with a real
-browser, and stops everything again.
+It starts the whole service in a temporary folder, migrates a sample book, takes a picture of Flower with a
+browser, and stops everything.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from migration_service.tasks.batches import RUN_CHUNK
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/images/flower.png"
-#: A fifth of them by a task each, the others as a batch, and the upkeep between them.
+#: A fifth of them have a task each, and the others are a batch. Maintenance tasks run between them.
 ACCOUNTS = 1_000
 WINDOW = (1600, 1020)
 
-# Everything that would ask the outside world for something is off.
+# Everything that would use the network is off.
 _BROWSER_OPTIONS = (
     "--headless",
     "--no-sandbox",
@@ -39,7 +39,7 @@ _BROWSER_OPTIONS = (
 
 
 def main() -> None:
-    """Run the service, take the picture."""
+    """Run the service, and take the picture."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         sys.exit("Chromium is not installed. Run: apt-get install chromium")
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def count_chunks(url: str, login: tuple[str, str]) -> int:
-    """How many finished tasks Flower knows that did a part of a batch."""
+    """Return how many finished tasks of batches Flower shows."""
     try:
         found = requests.get(url, params={"taskname": RUN_CHUNK, "state": "SUCCESS"}, auth=login, timeout=5)
     except requests.ConnectionError:
@@ -66,7 +66,7 @@ def count_chunks(url: str, login: tuple[str, str]) -> int:
 
 
 def take_picture(browser: str, url: str, file: Path) -> None:
-    """What the browser shows of `url` once its scripts have run."""
+    """Return the picture of `url` after its scripts have run."""
     with tempfile.TemporaryDirectory(prefix="flower-browser-") as profile:
         subprocess.run(
             [

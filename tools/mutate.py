@@ -3,9 +3,9 @@
     python tools/mutate.py src/migration_service/slots.py [tests ...]
     python tools/mutate.py --changed main~20
 
-For those who work on the parts where a mistake loses accounts. It takes minutes to an hour for a module, and
-is not part of `make test`. Each change is tried in a copy of the project, several at once. Without `tests`,
-those run whose folders have the name of the module's subject (`find_tests`), the nearest ones first.
+Use it for code in which a mistake loses accounts. It takes minutes to an hour for a module, and is not part
+of `make test`. Each change is tried in a copy of the project, several at once. Without `tests`, those run
+whose folders have the name of the module's subject (`find_tests`), the nearest ones first.
 
 docs/contributors/tests.md has the results, and why no tool at hand does this.
 """
@@ -28,7 +28,7 @@ from mutation.sql import Mutant, text_mutants
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src/migration_service")
-#: Subjects whose tests also try others: most of what `imports` does is seen when accounts are processed.
+#: Subjects that are also tested by the tests of others: most of `imports` is tested by processing accounts.
 _ALSO = {"imports": ("processing", "batches"), "slots": ("processing", "batches"), "tasks": ("processing",)}
 #: Tests of the whole service take too long for thousands of changes.
 _KINDS = ("unit", "worker", "api")
@@ -44,7 +44,7 @@ class Tried:
 
 
 def find_tests(module: Path) -> list[str]:
-    """Return the tests of a module, below its root: of its own name first, then those of its subject."""
+    """Return the tests of a module below its root: first those with its name, then those of its subject."""
     parts = module.relative_to(PACKAGE).with_suffix("").parts
     subject = parts[-2] if len(parts) > 1 else parts[-1]
     own = [path for kind in _KINDS for path in sorted((ROOT / "tests" / kind).rglob(f"test_{parts[-1]}.py"))]
@@ -58,7 +58,7 @@ def find_tests(module: Path) -> list[str]:
 
 
 def mutants(source: str) -> list[Mutant]:
-    """Return every change of a module, each once."""
+    """Return every change of a module once."""
     found = {changed: (line, what, changed) for line, what, changed in text_mutants(source)}
     found |= {changed: (line, what, changed) for line, what, changed in python_mutants(source)}
     return sorted(found.values())
@@ -75,7 +75,7 @@ class Copies:
             self._free.put(folder / str(index))
 
     def passes(self, module: Path, source: str, tests: Sequence[str], seconds: float) -> bool:
-        """Return whether the tests pass, in time, with this text of the module."""
+        """Return True if the tests pass in time with this text of the module."""
         copy = self._free.get()
         before = (copy / module).read_text()
         try:
@@ -115,7 +115,7 @@ def _run(copy: Path, tests: Sequence[str], seconds: float) -> bool:
 def try_all(
     module: Path, tests: Sequence[str], copies: Copies, processes: int, lines: range
 ) -> Iterator[Tried]:
-    """Yield every change of these lines as soon as it was tried."""
+    """Try every change of these lines, and yield each when it was tried."""
     source = (ROOT / module).read_text()
     started = time.monotonic()
     if not copies.passes(module, source, tests, 1_800):

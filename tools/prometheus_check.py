@@ -1,7 +1,7 @@
-"""Asks a real Prometheus everything that monitoring/ asks: `make prometheus-check`.
+"""Tries everything in monitoring/ with a real Prometheus: `make prometheus-check`.
 
-Needs Debian's package prometheus. First every alert is tried on invented series (`alert_rules`). Then the
-whole service is started in a folder of its own with a sample book. A Prometheus scrapes it as
+It needs Debian's package prometheus. First every alert is tried on invented series (`alert_rules`). Then the
+whole service is started in a temporary folder with a sample book. A Prometheus scrapes it as
 monitoring/prometheus.yml says, but every second, and evaluates the alerts with their waiting times and ranges
 divided by 30. Every query of the dashboard and every alert must be understood and have data. One that only
 selects failures must have data without its selection. No alert may fire while a batch runs. With a frozen
@@ -38,14 +38,14 @@ from migration_service_local.servers.ports import LOOPBACK, random_free_port
 
 MONITORING = Path(__file__).resolve().parent.parent / "monitoring"
 SAMPLE, BATCH_LINES = 100, 25_000
-#: What a dashboard's own variable comes to where Prometheus asks every second.
+#: The value of a variable of the dashboard if Prometheus scrapes every second.
 RATE_INTERVAL = "30s"
-#: What tells of failures only: a well service has no such series.
+#: Series that only failures have. A healthy service does not have them.
 EMPTY_WHEN_WELL = {"MigrationTasksFail", "MigrationAttemptsFail"}
-#: Something changed between two counts of the accounts, which are half a minute apart.
+#: A value changed between two counts of the accounts, which are half a minute apart.
 COUNTED_TWICE = "changes(migration_counted_timestamp_seconds[5m]) > 1"
 _COMPARISON = re.compile(r"\s*(==|>|<)\s*[\d.]+\s*$")
-#: What must be so in addition, which it is not in a healthy service.
+#: Further conditions, which do not hold in a healthy service.
 _CONDITION = re.compile(r"\s+and\s+")
 #: Waiting times and ranges of the alerts: `for: 5m` and `[10m]`.
 _MINUTES = re.compile(r"(for: |\[)(\d+)m")
@@ -57,20 +57,23 @@ _SELECTION = re.compile(r"\{[^}]*\}")
 
 
 class Prometheus:
-    """A Prometheus that runs on this machine."""
+    """A Prometheus on this machine."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def is_ready(self) -> bool:
-        """Whether it answers."""
+        """Return True if it answers."""
         try:
             return requests.get(f"{self.url}/-/ready", timeout=5).ok
         except requests.ConnectionError:
             return False
 
     def ask(self, query: str) -> list[dict[str, Any]]:
-        """The series that a query gives now; exits with Prometheus' reason if it does not understand it."""
+        """Return the series that a query selects now.
+
+        Exit with the reason if Prometheus refuses the query.
+        """
         response = requests.get(f"{self.url}/api/v1/query", params={"query": query}, timeout=30)
         if not response.ok:
             sys.exit(f"Prometheus refuses {query}: {response.text}")
@@ -78,13 +81,13 @@ class Prometheus:
         return [series for series in found if series["value"][1] != "NaN"]
 
     def alerts(self) -> dict[str, dict[str, Any]]:
-        """Every alert rule by its name, with its state and health."""
+        """Return every alert rule by its name, with its state and health."""
         groups = requests.get(f"{self.url}/api/v1/rules", timeout=30).json()["data"]["groups"]
         return {rule["name"]: rule for group in groups for rule in group["rules"]}
 
 
 def main() -> None:
-    """Run the service and Prometheus, ask everything; exit status 1 where something has no answer."""
+    """Run the service and Prometheus, and try everything. Exit with status 1 if something has no data."""
     for program in ("prometheus", "promtool"):
         if shutil.which(program) is None:
             sys.exit(f"{program} is not installed. Run: apt-get install prometheus")
@@ -112,7 +115,7 @@ def main() -> None:
 
 @contextmanager
 def running_prometheus(folder: Path, web_url: str) -> Iterator[Prometheus]:
-    """Prometheus with our configuration, which promtool has checked, pointed at this web server."""
+    """Run Prometheus with our configuration, which promtool checks first, for this web server."""
     rules = _MINUTES.sub(
         lambda match: f"{match[1]}{int(match[2]) * 2}s", (MONITORING / "alerts.yml").read_text()
     )
@@ -143,7 +146,7 @@ def running_prometheus(folder: Path, web_url: str) -> Iterator[Prometheus]:
 
 
 def is_migrated(home: Path) -> bool:
-    """Whether the whole sample book is in the service."""
+    """Return True if the whole sample book is in the service."""
     return read_demo(home).get("migrated") == str(SAMPLE)
 
 
@@ -156,7 +159,7 @@ def read_demo(home: Path) -> dict[str, str]:
 
 
 def start_paused_batch(folder: Path) -> str:
-    """Start a batch that is not over, as some figures are of those only, and return its id."""
+    """Start a batch, because some metrics exist only while one runs. Return its id."""
     book = folder / "book.ndjson"
     book.write_bytes(b"".join(generate_lines(BATCH_LINES, supplier=SUPPLIER, seed=2)))
     started = command(
@@ -167,7 +170,7 @@ def start_paused_batch(folder: Path) -> str:
 
 
 def check_healthy_batch(folder: Path, prometheus: Prometheus, batch: str) -> None:
-    """Let the batch run to its end, and exit if an alert fires meanwhile that has no reason to."""
+    """Let the batch run to its end. Exit if an alert fires wrongly meanwhile."""
     command(folder, "batches", "resume", batch)
     time.sleep(3)
     fired: set[str] = set()
@@ -182,7 +185,7 @@ def check_healthy_batch(folder: Path, prometheus: Prometheus, batch: str) -> Non
 
 
 def check_frozen_worker(folder: Path, prometheus: Prometheus) -> None:
-    """Freeze the worker of batches and upkeep, and exit unless the alerts and the doctor say so."""
+    """Freeze the worker of batches and maintenance. Exit unless the alerts and the doctor report it."""
     workers = [
         process
         for process in psutil.Process().children(recursive=True)
@@ -210,7 +213,7 @@ def firing(prometheus: Prometheus) -> set[str]:
 
 
 def diagnose(folder: Path) -> list[dict[str, str]]:
-    """Return what the doctor says, with one entry for each of its lines; the last one of a part counts."""
+    """Return the lines of the doctor by part. The last line of a part counts."""
     done = subprocess.run(
         [str(COMMAND), "doctor", "--json"],
         env=os.environ | {"MIGRATION_SERVICE_HOME": str(folder / "home")},
@@ -221,7 +224,7 @@ def diagnose(folder: Path) -> list[dict[str, str]]:
 
 
 def command(folder: Path, *arguments: str) -> dict[str, Any]:
-    """What the operators' command answers in JSON."""
+    """Run the operators' command, and return its JSON output."""
     done = subprocess.run(
         [str(COMMAND), *arguments, "--json"],
         env=os.environ | {"MIGRATION_SERVICE_HOME": str(folder / "home")},
@@ -233,7 +236,7 @@ def command(folder: Path, *arguments: str) -> dict[str, Any]:
 
 @contextmanager
 def traffic(home: Path, settings: dict[str, str]) -> Iterator[None]:
-    """An account every moment, and a payment vendor that fails, which is answered 500."""
+    """Send accounts all the time, and payment instructions whose vendor fails, which are answered 500."""
     over = threading.Event()
     outcome = RequestOutcome()
 
@@ -260,7 +263,7 @@ def traffic(home: Path, settings: dict[str, str]) -> Iterator[None]:
 
 
 def check_dashboard(prometheus: Prometheus) -> list[str]:
-    """Put every query of the dashboard; returns those without data."""
+    """Run every query of the dashboard. Return those without data."""
     missing = []
     for panel in json.loads((MONITORING / "grafana-dashboard.json").read_text())["panels"]:
         for target in panel["targets"]:

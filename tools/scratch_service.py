@@ -1,4 +1,4 @@
-"""A whole service in a folder of its own, with a sample book migrated through it, for tools to inspect."""
+"""A whole service in a temporary folder, with a migrated sample book, for tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMAND = Path(sys.executable).with_name("migration-service")
 
 @contextmanager
 def running_service(home: Path, sample: int) -> Iterator[dict[str, str]]:
-    """`migration-service up` on this home folder, and at the end nothing of it; gives its saved settings."""
+    """Run `migration-service up` on this home folder, and yield its saved settings. Stop it at the end."""
     with (home.parent / "up.log").open("wb") as log:
         process = subprocess.Popen(
             [str(COMMAND), "up", "--home", str(home), "--sample", str(sample)],
@@ -35,7 +35,7 @@ def running_service(home: Path, sample: int) -> Iterator[dict[str, str]]:
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
-    """Return as soon as `condition` is true. Exit with a sentence if that takes longer than `seconds`."""
+    """Return as soon as `condition` is true. Exit with a message if that takes longer than `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

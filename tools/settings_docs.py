@@ -1,4 +1,4 @@
-"""Write docs/operators/settings.md from `config.Settings`; a test compares the two."""
+"""Write docs/operators/settings.md from `config.Settings`. A test compares the two."""
 
 from dataclasses import MISSING, fields
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""One module a question; each function runs its rounds and answers rows of the table."""
+"""One module for each question. Each function runs its rounds, and returns rows of the table."""

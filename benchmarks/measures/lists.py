@@ -1,4 +1,4 @@
-"""The list of a million imports, and what the web processes' memory does meanwhile."""
+"""The list of a million imports, and the memory of the web processes meanwhile."""
 
 import http.client
 import threading
@@ -12,7 +12,7 @@ _MEGABYTE = 1 << 20
 
 
 class _Watch(threading.Thread):
-    """Looks at the memory of the web processes until it is left; `growth` is in megabytes."""
+    """Watches the memory of the web processes within a `with` statement. `growth` is in megabytes."""
 
     def __init__(self, bench: Bench) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class _Watch(threading.Thread):
 
 
 def measure_list(bench: Bench) -> list[Row]:
-    """Rows a second of the whole list, and the growth of the largest web process, in megabytes."""
+    """Measure rows per second of the whole list, and the growth of the largest web process in megabytes."""
     rates, growths = [], []
     rows = 0
     for _ in range(max(2, bench.extent.rounds // 2)):
@@ -48,7 +48,7 @@ def measure_list(bench: Bench) -> list[Row]:
             "rows/s",
             "at least 200,000",
             median(rates) >= 200_000,
-            more={"ours": rates},
+            more={"rates": rates},
         ),
         Row(
             "growth of the web process meanwhile",
@@ -56,7 +56,7 @@ def measure_list(bench: Bench) -> list[Row]:
             "MB",
             "less than 50",
             max(growths) < 50,
-            more={"ours": growths},
+            more={"growths": growths},
         ),
     ]
 
@@ -75,6 +75,6 @@ def _read_list(bench: Bench) -> int:
 
 
 def _memory(bench: Bench) -> float:
-    """The largest web process, in megabytes."""
+    """Return the size of the largest web process in megabytes."""
     sizes: list[int] = [process.memory_info().rss for process in bench.stack.processes("web")]
     return max(sizes) / _MEGABYTE

@@ -1,54 +1,48 @@
-"""The process endpoint against peer b: an empty Celery task and its answer."""
+"""The process endpoint, compared with peer b: an empty Celery task and its result."""
 
 from statistics import median
 
-from benchmarks.bench import Bench, Row, alternate, median_ratio
+from benchmarks import probes
+from benchmarks.bench import Bench, Row, alternate, compared_rates
 
-CLIENTS = 64
+_PEER = "b: an empty Celery task"
 
 
 def measure_one_client(bench: Bench) -> Row:
-    """The time of one request after the other, in the median."""
+    """Measure the median time of requests that are sent one after the other."""
     seconds = bench.extent.seconds / 2
-    bench.process(seconds=1, clients=1, expected_rate=400)
+    probes.process_one(bench, 1)
     mine, peers = alternate(
         bench.extent.rounds,
-        lambda: bench.process(seconds=seconds, clients=1, expected_rate=400).p50_ms,
-        lambda: bench.peer("empty_task.py", "latency", str(seconds))["p50_ms"],
+        lambda: probes.process_one(bench, seconds),
+        lambda: bench.peer_reading("empty_task.py", "latency", str(seconds)),
     )
-    more = median(one - other for one, other in zip(mine, peers, strict=True))
+    times = [[reading.p50_ms or 0.0 for reading in readings] for readings in (mine, peers)]
+    more = median(one - other for one, other in zip(*times, strict=True))
     return Row(
         "process, one client, median",
-        median(mine),
+        median(times[0]),
         "ms",
         "at most peer b + 4 ms",
         more <= 4,
-        median(peers),
-        "b: an empty Celery task",
-        {"difference": more, "ours": mine, "peer": peers},
+        median(times[1]),
+        _PEER,
+        mine,
+        peers,
+        {"difference": more},
     )
 
 
 def measure_many_clients(bench: Bench) -> Row:
-    """Accounts a second with 64 clients."""
-
-    def empty_tasks() -> float:
-        result = bench.peer("empty_task.py", "rate", str(bench.extent.seconds), str(CLIENTS))
-        return float(result["requests"] / result["seconds"])
-
-    mine, peers = alternate(
+    """Measure accounts per second with 64 clients."""
+    seconds, clients = bench.extent.seconds, str(probes.MANY_CLIENTS)
+    probes.process_many(bench, 1)
+    readings = alternate(
         bench.extent.rounds,
-        lambda: bench.process(seconds=bench.extent.seconds, clients=CLIENTS, expected_rate=700).rate,
-        empty_tasks,
+        lambda: probes.process_many(bench, seconds),
+        lambda: bench.peer_reading("empty_task.py", "rate", str(seconds), clients),
     )
-    ratio = median_ratio(mine, peers)
-    return Row(
-        "process, 64 clients",
-        median(mine),
-        "accounts/s",
-        "at least 0.5 x peer b",
-        ratio >= 0.5,
-        median(peers),
-        "b: an empty Celery task",
-        {"ratio": ratio, "ours": mine, "peer": peers},
+    goal = "at least 1.0 x peer b"
+    return compared_rates(
+        "process, 64 clients", "accounts/s", readings, peer_name=_PEER, goal=goal, needed=1.0
     )

@@ -1,64 +1,46 @@
-"""Staging against peer a, and the status endpoint against the same server's empty one."""
+"""Stage, validate and status compared with peer a, and status with an empty endpoint of the same server."""
 
-from statistics import median
+from collections.abc import Callable
 
-from benchmarks.bench import STAGE, Bench, Row, alternate, median_ratio
-from benchmarks.wrk import run_wrk
+from benchmarks import probes
+from benchmarks.bench import Bench, Reading, Row, alternate, compared_rates
 
-#: Clients that ask at the same time: as a migration tool would, enough to keep both processes busy.
-CLIENTS = 16
+_PEER = "a: FastAPI + pydantic + asyncpg"
 
 
 def measure_staging(bench: Bench) -> Row:
-    """Fresh accounts staged a second, all rules on."""
-    ours, theirs = (
-        bench.url + STAGE,
-        f"http://127.0.0.1:{bench.peer_port}/account-import-process/create-or-update/",
-    )
-    for url in (ours, theirs):
-        bench.stage(url, seconds=1, clients=CLIENTS)
-    mine, peers = alternate(
+    """Measure new accounts that are staged per second, with all rules."""
+    url = bench.peer_url + probes.STAGE
+    return _beside_peer(bench, "stage", probes.stage, lambda s: probes.send_payloads(bench, url, s))
+
+
+def measure_validation(bench: Bench) -> Row:
+    """Measure validated accounts per second, with all rules. The peer checks fields and few rules."""
+    url = bench.peer_url + probes.VALIDATE
+    return _beside_peer(bench, "validate", probes.validate, lambda s: probes.send_payloads(bench, url, s))
+
+
+def measure_status(bench: Bench) -> list[Row]:
+    """Measure the status of existing accounts, the peer's status, and /health/live."""
+    url = bench.peer_url + probes.STATUS
+    beside_empty = alternate(
         bench.extent.rounds,
-        lambda: bench.stage(ours, seconds=bench.extent.seconds, clients=CLIENTS).rate,
-        lambda: bench.stage(theirs, seconds=bench.extent.seconds, clients=CLIENTS).rate,
+        lambda: probes.status(bench, bench.extent.seconds),
+        lambda: probes.live(bench, bench.extent.seconds),
     )
-    ratio = median_ratio(mine, peers)
-    return Row(
-        "stage",
-        median(mine),
-        "requests/s",
-        "at least 1.0 x peer a",
-        ratio >= 1.0,
-        median(peers),
-        "a: FastAPI + pydantic + asyncpg",
-        {"ratio": ratio, "ours": mine, "peer": peers},
-    )
+    empty = "the same server's /health/live"
+    return [
+        _beside_peer(bench, "status", probes.status, lambda s: probes.ask_status(bench, url, s)),
+        compared_rates("status", "requests/s", beside_empty, peer_name=empty, goal="", needed=None),
+    ]
 
 
-def measure_status(bench: Bench) -> Row:
-    """Status of accounts that exist, and /health/live of the same server."""
-
-    def rate(path: str) -> float:
-        load = run_wrk(
-            bench.url + path,
-            mode="get",
-            seconds=bench.extent.seconds,
-            clients=CLIENTS,
-            token=bench.token,
-            count=bench.templates,
-        )
-        return load.rate
-
-    status = "/v1/data-import/account-transfer-status/BENCH/@NUMBER@/"
-    mine, peers = alternate(bench.extent.rounds, lambda: rate(status), lambda: rate("/health/live"))
-    ratio = median_ratio(mine, peers)
-    return Row(
-        "status",
-        median(mine),
-        "requests/s",
-        "at least 0.8 x an empty endpoint",
-        ratio >= 0.8,
-        median(peers),
-        "the same server's /health/live",
-        {"ratio": ratio, "ours": mine, "peer": peers},
-    )
+def _beside_peer(
+    bench: Bench, what: str, ours: Callable[[Bench, float], Reading], peer: Callable[[float], Reading]
+) -> Row:
+    ours(bench, 1)
+    peer(1)
+    seconds = bench.extent.seconds
+    readings = alternate(bench.extent.rounds, lambda: ours(bench, seconds), lambda: peer(seconds))
+    goal = "at least 1.0 x peer a"
+    return compared_rates(what, "requests/s", readings, peer_name=_PEER, goal=goal, needed=1.0)

@@ -1,9 +1,9 @@
 """Peer b: an empty Celery task, and its answer through the result backend on the same broker.
 
-The worker is `celery -A empty_task worker`; run as a script it is the client:
+The worker is `celery -A empty_task worker`. Run as a script, this is the client:
 
     python empty_task.py latency SECONDS            one caller: the median in milliseconds
-    python empty_task.py rate SECONDS THREADS       so many callers: answers a second
+    python empty_task.py rate SECONDS THREADS       THREADS callers: results per second
 """
 
 import json
@@ -28,7 +28,7 @@ app.conf.update(
 
 @app.task(name="empty_task.answer")
 def answer(value: str) -> str:
-    """What the process endpoint's task would be if there were nothing to do."""
+    """Do nothing. This is the least that the task of the process endpoint could do."""
     return value
 
 
@@ -60,6 +60,7 @@ def main(what: str, seconds: str, threads: str = "1") -> None:
                 "requests": len(times),
                 "seconds": took,
                 "p50_ms": statistics.median(times) * 1000,
+                "p95_ms": sorted(times)[int(len(times) * 0.95)] * 1000,
                 "p99_ms": sorted(times)[int(len(times) * 0.99)] * 1000,
             }
         )

@@ -1,7 +1,7 @@
 """Peer c: dlt loads a file of payloads into PostgreSQL: python load_with_dlt.py FILE DATABASE_URL DATASET
 
-dlt turns nested lists into tables of their own by itself. It is given what it can use: CSV files with COPY
-instead of INSERT, and as many processes and threads as the service has.
+dlt writes nested lists to tables of their own. It uses its fastest options: CSV files with COPY instead of
+INSERT, and as many processes and threads as the service has.
 """
 
 import json

@@ -10,7 +10,11 @@ CREATE TABLE IF NOT EXISTS peer.staged_account (
     import_supplier_id bigint NOT NULL REFERENCES peer.import_supplier,
     external_account_number text NOT NULL,
     state text NOT NULL DEFAULT 'PENDING',
+    service_account_number text,
     payload jsonb NOT NULL,
     warnings jsonb,
     staged_at timestamptz NOT NULL DEFAULT now(),
     UNIQUE (import_supplier_id, external_account_number));
+-- The peer connects as the service does, with a role that owns nothing.
+GRANT USAGE ON SCHEMA peer TO PUBLIC;
+GRANT ALL ON ALL TABLES IN SCHEMA peer TO PUBLIC;

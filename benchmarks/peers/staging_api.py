@@ -1,6 +1,6 @@
-"""Peer a: a staging endpoint with FastAPI, pydantic and asyncpg, as a good engineer would write it.
+"""Peer a: stage, validate and status with FastAPI, pydantic and asyncpg, as a good engineer would write them.
 
-Started as `uvicorn staging_api:app --workers N`; DATABASE_URL has tables of its own (schema.sql).
+It is started as `uvicorn staging_api:app --workers N`. DATABASE_URL has its own tables (schema.sql).
 """
 
 import hashlib
@@ -23,6 +23,16 @@ ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
     WHERE staged.state = 'PENDING'
 RETURNING xmax = 0
 """
+
+# One answer needs two look-ups, as in the service: the owner of the token, and the account.
+_STATUS = """
+SELECT staged.state, staged.service_account_number
+FROM peer.import_supplier supplier
+LEFT JOIN peer.staged_account staged
+     ON staged.import_supplier_id = supplier.id AND staged.external_account_number = $3
+WHERE supplier.organisation_id = $1 AND supplier.code = $2
+"""
+_REPORTED = {"PENDING": "UNKNOWN", "IN_PROGRESS": "IN_PROGRESS", "IMPORTED": "COMPLETED"}
 
 
 @asynccontextmanager
@@ -77,6 +87,30 @@ async def stage(
         "import_supplier": account.import_supplier,
         "external_account_number": account.external_account_number,
     }
+
+
+@app.post("/validate-account/")
+async def validate(
+    account: Account, request: Request, organisation: Annotated[int, Depends(_organisation)]
+) -> Response:
+    found = await request.app.state.pool.fetchval(
+        "SELECT id FROM peer.import_supplier WHERE code = $1 AND organisation_id = $2",
+        account.import_supplier,
+        organisation,
+    )
+    if found is None:
+        raise HTTPException(400, "import_supplier_not_found")
+    return Response(account.model_dump_json(exclude_none=True), media_type="application/json")
+
+
+@app.get("/account-transfer-status/{supplier}/{number}/")
+async def status(
+    supplier: str, number: str, request: Request, organisation: Annotated[int, Depends(_organisation)]
+) -> dict[str, str]:
+    row = await request.app.state.pool.fetchrow(_STATUS, organisation, supplier, number)
+    if row is None or row["state"] is None:
+        raise HTTPException(404, "account_not_found" if row else "import_supplier_not_found")
+    return {"status": _REPORTED[row["state"]], "service_account_number": row["service_account_number"] or ""}
 
 
 @app.get("/health")

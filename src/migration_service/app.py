@@ -11,6 +11,7 @@ from migration_service.blueprints import (
     added_data,
     attempts,
     batches,
+    comparison,
     erasure,
     front_page,
     graphql,
@@ -19,6 +20,7 @@ from migration_service.blueprints import (
     metrics,
     reconciliation,
     status,
+    undo,
 )
 from migration_service.blueprints.admission import Application, check_requests
 from migration_service.blueprints.compression import compress_responses
@@ -36,9 +38,10 @@ from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
+from migration_service.services.processing.announcement import announce
 from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
 from migration_service.slots import Slots
-from migration_service.tasks.accounts import publish_attempt
+from migration_service.tasks.accounts import publish_attempt, publish_set
 
 #: Requests that may wait for an outcome at once in one process. Each needs a connection to Redis.
 _MOST_WAITING = 512
@@ -72,8 +75,10 @@ def create_app(settings: Settings) -> Flask:
         import_suppliers,
         added_data,
         batches,
+        comparison,
         reconciliation,
         erasure,
+        undo,
     ):
         api.register_blueprint(module.blueprint)
     serve_description(app, api)
@@ -116,6 +121,7 @@ def _connect(settings: Settings) -> Resources:
     slots = Slots(redis)
     waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
     celery = create_celery(settings)
+    announced = partial(announce, redis, partial(publish_set, celery))
     publish = partial(publish_attempt, celery)
-    dispatch = Dispatch(sessions, slots, waiting, publish, settings.process_wait_seconds)
+    dispatch = Dispatch(sessions, slots, waiting, announced, publish, settings.process_wait_seconds)
     return Resources(settings, sessions, redis, dispatch, celery, Throttle(redis), RefusalLog(sessions))

@@ -25,6 +25,7 @@ from migration_service.tasks.maintenance import (
     SWEEP_BATCHES,
     SWEEP_INTERVAL,
 )
+from migration_service.tasks.undo import SWEEP_UNDOS
 from migration_service.tasks.worker_pool import end_children_promptly
 
 #: Seconds between two removals of data whose retention has ended.
@@ -49,6 +50,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
             "migration_service.tasks.counts",
             "migration_service.tasks.maintenance",
             "migration_service.tasks.run_log",
+            "migration_service.tasks.undo",
         ],
         task_queues=[Queue(name) for name in QUEUES],
         task_default_queue="interactive",
@@ -56,6 +58,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
         task_routes={
             "accounts.*": {"queue": "interactive"},
             "batches.*": {"queue": "batch"},
+            "undos.*": {"queue": "batch"},
             "emails.*": {"queue": "maintenance"},
             "maintenance.*": {"queue": "maintenance"},
         },
@@ -64,6 +67,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
             "count-accounts": _every(COUNT_INTERVAL, COUNT_ACCOUNTS),
             "customer-emails": _every(SWEEP_INTERVAL, SWEEP_CUSTOMER_EMAILS),
             "batches": _every(SWEEP_INTERVAL, SWEEP_BATCHES),
+            "undos": _every(SWEEP_INTERVAL, SWEEP_UNDOS),
             "removal": _every(REMOVAL_INTERVAL, REMOVE_OLD_DATA),
         },
         **_RELIABILITY,

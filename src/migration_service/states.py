@@ -141,6 +141,36 @@ class OpenReason(StrEnum):
     STAGED = "STAGED"
 
 
+class CodeChange(StrEnum):
+    """How often a code of errors or warnings occurs in the second of two batches, compared with the first."""
+
+    #: Only in the second one.
+    CAME = "CAME"
+    #: Only in the first one.
+    WENT = "WENT"
+    #: On more lines.
+    GREW = "GREW"
+    #: On fewer lines.
+    SHRANK = "SHRANK"
+    #: On as many lines.
+    SAME = "SAME"
+
+
+class AccountChange(StrEnum):
+    """What two batches say about an account that fails in at least one of them."""
+
+    #: It passed in the first one, and fails in the second one.
+    NEWLY_BROKEN = "NEWLY_BROKEN"
+    #: It failed in the first one, and passes in the second one.
+    MENDED = "MENDED"
+    #: It fails in both.
+    STILL_BROKEN = "STILL_BROKEN"
+    #: Only the second one has it, and it fails there.
+    ADDED_BROKEN = "ADDED_BROKEN"
+    #: Only the first one has it, and it failed there.
+    REMOVED_BROKEN = "REMOVED_BROKEN"
+
+
 class ChunkState(StrEnum):
     """The state of a chunk."""
 
@@ -150,6 +180,54 @@ class ChunkState(StrEnum):
     DISPATCHED = "DISPATCHED"
     #: Every line of it has an outcome.
     DONE = "DONE"
+
+
+class UndoState(StrEnum):
+    """The state of an undo. `services.undo.states` has the table of its changes."""
+
+    #: Workers take its accounts.
+    RUNNING = "RUNNING"
+    #: It was cancelled. Accounts that were reverted stay so, and the others were not touched.
+    CANCELLED = "CANCELLED"
+    #: Every account has an outcome.
+    COMPLETED = "COMPLETED"
+
+
+class UndoOutcome(StrEnum):
+    """What became of one account of an undo."""
+
+    #: Not worked on yet.
+    PENDING = "PENDING"
+    #: The account does not exist any more. Its import is pending again.
+    REVERTED = "REVERTED"
+    #: Nothing was changed; the reasons say why.
+    KEPT = "KEPT"
+
+
+class UndoBlocker(StrEnum):
+    """Why an account is not reverted: a reason of its outcome KEPT."""
+
+    #: A customer got an e-mail, or may have got it: sending was begun, and its end is not known.
+    EMAIL_SENT = "email_sent"
+    #: A payment vendor has confirmed an instruction of the account.
+    INSTRUCTION_CONFIRMED = "payment_instruction_confirmed"
+    #: Notes, transactions or statements were added after the account was created.
+    DATA_ADDED = "data_added_later"
+    #: The supplier has gone live.
+    SUPPLIER_LIVE = "import_supplier_live"
+    #: The personal data of the account was erased, so that it could not be created again.
+    ERASED = "account_erased"
+    #: The staged payload was removed after its retention time, so that it could not be created again.
+    PAYLOAD_REMOVED = "payload_removed"
+    #: The account of that number does not exist any more, or was not created yet.
+    NOT_IMPORTED = "account_not_imported"
+    #: Something else held the account each time that a worker took it.
+    BUSY = "account_busy"
+
+    @property
+    def may_be_overridden(self) -> bool:
+        """Return whether an administrator may have the account reverted all the same."""
+        return self in (self.EMAIL_SENT, self.INSTRUCTION_CONFIRMED, self.DATA_ADDED)
 
 
 class EmailState(StrEnum):

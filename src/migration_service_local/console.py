@@ -19,19 +19,19 @@ _ROUTINE = re.compile(r"\b(INFO|DEBUG)\b")
 
 
 class Terminal(Console):
-    """A console whose reader may end first (`up | head`). With rich's own, the process would end, too."""
+    """A console whose reader may end first (`up | head`). Rich's own console would end the process."""
 
     def on_broken_pipe(self) -> None:
-        """Print nothing any more; the programs run on, and are stopped in order."""
+        """Print nothing more. The programs continue to run, and are stopped in order."""
         self.quiet = True
-        # What is in the buffer goes nowhere, instead of failing once more when the file is closed.
+        # The buffered text is discarded. Otherwise closing the file would fail again.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.file.fileno())
         os.close(nowhere)
 
 
 class Output:
-    """The terminal, shared by all programs; coloured if it is one. Safe to use from any thread."""
+    """The output, shared by all programs. It is coloured on a terminal. Any thread may use it."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Terminal(highlight=False, soft_wrap=True)
@@ -47,7 +47,7 @@ class Output:
 
     @contextmanager
     def hush(self) -> Iterator[None]:
-        """Hide routine lines on a terminal for the time of a progress bar."""
+        """Hide routine lines on a terminal while a progress bar is shown."""
         self._hushed = self.console.is_terminal
         try:
             yield
@@ -59,7 +59,7 @@ class Output:
         self.line("up", text)
 
     def alarm(self, title: str, lines: Iterable[str]) -> None:
-        """Print something conspicuously."""
+        """Print a message that stands out."""
         rule = Rule(Text(title, style="bold red"), style="bold red", align="left")
         self.console.print(Group(rule, Text("\n".join(lines)), Rule(style="bold red")))
 

@@ -2,4 +2,4 @@
 
 
 class StartError(Exception):
-    """The message says, for the person at the terminal, what is wrong and what to do."""
+    """The service cannot start. The message tells the person at the terminal why, and what to do."""

@@ -1,7 +1,8 @@
 """A sandbox vendor for trials and tests: `python -m migration_service_local.sandbox --port 8090`.
 
 It offers the plain JSON interface of docs/operators/payment-vendors.md on the loopback address. The reference
-decides what the answer is, `<kind>-<behaviour>-<anything>`: `card-ok-1`, `sepa-refuse-7`.
+decides the answer. It has the form `<kind>-<behaviour>-<anything>`, for example `card-ok-1` or
+`sepa-refuse-7`.
 """
 
 import json
@@ -15,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
-#: Holds the secret for `--secret` where it is not to be seen in the list of processes.
+#: The variable that can hold the secret instead of `--secret`, so that the list of processes does not show
+#: it.
 SANDBOX_VARIABLE = "SANDBOX_VENDOR_SECRET"
 
 _PREFIX = "/payment-instructions/"
@@ -24,12 +26,15 @@ _DETAILS: dict[str, dict[str, str | int]] = {
     "CARD": {"brand": "visa", "last_four_digits": "4242", "expiry_month": 12, "expiry_year": 2030},
     "SEPA_DEBIT": {"last_four_digits": "4300", "country": "NL", "bank_name": "Sandbox Bank"},
 }
-#: Longer than anybody waits.
+#: Longer than any client waits.
 _FOR_EVER_SECONDS = 3600.0
 
 
 class SandboxServer(ThreadingHTTPServer):
-    """Listens on 127.0.0.1. With a `secret`, requests without it as their bearer token get 401."""
+    """Listens on 127.0.0.1.
+
+    If `secret` is set, requests that lack it as their bearer token are answered 401.
+    """
 
     daemon_threads = True
 
@@ -40,7 +45,7 @@ class SandboxServer(ThreadingHTTPServer):
         self.times_asked: Counter[str] = Counter()
 
     def count(self, reference: str) -> int:
-        """Return how often the reference was requested, this time included."""
+        """Count a request for the reference. Return how often it was requested, including this time."""
         with self.lock:
             self.times_asked[reference] += 1
             return self.times_asked[reference]
@@ -49,7 +54,7 @@ class SandboxServer(ThreadingHTTPServer):
 class _SandboxHandler(BaseHTTPRequestHandler):
     server: SandboxServer
     protocol_version = "HTTP/1.1"
-    # Headers and body are two writes, of which the second would wait for the acknowledgement of the first.
+    # Headers and body are written separately. The second write would wait for the first to be acknowledged.
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
@@ -89,11 +94,11 @@ class _SandboxHandler(BaseHTTPRequestHandler):
         self._ok(reference, instruction_type, "EXPIRED")
 
     def _account(self, reference: str, instruction_type: str) -> None:
-        # card-account-<number>: it is for this account.
+        # card-account-<number>: the instruction is for this account.
         self._ok(reference, instruction_type, account_reference=reference.split("-", 2)[2])
 
     def _customer(self, reference: str, instruction_type: str) -> None:
-        # card-customer-<name>-<anything>: it belongs to this customer of the vendor.
+        # card-customer-<name>-<anything>: the instruction belongs to this customer of the vendor.
         self._ok(reference, instruction_type, customer_reference=reference.split("-", 3)[2])
 
     def _flaky(self, reference: str, instruction_type: str) -> None:
@@ -152,7 +157,7 @@ class _SandboxHandler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Log nothing, because the log of `up` is for the service."""
+        """Log nothing. The log of `up` is for the service."""
 
 
 #: The behaviours that a reference can ask for, by its second part.
@@ -180,7 +185,7 @@ BEHAVIOURS: dict[str, Callable[[_SandboxHandler, str, str], None]] = {
     "--secret", envvar=SANDBOX_VARIABLE, help="Refuse requests that do not have this as their bearer token."
 )
 def main(port: int, secret: str | None) -> None:
-    """Serve the sandbox vendor on 127.0.0.1 until stopped. Prints its address first."""
+    """Print the address of the sandbox vendor, and serve it on 127.0.0.1 until stopped."""
     server = SandboxServer(port, secret)
     click.echo(f"http://127.0.0.1:{server.server_port}")
     try:

@@ -19,7 +19,7 @@ from supplier_client import SupplierClient
 
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
-    """A client with an address of its own, so that no other test's failed attempts count against it."""
+    """A client with its own address, so that failed attempts of other tests do not count against it."""
     client = app.test_client()
     client.environ_base["REMOTE_ADDR"] = f"10.{secrets.randbelow(256)}.{secrets.randbelow(256)}.7"
     return client
@@ -27,7 +27,7 @@ def client(app: Flask) -> FlaskClient:
 
 @pytest.fixture
 def make_client(app: Flask) -> Iterator[MakeClient]:
-    """Clients of applications of the test's own; afterwards the shared one is Celery's current one again."""
+    """Makes clients of further applications. Afterwards the shared one is Celery's current one again."""
     made: list[Flask] = []
 
     def make(settings: Settings) -> FlaskClient:

@@ -1,7 +1,7 @@
-"""Whatever is sent, the answer is no 5xx and tells nothing about the inside.
+"""Whatever is sent, the answer is not a 5xx, and has no internal details.
 
-`MIGRATION_SERVICE_FUZZ=20` multiplies the number of examples, for a night's run. What the interface's own
-description leads to is sent by `tests/e2e/test_described_interface.py`.
+`MIGRATION_SERVICE_FUZZ=20` multiplies the number of examples, for a run at night. Requests that the
+description of the interface leads to are sent by `tests/e2e/test_described_interface.py`.
 """
 
 import os
@@ -33,7 +33,7 @@ _MANY: dict[str, Any] = {
     "database": None,
     "derandomize": TIMES == 1,
 }
-#: What only the inside knows.
+#: Texts that would be internal details.
 _INSIDE = re.compile(
     r"Traceback|psycopg|sqlalchemy|site-packages|\.py\b|\bSELECT\b|\bINSERT\b|werkzeug|object at 0x"
 )
@@ -52,15 +52,15 @@ _PATHS = [
 
 @pytest.fixture(scope="module")
 def hasty(app: Flask, migrated: Settings) -> Iterator[Flask]:
-    """An application whose process requests do not wait, as there is no worker here."""
+    """An application whose process requests do not wait, because there is no worker."""
     other = create_app(replace(migrated, process_wait_seconds=0.01))
     yield other
     disconnect(other)
     with app.app_context():
-        resources().celery.set_current()  # tasks of later tests run in the current one
+        resources().celery.set_current()  # tasks of later tests run in the current application
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def fuzzer(hasty: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
     """A supplier with a token."""
     return SupplierClient.create(hasty, sessions)
@@ -140,7 +140,7 @@ _paths = st.tuples(
 
 
 def _send(app: Flask, method: str, path: str, query: str, **request: Any) -> TestResponse:
-    """As a server calls the application: the path decoded, whatever comes of it."""
+    """Call the application as a server does, with any decoded path."""
     environ = create_environ(method=method, **request)
     environ["PATH_INFO"] = unquote_to_bytes(path).decode("latin-1")
     environ["QUERY_STRING"] = query
@@ -149,7 +149,7 @@ def _send(app: Flask, method: str, path: str, query: str, **request: Any) -> Tes
 
 
 def _tells_nothing(answer: TestResponse) -> None:
-    """No 5xx, nothing of the inside, and errors in the one shape."""
+    """Check that the answer is not a 5xx, has no internal details, and that errors have the usual form."""
     text = answer.get_data(as_text=True)
     assert answer.status_code < 500, text
     if answer.status_code >= 400:
@@ -164,7 +164,7 @@ def _tells_nothing(answer: TestResponse) -> None:
     content_type=_content_types,
     headers=st.dictionaries(_header_names, _header_values, max_size=3),
 )
-def test_any_bytes_as_a_body_with_any_headers(
+def test_any_bytes_may_be_sent_as_a_body_with_any_headers(
     *,
     hasty: Flask,
     fuzzer: SupplierClient,
@@ -185,7 +185,7 @@ def test_any_bytes_as_a_body_with_any_headers(
 
 @settings(max_examples=120 * TIMES, **_MANY)
 @given(path=st.sampled_from(_PATHS[:-1]), value=_json)
-def test_any_json_as_a_body(hasty: Flask, fuzzer: SupplierClient, path: str, value: Any) -> None:
+def test_any_json_may_be_sent_as_a_body(hasty: Flask, fuzzer: SupplierClient, path: str, value: Any) -> None:
     headers = {"Authorization": f"Token {fuzzer.token}"}
     _tells_nothing(
         _send(hasty, "POST", path, "", data=dumps(value), content_type="application/json", headers=headers)
@@ -197,7 +197,7 @@ def test_any_json_as_a_body(hasty: Flask, fuzzer: SupplierClient, path: str, val
     method=st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE", "FOO"]),
     where=_paths,
 )
-def test_any_path_method_and_query(
+def test_any_path_method_and_query_may_be_sent(
     hasty: Flask, fuzzer: SupplierClient, method: str, where: tuple[str, list[str], dict[str, str]]
 ) -> None:
     start, parts, query = where

@@ -1,4 +1,4 @@
-"""What Flask itself refuses is answered in the form of section 7.2, too."""
+"""Requests that Flask itself refuses are answered in the form of section 7.2, too."""
 
 import pytest
 from flask.testing import FlaskClient
@@ -49,7 +49,7 @@ def test_an_unknown_path_and_a_wrong_method_have_their_codes(
         ("/reconciliation/{name}/id-map/", "import_supplier_code"),
     ],
 )
-def test_a_name_in_a_path_that_nobody_can_have_is_refused(
+def test_a_name_in_a_path_that_cannot_exist_is_refused(
     supplier: SupplierClient, path: str, attr: str, name: str, code: str
 ) -> None:
     answer = supplier.get(path.format(supplier=supplier.code, name=name))
@@ -57,12 +57,12 @@ def test_a_name_in_a_path_that_nobody_can_have_is_refused(
     assert codes_of(answer) == [(attr, code)]
 
 
-def test_whoever_has_no_token_is_told_only_that(client: FlaskClient) -> None:
+def test_a_request_without_a_token_learns_only_that_it_has_none(client: FlaskClient) -> None:
     answer = client.get(f"{API}/account-transfer-status/%00/%00/")
     assert (answer.status_code, answer.json and answer.json["code"]) == (401, "not_authenticated")
 
 
-def test_u_0000_in_a_path_that_nothing_has_is_404(client: FlaskClient) -> None:
+def test_u_0000_in_an_unknown_path_is_404(client: FlaskClient) -> None:
     for path in ("/v1/docs/assets/%00", "/%00/"):
         assert client.get(path).status_code == 404
 

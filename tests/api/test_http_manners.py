@@ -1,4 +1,4 @@
-"""What HTTP clients expect of every answer: compression, both spellings of a path, headers that guard it."""
+"""HTTP of every endpoint: compression, paths with and without the trailing slash, and security headers."""
 
 import gzip
 from dataclasses import replace
@@ -16,7 +16,7 @@ STAGE = "/account-import-process/create-or-update/"
 GZIP = {"Accept-Encoding": "gzip"}
 
 
-def test_a_list_is_compressed_for_whoever_accepts_gzip(supplier: SupplierClient) -> None:
+def test_a_list_is_compressed_if_the_client_accepts_gzip(supplier: SupplierClient) -> None:
     for account in supplier.accounts(30):
         supplier.stage(account)
     path = f"/all-account-import-processes/{supplier.code}/"
@@ -50,7 +50,7 @@ def test_a_compressed_body_is_read(supplier: SupplierClient) -> None:
         (gzip.compress(b"{}") + b"x", 400, "parse_error"),
         (b"{}", 400, "parse_error"),
     ],
-    ids=["too large", "cut off", "more follows", "not gzip"],  # gzip data has the time in it
+    ids=["too large", "cut off", "more follows", "not gzip"],  # gzip data contains the time
 )
 def test_a_compressed_body_is_refused_if_it_is_too_large_or_broken(
     supplier: SupplierClient, body: bytes, status: int, code: str
@@ -70,7 +70,9 @@ def test_a_path_is_answered_without_its_slash(supplier: SupplierClient) -> None:
     assert supplier.get(f"/all-account-import-processes/{supplier.code}").status_code == 200
 
 
-def test_nothing_with_data_of_accounts_is_kept_or_run(supplier: SupplierClient, client: FlaskClient) -> None:
+def test_responses_with_data_of_accounts_are_neither_cached_nor_executed(
+    supplier: SupplierClient, client: FlaskClient
+) -> None:
     for answer in (supplier.get(f"/all-account-import-processes/{supplier.code}/"), client.get(f"{API}/x/")):
         assert answer.headers["Cache-Control"] == "no-store"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -92,7 +94,7 @@ def test_another_host_than_the_allowed_ones_is_refused(make_client: MakeClient, 
     assert client.get("/health/live", headers={"Host": "10.0.0.7"}).status_code == 200
 
 
-def test_metrics_are_not_shown_to_a_page_that_points_its_name_here(client: FlaskClient) -> None:
+def test_metrics_are_refused_if_the_host_header_names_another_site(client: FlaskClient) -> None:
     here = {"REMOTE_ADDR": "127.0.0.1"}
     evil = client.get("/metrics", headers={"Host": "evil.example"}, environ_overrides=here)
     assert evil.status_code == 404

@@ -1,4 +1,4 @@
-"""A moment is written YYYY-MM-DDTHH:MM:SSZ wherever it is answered (section 2.1)."""
+"""Every time in an answer has the form YYYY-MM-DDTHH:MM:SSZ (section 2.1)."""
 
 import json
 import re
@@ -25,12 +25,14 @@ def _assert_moments(text: str) -> None:
 
 @pytest.mark.parametrize("kind", ["all", "imported"])
 @pytest.mark.parametrize("query", ["", "?limit=1"])
-def test_moments_of_lists(account: ImportedAccount, kind: str, query: str) -> None:
+def test_times_of_lists_have_the_documented_format(account: ImportedAccount, kind: str, query: str) -> None:
     code = account.supplier.code
     _assert_moments(account.supplier.get(f"/{kind}-account-import-processes/{code}/{query}").text)
 
 
-def test_moments_of_batches(account: ImportedAccount, worker_resources: WorkerResources) -> None:
+def test_times_of_batches_have_the_documented_format(
+    account: ImportedAccount, worker_resources: WorkerResources
+) -> None:
     batches = BatchClient(account.supplier, worker_resources)
     batch_id = batches.start(account.supplier.accounts(), mode="stage")
     batches.work()
@@ -38,11 +40,11 @@ def test_moments_of_batches(account: ImportedAccount, worker_resources: WorkerRe
         _assert_moments(account.supplier.get(path).text)
 
 
-def test_moments_of_the_id_map(account: ImportedAccount) -> None:
+def test_times_of_the_id_map_have_the_documented_format(account: ImportedAccount) -> None:
     _assert_moments(account.supplier.get(f"/reconciliation/{account.supplier.code}/id-map/").text)
 
 
-def test_moments_of_notes(account: ImportedAccount) -> None:
+def test_times_of_notes_have_the_documented_format(account: ImportedAccount) -> None:
     _assert_moments(account.post_notes({"body": "a"}).text)
 
 
@@ -50,7 +52,9 @@ def test_moments_of_notes(account: ImportedAccount) -> None:
     "command",
     [["accounts", "show"], ["suppliers", "list"], ["organisations", "list"], ["teams", "list"]],
 )
-def test_moments_of_commands(account: ImportedAccount, migrated: Settings, command: list[str]) -> None:
+def test_times_of_commands_have_the_documented_format(
+    account: ImportedAccount, migrated: Settings, command: list[str]
+) -> None:
     account.post_notes({"body": "a"})
     environment: dict[str, Any] = {
         "DATABASE_URL": migrated.database_url,

@@ -1,4 +1,4 @@
-"""The interface description: complete, with examples that hold, and a page that needs no other host."""
+"""The interface description is complete, its examples are valid, and its page needs no other host."""
 
 import re
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def test_each_example_satisfies_its_schema(description: Any) -> None:
 
 
 def _media(value: Any) -> Iterator[Any]:
-    """Every object of the description that has a schema and examples of it."""
+    """Yield every object of the description that has a schema and examples."""
     if isinstance(value, list):
         for item in value:
             yield from _media(item)
@@ -119,7 +119,7 @@ def test_the_page_loads_nothing_from_another_host(app: Flask) -> None:
     assert not re.search(r"<script[^>]*>[^<]|<style| on[a-z]+=", text)
 
 
-def test_a_client_that_has_the_description_is_told_that_it_is_the_same(app: Flask) -> None:
+def test_a_client_that_has_the_current_description_is_answered_304(app: Flask) -> None:
     client = app.test_client()
     first = client.get("/v1/openapi.json")
     assert first.headers["Cache-Control"] == "no-cache"

@@ -1,4 +1,4 @@
-"""One log line a request: what it says, and what it must not say."""
+"""Each request has one log line: its content, and what it must not contain."""
 
 import logging
 
@@ -26,7 +26,7 @@ def test_a_request_is_one_line_with_route_status_time_and_id(
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/metrics"])
-def test_what_machines_ask_every_few_seconds_is_no_news(
+def test_health_checks_and_metrics_are_not_logged(
     client: FlaskClient, caplog: pytest.LogCaptureFixture, path: str
 ) -> None:
     with caplog.at_level(logging.INFO, LOGGER):

@@ -1,4 +1,4 @@
-"""The pages of the documentation, taken apart for the tests."""
+"""Reads the pages of the documentation for the tests."""
 
 import re
 from collections.abc import Iterator
@@ -15,23 +15,23 @@ _COMMAND = re.compile(r"migration-service (?:[^`\n\\]|\\\n)+")
 
 
 def shell_blocks(page: Path) -> list[str]:
-    """The blocks of shell commands of a page, in their order."""
+    """Return the blocks of shell commands of a page in their order."""
     return _BLOCK.findall(page.read_text())
 
 
 def links(page: Path) -> list[str]:
-    """The targets of a page's links."""
+    """Return the targets of a page's links."""
     return _LINK.findall(_FENCE.sub("", page.read_text()))
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as they are made of their text."""
+    """Return the anchors of a page's headings, as they are made from the text."""
     headings = _HEADING.findall(_FENCE.sub("", page.read_text()))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def commands(page: Path) -> Iterator[str]:
-    """Every command `migration-service ...` in a page's code, with what follows it on its line."""
+    """Yield every command `migration-service ...` in the code of a page, with the rest of its line."""
     text = page.read_text()
     for block in [*shell_blocks(page), *re.findall(r"`(migration-service [^`]+)`", text)]:
         for found in _COMMAND.findall(block):

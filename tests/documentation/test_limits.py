@@ -1,4 +1,4 @@
-"""docs/limits.md names the codes, settings and constants that there are, and their values."""
+"""docs/limits.md has existing codes, settings and constants, with their values."""
 
 import re
 from importlib import import_module
@@ -20,7 +20,7 @@ _ROWS = [
 ]
 _CONSTANTS = sorted(set(re.findall(r"`([a-z_.]+\.[A-Z_]+)`", _PAGE)))
 _SETTINGS = sorted(set(re.findall(r"`(MIGRATION_SERVICE_[A-Z_]+)`", _PAGE)))
-#: The settings that bound what a client does. A new one with such a name must be on the page.
+#: Settings that limit what a client may do. A new one with such a name must be on the page.
 _BOUNDS = re.compile("_MAX_|_SECONDS$|_RATIO$|_RESERVE$|_IN_FLIGHT$")
 _OTHERS = {"token_lifetime_seconds", "refresh_token_lifetime_seconds"}
 
@@ -37,7 +37,7 @@ def test_every_code_exists() -> None:
 
 
 @pytest.mark.parametrize("name", _CONSTANTS)
-def test_every_constant_exists_and_has_the_value(name: str) -> None:
+def test_every_constant_exists_and_has_the_documented_value(name: str) -> None:
     module, _, constant = name.rpartition(".")
     value: Any = getattr(import_module(f"migration_service.{module}"), constant)
     (row, *_) = [row for row in _ROWS if any(f"`{name}`" in cell for cell in row)]

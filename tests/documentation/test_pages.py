@@ -1,4 +1,4 @@
-"""The documentation names only what there is: files, headings, commands and options."""
+"""The files, headings, commands and options in the documentation exist."""
 
 import shlex
 from pathlib import Path
@@ -13,7 +13,7 @@ _IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_IDS)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     broken = []
     for link in links(page):
         if link.startswith(("http://", "https://", "mailto:")):

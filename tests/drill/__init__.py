@@ -1,7 +1,7 @@
-"""The drill: the real service under load while its parts are killed, frozen and wiped; then it is counted.
+"""The drill: parts of the running service are killed, frozen and wiped under load.
 
-    make drill ARGS="--rounds 20 --seed 7"
+Then the accounts are checked. make drill ARGS="--rounds 20 --seed 7"
 
-`scene` starts the service and prepares its database, `clients` are the suppliers, `faults` is what is done
-to the service, `poison` the account that kills whoever touches it, `count` what must be true at the end.
+`scene` starts the service and prepares its database. `clients` are the suppliers. `faults` has the faults,
+and `poison` the account that kills its workers. `count` checks what must be true at the end.
 """

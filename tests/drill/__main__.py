@@ -1,4 +1,4 @@
-"""`python -m drill`: exits 1 if anything was lost, doubled or wrong."""
+"""`python -m drill`: exits with 1 if anything was lost, duplicated or wrong."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ from servers import temporary_folder
 @click.option("--inject", is_flag=True, help="Put known bugs into copies of the service; each must be found.")
 @click.option("--bug", multiple=True, type=click.Choice(list(BUGS)), help="Only this bug, with --inject.")
 def main(*, inject: bool, bug: tuple[str, ...], keep: bool, report: Path | None, **options: Any) -> None:
-    """Run the service, damage it at random under load, and count what was lost."""
+    """Run the service, cause random faults under load, and count what was lost."""
     console = Console(width=170, highlight=False)
     if inject:
         sys.exit(0 if find_injected_bugs(bug, console) else 1)

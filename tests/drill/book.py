@@ -1,4 +1,4 @@
-"""A supplier that sends its accounts as batches, one after the other, while the service is damaged."""
+"""A supplier that sends its accounts as batches, one after the other, during the faults."""
 
 import gzip
 import json
@@ -15,18 +15,25 @@ from drill.scene import SUPPLIER, TEAM
 from migration_service_local.samples import generate_accounts
 
 _LINES = 50
+#: One book of so many is undone as a whole, and imported once more.
+_UNDONE = 4
 _OVER = ("COMPLETED", "CANCELLED", "STOPPED")
 
 
 def migrate_books(supplier: Supplier, journal: Journal, seed: int, enough: threading.Event) -> None:
-    """Import one batch after the other until `enough`; what goes wrong is written into the journal."""
+    """Import one batch after the other until `enough`. Record in the journal what goes wrong."""
     orders = _write_orders(seed)
-    while not enough.is_set():
+    for index in count():
+        if enough.is_set():
+            return
         book = [next(orders) for _ in range(_LINES)]
         for order in book:
             journal.began(order)
         try:
-            _migrate(supplier, journal, {order.number: order for order in book})
+            batch_id = _migrate(supplier, journal, {order.number: order for order in book})
+            if index % _UNDONE == 1:
+                supplier.undo(book, time.monotonic() + 2 * journal.patience, batch=batch_id)
+                _migrate(supplier, journal, {order.number: order for order in book})
         except Exception as error:
             journal.surprise(f"batch with {book[0].number}: {type(error).__name__} {error}")
 
@@ -38,7 +45,8 @@ def _write_orders(seed: int) -> Iterator[Order]:
         yield Order(payload, asynchronous=True, dry_run_first=False)
 
 
-def _migrate(supplier: Supplier, journal: Journal, orders: dict[str, Order]) -> None:
+def _migrate(supplier: Supplier, journal: Journal, orders: dict[str, Order]) -> str:
+    """Import the accounts as a batch, and return its id."""
     began = time.monotonic()
     deadline = began + 2 * journal.patience
     lines = "\n".join(json.dumps(order.payload) for order in orders.values())
@@ -64,9 +72,11 @@ def _migrate(supplier: Supplier, journal: Journal, orders: dict[str, Order]) -> 
         _note(orders.pop(line["external_account_number"]), line, journal, began)
     if orders:
         raise ValueError(f"no result for {', '.join(orders)}")
+    return str(batch["batch_id"])
 
 
 def _note(order: Order, line: dict[str, Any], journal: Journal, invoked: float) -> None:
+    is_new = not order.answered_at  # and not imported again after an undo
     order.answered_at = time.monotonic()
     version = order.payload["billing_address1"]
     journal.history.add(
@@ -83,6 +93,7 @@ def _note(order: Order, line: dict[str, Any], journal: Journal, invoked: float) 
     )
     if line["status"] == "IMPORTED":
         order.service_account_number = line["service_account_number"]
-        journal.count_line()
+        if is_new:
+            journal.count_line()
     else:
         order.failed_with = f"{line['status']} {line['errors']}"

@@ -1,11 +1,12 @@
-"""Suppliers that migrate accounts, and do what the interface tells a client to do when something fails."""
+"""Suppliers that migrate accounts, and handle failures as the interface tells clients to."""
 
+import json
 import random
 import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -17,36 +18,38 @@ from drill.scene import SLOW, SUPPLIER, TEAM, TEAMS, Address, obtain_token
 from migration_service_local.samples import generate_accounts
 
 _SHARE_SLOW, _SHARE_ASYNC, _SHARE_DRY_RUN = 0.25, 0.2, 0.1
-_SHARE_RESTAGED, _SHARE_READ_BACK, _SHARE_ABANDONED = 0.3, 0.5, 0.1
+_SHARE_RESTAGED, _SHARE_READ_BACK, _SHARE_ABANDONED, _SHARE_UNDONE = 0.3, 0.5, 0.1, 0.15
 
 
 @dataclass(slots=True)
 class Order:
-    """One account that a supplier wants to be created, and what came of it."""
+    """One account that a supplier wants to be created, and its result."""
 
     payload: dict[str, Any]
     asynchronous: bool
     dry_run_first: bool
     team: str = TEAM
-    #: It is staged with another address first, and with the right one after that.
+    #: It is staged first with another address, and then with the right one.
     restaged: bool = False
-    #: Its status is read as soon as it is created, and then it is staged once more, which is refused.
+    #: Its status is read as soon as it is created. Then it is staged again, which is refused.
     read_back: bool = False
-    #: It is never processed for good, only as a dry run.
+    #: It is processed as a dry run only.
     abandoned: bool = False
-    #: It is given up at the first 429, instead of being tried again.
+    #: It is undone as soon as it is created, and then processed once more.
+    undone: bool = False
+    #: The supplier gives it up at the first 429, instead of trying again.
     impatient: bool = False
-    #: That is what happened.
+    #: It was given up at a 429.
     given_up: bool = False
-    #: What the service answered in the end: the account's number, or the code of the reason.
+    #: The final answer of the service: the number of the account, or the code of the error.
     service_account_number: str = ""
     failed_with: str = ""
-    #: When the request that the account came from began, and when the answer was there (monotonic).
+    #: When the request that created the account began, and when it was answered (monotonic).
     asked_at: float = 0.0
     answered_at: float = 0.0
 
     def versions(self) -> list[dict[str, Any]]:
-        """Return the payloads to stage, one after the other."""
+        """Return the payloads to stage in turn."""
         return [self.changed("An earlier address"), self.payload] if self.restaged else [self.payload]
 
     def changed(self, address: str) -> dict[str, Any]:
@@ -55,11 +58,11 @@ class Order:
 
     @property
     def number(self) -> str:
-        """The external account number."""
+        """Return the external account number."""
         return str(self.payload["external_account_number"])
 
     def money(self) -> tuple[Decimal, ...]:
-        """The sums of the ledgers' balances, the transactions and the line items as they were sent."""
+        """Return the sums of the ledgers' balances, the transactions and the line items, as sent."""
         ledgers = self.payload.get("ledgers", [])
         transactions = [
             transaction
@@ -77,26 +80,26 @@ class Order:
 
 @dataclass(slots=True)
 class Journal:
-    """What the suppliers lived through; written by many threads."""
+    """The record of all suppliers, which many threads write."""
 
     orders: list[Order] = field(default_factory=list)
     history: History = field(default_factory=History)
     statuses: Counter[str] = field(default_factory=Counter)
-    #: Answers that the interface does not promise, and accounts that nobody got an answer for.
+    #: Undocumented answers, and accounts without an answer.
     surprises: list[str] = field(default_factory=list)
-    #: Accounts that came in batches.
+    #: Accounts that were sent in batches.
     lines: int = 0
-    #: Seconds after which a client gives an account up; nothing may take that long.
+    #: Seconds after which a client gives an account up. Nothing may take that long.
     patience: float = 150.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def began(self, order: Order) -> None:
-        """Another account is on its way."""
+        """Record that an account is being sent."""
         with self._lock:
             self.orders.append(order)
 
     def answered(self, response: requests.Response) -> None:
-        """Count an answer; one that no client should ever get is a surprise."""
+        """Count an answer. One that is not documented is recorded as a surprise."""
         status = response.status_code
         with self._lock:
             self.statuses[str(status)] += 1
@@ -114,20 +117,20 @@ class Journal:
             self.statuses["no answer"] += 1
 
     def surprise(self, what: str) -> None:
-        """Note what must not happen."""
+        """Record something that must not happen."""
         with self._lock:
             self.surprises.append(what)
 
     def created(self) -> list[Order]:
-        """The accounts that suppliers know to be created, so far."""
+        """Return the accounts that suppliers know to be created so far."""
         with self._lock:
             return [order for order in self.orders if order.service_account_number]
 
 
 class Orders(Iterator[Order]):
-    """Accounts without end, the same for the same seed; taken by many threads.
+    """An endless series of accounts for many threads, which is the same for the same seed.
 
-    `impatient` is the share of those that are given up at the first 429.
+    `impatient` is the share of accounts that are given up at the first 429.
     """
 
     def __init__(self, seed: int, *, impatient: float = 0.0) -> None:
@@ -154,27 +157,28 @@ def _write_orders(seed: int, impatient: float) -> Iterator[Order]:
             read_back=chance.random() < _SHARE_READ_BACK,
             abandoned=abandoned,
             impatient=chance.random() < impatient,
+            undone=chance.random() < _SHARE_UNDONE,
         )
 
 
 class Supplier:
-    """One client of the interface; each thread has its own."""
+    """One client of the interface. Each thread has its own."""
 
     def __init__(self, address: Address, journal: Journal) -> None:
         self._address = address
         self._journal = journal
         self._session = requests.Session()
-        # No proxy of the environment between us and a server on this machine.
+        # The environment's proxies cannot reach a server on this machine.
         self._session.trust_env = False
 
     def migrate_all(self, orders: Iterator[Order], enough: threading.Event, *, pause: float) -> None:
-        """Migrate one account after the other until `enough`; `pause` seconds between two."""
+        """Migrate one account after the other until `enough`, with a pause of `pause` seconds."""
         while not enough.is_set():
             self.try_to_migrate(next(orders))
             enough.wait(pause)
 
     def try_to_migrate(self, order: Order) -> None:
-        """Migrate an account; what goes wrong is written into the journal."""
+        """Migrate an account. Record in the journal what goes wrong."""
         self._journal.began(order)
         try:
             self.migrate(order)
@@ -182,7 +186,7 @@ class Supplier:
             self._journal.surprise(f"{order.number}: {type(error).__name__} {error}")
 
     def migrate(self, order: Order) -> None:
-        """Stage and process one account until the service says what became of it."""
+        """Stage and process one account until the service answers with its result."""
         deadline = time.monotonic() + self._journal.patience
         for payload in order.versions():
             staged = self._stage(payload, deadline)
@@ -195,6 +199,10 @@ class Supplier:
             order.given_up = True
             return
         self._process(order, deadline, dry_run=False)
+        if order.undone and order.service_account_number:
+            self.undo([order], deadline, external_account_numbers=[order.number])
+            self._poll(order, deadline)
+            self._process(order, deadline, dry_run=False)
         if order.read_back and order.service_account_number:
             self._poll(order, deadline)
             self._stage(order.changed("A later address"), deadline)
@@ -210,7 +218,7 @@ class Supplier:
         return self.send("POST", path, deadline, question, json=payload)
 
     def stage_and_process_once(self, order: Order) -> None:
-        """Stage an account and process it without ever asking a second time, once it was accepted."""
+        """Stage and process an account. Send no further process request once it was accepted."""
         deadline = time.monotonic() + self._journal.patience
         self._stage(order.payload, deadline)
         headers = {"Prefer": "respond-async"} if order.asynchronous else {}
@@ -247,8 +255,46 @@ class Supplier:
                 self._journal.surprise(f"{order.number}: {response.status_code} {response.text[:300]}")
             return
 
+    def undo(self, orders: Sequence[Order], deadline: float, **target: Any) -> None:
+        """Undo the import of accounts, and wait for the outcome of each: all of them have to be reverted."""
+        invoked = time.monotonic()
+        outcomes: dict[str, str] = {}
+        try:
+            outcomes = self._undo(deadline, target)
+        finally:
+            for order in orders:
+                said = outcomes.get(order.number)
+                self._journal.history.add(
+                    Event(
+                        question=Question(act=Act.UNDO, number=order.number),
+                        request_id="",
+                        api_key=self._address.api_key,
+                        invoked=invoked,
+                        ended=time.monotonic(),
+                        status=None if said is None else 200 if said == "REVERTED" else 400,
+                        said=said or "",
+                    )
+                )
+                if said == "REVERTED":
+                    order.service_account_number = ""
+                else:
+                    self._journal.surprise(f"{order.number}: not undone, but {said}")
+
+    def _undo(self, deadline: float, target: dict[str, Any]) -> dict[str, str]:
+        body = {"import_supplier": SUPPLIER, "reason": "The drill.", **target}
+        key = {"Idempotency-Key": str(uuid.uuid4())}
+        started = self.send("POST", "undos/", deadline, json=body, headers=key)
+        if started.status_code != requests.codes.accepted:
+            raise ValueError(f"no undo: {started.status_code} {started.text[:300]}")
+        undo = started.json()
+        while undo["state"] == "RUNNING" and time.monotonic() < deadline:
+            time.sleep(0.3)
+            undo = self.send("GET", f"undos/{undo['undo_id']}/", deadline).json()
+        lines = self.send("GET", f"undos/{undo['undo_id']}/results/", deadline).text.splitlines()
+        return {line["external_account_number"]: line["outcome"] for line in map(json.loads, lines)}
+
     def _poll(self, order: Order, deadline: float) -> None:
-        """Ask for the status until nobody is creating the account any more."""
+        """Request the status until the account is no longer being created."""
         path = f"account-transfer-status/{SUPPLIER}/{order.number}/"
         question = Question(act=Act.STATUS, number=order.number)
         while self.send("GET", path, deadline, question).json().get("status") == "IN_PROGRESS":
@@ -265,9 +311,9 @@ class Supplier:
         headers: dict[str, str] | None = None,
         **request: Any,
     ) -> requests.Response:
-        """Send a request again and again, as the interface says, until it is answered.
+        """Send a request repeatedly, as the interface says, until it is answered.
 
-        Each time is an event of the history, if it is about a `question`. With `once`, 429 is an answer.
+        Each try is an event of the history, if it has a `question`. With `once`, 429 is an answer.
         """
         while time.monotonic() < deadline:
             request_id, invoked = uuid.uuid4().hex, time.monotonic()

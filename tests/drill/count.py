@@ -1,4 +1,4 @@
-"""What must be true when the dust has settled: each line of the table is a promise and what broke it."""
+"""What must be true at the end. Each line of the table is a promise and what broke it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from drill.model import MODEL, AttemptRow, Tables
 from drill.scene import POISON, SUPPLIER, Scene
 
 _SHOWN = 5
-#: Accounts that are created one after the other when nothing is damaged any more.
+#: Accounts that are created one after the other after the last fault.
 CALM_ACCOUNTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A promise, how often it was put to the test, and what did not hold."""
+    """A promise, how often it was checked, and what broke it."""
 
     promise: str
     counted: int
@@ -26,7 +26,7 @@ class Line:
 def count(
     scene: Scene, journal: Journal, limit: int, most_in_progress: int, kept_slots: list[str]
 ) -> list[Line]:
-    """Compare what the suppliers were told with the tables, the lists and the broker."""
+    """Compare the answers to the suppliers with the tables, the lists and the broker."""
     processes = {
         row[0]: row
         for row in scene.query(
@@ -77,7 +77,7 @@ def _read_tables(scene: Scene) -> Tables:
 
 
 def _accepted(scene: Scene, journal: Journal) -> tuple[int, list[str]]:
-    """Each attempt that was answered 202 has an outcome, which the interface tells."""
+    """Each attempt that was answered 202 has an outcome, which the interface returns."""
     accepted = {
         event.attempt_id: event.question.number for event in journal.history.events if event.attempt_id
     }
@@ -105,7 +105,7 @@ def _unsettled(orders: list[Order], processes: dict[str, tuple[Any, ...]], scene
         if order.service_account_number and state != "IMPORTED":
             losses.append(f"{order.number}: said to be created, and is {state}")
         if order.given_up:
-            continue  # the model says whether it may be there
+            continue  # the model decides whether it may exist
         if not order.service_account_number and not order.failed_with:
             losses.append(f"{order.number}: nobody said what became of it; it is {state}")
         if order.failed_with:
@@ -123,7 +123,7 @@ def _wrong(orders: list[Order], accounts: list[tuple[Any, ...]]) -> list[str]:
 
 
 def _lines(scene: Scene) -> list[str]:
-    """Each line has an outcome, and the counts of its batch are those of its lines."""
+    """Each line has an outcome, and the counts of the batch match its lines."""
     rows = scene.query("SELECT batch_id::text, line_number FROM batch_line WHERE status = 'PENDING'")
     losses = [f"line {number} of batch {batch} has no outcome" for batch, number in rows]
     for batch, lines in scene.query("SELECT batch_id::text, count(*) FROM batch_line GROUP BY 1"):
@@ -134,7 +134,7 @@ def _lines(scene: Scene) -> list[str]:
 
 
 def _poisoned(scene: Scene) -> tuple[int, list[str]]:
-    """Each failed with a reason in the end; before that a request may have been told to come again."""
+    """Each failed with a reason in the end. Before that, a request may have been told to retry."""
     rows = scene.query(
         "SELECT DISTINCT ON (p.id) p.external_account_number, p.state, outcome, error_code, error_detail "
         "FROM account_import_process p JOIN attempt a ON a.account_import_process_id = p.id "
@@ -189,7 +189,7 @@ def _if(number: int, what: str) -> list[str]:
 
 
 def describe(losses: Iterable[str]) -> str:
-    """The first few losses, for people."""
+    """Return the first few losses, for people."""
     shown = list(losses)
     more = f" ... and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
     return "; ".join(shown[:_SHOWN]) + more

@@ -1,4 +1,4 @@
-"""What is done to the service: each a function of the scene that returns when the damage is done."""
+"""The faults. Each is a function of the scene that returns when the fault is over."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ import psutil
 from drill.scene import WORKING, Scene, group_of
 from servers import processes_in
 
-#: Longer than a message may stay unacknowledged (`scene.VISIBILITY_TIMEOUT`), so that somebody else gets it.
+#: Longer than a message may stay unacknowledged (`scene.VISIBILITY_TIMEOUT`), so that it is redelivered.
 _WORKER_FROZEN = 20.0
-#: Longer than every time-out towards Redis, and than its health check.
+#: Longer than every time-out for Redis, and than its health check.
 _VALKEY_FROZEN = 12.0
-#: Longer than a connection may take, a lock may be waited for, and a pool be queued for.
+#: Longer than the time-outs for connecting, for locks and for the pool.
 _POSTGRES_FROZEN = 10.0
 
 Fault = Callable[[Scene, Random], None]
@@ -29,7 +29,7 @@ def _kill(process: psutil.Process) -> None:
 
 
 def _busy_child(scene: Scene) -> psutil.Process:
-    """A worker child that is creating an account at this moment, or any where none is."""
+    """Return a worker child that is creating an account at this moment, or any if none is."""
     deadline = time.monotonic() + 3
     while time.monotonic() < deadline:
         if process := scene.worker_at(WORKING):
@@ -63,7 +63,7 @@ def _kill_workers_and_valkey(scene: Scene, chance: Random) -> None:
 
 
 def _wipe_valkey(scene: Scene, _chance: Random) -> None:
-    """Take the files away, then kill it: it comes back empty."""
+    """Delete its files and kill it. It starts again empty."""
     process = scene.main_process("valkey")
     for file in Path(scene.home / "valkey" / "appendonlydir").iterdir():
         file.unlink()
@@ -97,7 +97,7 @@ def _freeze(processes: Sequence[psutil.Process], seconds: float) -> None:
 
 @contextmanager
 def frozen(processes: Sequence[psutil.Process]) -> Iterator[None]:
-    """These processes stand still meanwhile (SIGSTOP, SIGCONT), and know nothing of it afterwards."""
+    """Freeze these processes within the `with` statement (SIGSTOP, SIGCONT)."""
     _signal_all(processes, signal.SIGSTOP)
     try:
         yield
@@ -107,7 +107,7 @@ def frozen(processes: Sequence[psutil.Process]) -> Iterator[None]:
 
 def _signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
-        # Some may be gone: killed for being late, for example.
+        # Some may have ended, for example because they were killed for being late.
         with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
 
@@ -134,7 +134,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def deal(rounds: int, chance: Random, kinds: Sequence[str]) -> list[str]:
-    """The names of as many faults, every kind once before any comes again."""
+    """Return the names of `count` faults. Every kind occurs once before any is repeated."""
     dealt: list[str] = []
     while len(dealt) < rounds:
         deck = list(kinds)

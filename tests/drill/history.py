@@ -1,6 +1,6 @@
-"""What the suppliers asked, when, and what they were told: one event for each request that was sent.
+"""The history of all requests of the suppliers: one event for each, with its times and its answer.
 
-A request that was sent again is another event. `model` checks that all of it fits together.
+A request that was sent again is another event. `model` checks the history.
 """
 
 import threading
@@ -9,23 +9,25 @@ from enum import StrEnum
 
 
 class Act(StrEnum):
-    """What was asked for."""
+    """The kinds of requests."""
 
     STAGE = "stage"
     PROCESS = "process"
     STATUS = "status"
-    #: A line of a batch, told by its results.
+    #: A line of a batch, from its results.
     LINE = "line"
+    #: The undo of an account, from its request to its outcome: OK says that the account was reverted.
+    UNDO = "undo"
 
 
 class Result(StrEnum):
-    """What the client may conclude from the answer."""
+    """The conclusions that a client may draw from an answer."""
 
     #: 2xx: it was done, or accepted.
     OK = "ok"
     #: 4xx: it was not done, and will not be.
     REFUSED = "refused"
-    #: 5xx, or no answer: it was done, or will be, or not.
+    #: 5xx, or no answer: it may have been done, or may still be.
     UNKNOWN = "unknown"
 
 
@@ -36,7 +38,7 @@ class Question:
     act: Act
     #: The external account number.
     number: str
-    #: STAGE, LINE: what the payload has as `billing_address1`, different in each version of it.
+    #: STAGE, LINE: the `billing_address1` of the payload, which differs in each version.
     version: str = ""
     #: PROCESS: the team, and whether it is a dry run.
     team: str = ""
@@ -51,7 +53,7 @@ class Event:
     #: The id that the client sent with the request, and the key that its token came from.
     request_id: str
     api_key: str
-    #: When it was sent and answered, or given up (monotonic).
+    #: When it was sent, and when it was answered or given up (monotonic).
     invoked: float
     ended: float
     #: The HTTP status. None: no answer.
@@ -73,7 +75,7 @@ class Event:
 
 @dataclass(slots=True)
 class History:
-    """The events of all suppliers; written by many threads."""
+    """The events of all suppliers, which many threads write."""
 
     events: list[Event] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)

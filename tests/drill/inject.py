@@ -1,4 +1,4 @@
-"""The drill on services with a known bug each: a drill that does not find it proves nothing.
+"""Runs the drill on services with a known bug each. A drill that does not find the bug proves nothing.
 
 Each bug is a replacement of text in a copy of the service. The copy is run by a drill of its own.
 """
@@ -21,7 +21,7 @@ from drill.count import describe
 from drill.injected_bugs import BUGS, Bug
 
 _ROOT = Path(__file__).parents[2]
-#: What a service consists of: the packages, and the modules that its programs start with.
+#: The files of a service: the packages, and the modules that its programs start with.
 _COPIED = ("src", "wsgi.py", "celery_worker.py", "gunicorn.conf.py")
 #: Small enough for a minute, large enough for every kind of order.
 _SMALL = ("--clients", "12", "--accounts", "120", "--poisoned", "0", "--recovery", "20")
@@ -31,7 +31,10 @@ _TRIES = 3
 
 
 def find_injected_bugs(names: Sequence[str], console: Console) -> bool:
-    """Hold a drill on the service as it is, and on one with each bug. Return whether all came out right."""
+    """Run the drill on the unchanged service and on one with each bug.
+
+    Return True if all results are right.
+    """
     table = Table("bug", "found", "by", "seconds", title="The drill on services with a known bug")
     right = True
     bugs: dict[str, Bug | None] = {"none: the service as it is": None}
@@ -51,10 +54,10 @@ def find_injected_bugs(names: Sequence[str], console: Console) -> bool:
 
 
 def _hold_drill(bug: Bug | None) -> dict[str, list[str]]:
-    """Return what did not hold, by promise."""
+    """Return the broken promises with their details."""
     with _service_with(bug) as folder:
         report = folder / "report.json"
-        # The drill imports the copy, too: what it prepares has to fit.
+        # The drill imports the copy, too, because its preparations have to match.
         paths = os.pathsep.join([str(folder / "src"), str(_ROOT / "tests")])
         arguments = [*_SMALL, *(bug.arguments if bug else ("--rounds", "1")), "--report", str(report)]
         output = subprocess.run(

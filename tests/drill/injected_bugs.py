@@ -7,18 +7,18 @@ from dataclasses import dataclass
 class Bug:
     """One bug, and the drill that finds it."""
 
-    #: What goes wrong for a supplier or an operator.
+    #: The effect of the bug for a supplier or an operator.
     consequence: str
-    #: The promise that has to be found broken. Others may be broken, too.
+    #: The promise that the drill has to find broken. Others may be broken, too.
     promise: str
-    #: (file below src/migration_service, text that is there once, text in its place)
+    #: (file below src/migration_service, a text that occurs once, its replacement)
     changes: tuple[tuple[str, str, str], ...]
     #: Options of the drill.
     arguments: tuple[str, ...] = ("--rounds", "0")
 
 
 _PROCESSING = "services/processing"
-#: Requests that are not served at once are withdrawn.
+#: Requests that are not processed at once are withdrawn.
 _HASTY = ("--rounds", "0", "--wait", "0.2", "--impatient", "0.8")
 
 #: Every bug by its name in the table.
@@ -26,7 +26,7 @@ BUGS: dict[str, Bug] = {
     "slot not released": Bug(
         "Slots are held until the upkeep finds them, so that the limit is reached with nothing at work.",
         "a slot is free as soon as its account is created",
-        ((f"{_PROCESSING}/notification.py", "        slots.add_release(pipeline, [str(attempt_id)])\n", ""),),
+        ((f"{_PROCESSING}/notification.py", "        slots.add_release(pipeline, attempts)\n", ""),),
     ),
     "withdraw does not look at the lock": Bug(
         "A request takes back an attempt that a worker is in the middle of.",
@@ -57,19 +57,23 @@ BUGS: dict[str, Bug] = {
         "what was refused is not created",
         (
             (
-                f"{_PROCESSING}/attempts.py",
-                "ON process.id = attempt.account_import_process_id AND process.attempt_id = attempt.id",
-                "ON process.id = attempt.account_import_process_id",
+                f"{_PROCESSING}/sets.py",
+                "ON attempt.id = process.attempt_id AND NOT",
+                "ON attempt.account_import_process_id = process.id AND NOT",
             ),
             (
-                f"{_PROCESSING}/attempts.py",
-                "    WHERE attempt.id = %(attempt_id)s\n    FOR UPDATE OF process",
-                "    WHERE attempt.id = %(attempt_id)s AND process.state <> 'IMPORTED'\n"
-                "    FOR UPDATE OF process",
+                f"{_PROCESSING}/sets.py",
+                "WHERE process.state = '{ImportState.IN_PROGRESS}' AND",
+                "WHERE process.state <> '{ImportState.IMPORTED}' AND",
             ),
             ("services/imports/states.py", "        WHERE attempt.outcome IS NULL\n", ""),
         ),
         _HASTY,
+    ),
+    "a set takes dry runs": Bug(
+        "An account is created that nobody asked for.",
+        "what was refused is not created",
+        ((f"{_PROCESSING}/sets.py", " AND NOT attempt.dry_run", ""),),
     ),
     "the team is ignored": Bug(
         "Accounts are linked to whichever team comes first.",
@@ -129,15 +133,16 @@ BUGS: dict[str, Bug] = {
         (
             (
                 f"{_PROCESSING}/execution.py",
-                "            number = run_attempt(transaction, attempt_id)\n",
-                "            number = run_attempt(transaction, attempt_id)\n"
-                "            if number:\n"
-                "                import time\n"
-                "                from migration_service.tasks.app import celery_app\n"
-                "                from migration_service.services.processing.notification import notify\n"
-                "                resources = celery_app().resources\n"
-                "                notify(resources.redis, resources.slots, attempt_id, number)\n"
-                "                time.sleep(0.2)\n",
+                "            ended = create_set(transaction, [it for it in taken if it.is_valid])\n",
+                "            ended = create_set(transaction, [it for it in taken if it.is_valid])\n"
+                "            import time\n"
+                "            from migration_service.tasks.app import celery_app\n"
+                "            from migration_service.services.processing.notification import notify\n"
+                "            resources = celery_app().resources\n"
+                "            for one in ended:\n"
+                "                number = one.service_account_number\n"
+                "                notify(resources.redis, resources.slots, one.attempt.id, number)\n"
+                "            time.sleep(0.2)\n",
             ),
         ),
     ),
@@ -166,6 +171,17 @@ BUGS: dict[str, Bug] = {
                 "services/imports/staging.py",
                 "staged.service_account_number):\n        raise error\n    return staged.first",
                 "staged.service_account_number)):\n        raise error\n    return staged.first",
+            ),
+        ),
+    ),
+    "an undone account keeps its number": Bug(
+        "The status tells the number of an account that does not exist any more.",
+        "what was undone is gone",
+        (
+            (
+                "services/imports/states.py",
+                "service_account_number = NULL, account_created_at = NULL,\n        dispatched_at",
+                "dispatched_at",
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Suppliers at work in the background of a test."""
+"""Suppliers that migrate accounts in the background of a test."""
 
 import threading
 
@@ -10,7 +10,7 @@ _orders = Orders(seed=55)
 
 
 class Load:
-    """Eight suppliers, and what they were answered. Use it in a `with` statement."""
+    """Eight suppliers and their answers. Use it in a `with` statement."""
 
     def __init__(self, scene: Scene) -> None:
         self.journal = Journal()
@@ -36,5 +36,5 @@ class Load:
             thread.join()
 
     def created_since(self, moment: float) -> bool:
-        """Whether an account was created that was asked for after `moment` (monotonic)."""
+        """Return True if an account was created that was requested after `moment` (monotonic)."""
         return any(order.asked_at > moment for order in self.journal.created()[-100:])

@@ -1,6 +1,6 @@
-"""What every history has to obey, account by account, whatever was killed meanwhile.
+"""What must be true of the history of each account, whatever was killed meanwhile.
 
-Each function yields what does not hold. `Tables` is what the database has in the end.
+Each function yields what breaks its promise. `Tables` is the content of the database at the end.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,16 +36,42 @@ class Tables:
 
 
 def one_number(accounts: Accounts, _tables: Tables) -> Iterator[str]:
-    """Nobody is ever told two numbers for one account."""
-    for number, events in accounts.items():
+    """No client gets two different numbers for one account, unless it was undone in between."""
+    for number, events in _each_life(accounts):
         told = {event.told for event in events if event.told}
         if len(told) > 1:
             yield f"{number}: told {' and '.join(sorted(told))}"
 
 
-def created_stays_created(accounts: Accounts, _tables: Tables) -> Iterator[str]:
-    """Once somebody was told the number, every later status is COMPLETED with it."""
+def undone_is_gone(accounts: Accounts, _tables: Tables) -> Iterator[str]:
+    """After an undo the account is UNKNOWN, without a number, until it is created again."""
     for number, events in accounts.items():
+        for life in lives(events)[1:]:
+            for event in life:
+                if event.question.act in (Act.PROCESS, Act.LINE):
+                    break
+                if (
+                    event.question.act is Act.STATUS
+                    and _is_ok(event)
+                    and (event.said, event.told) != ("UNKNOWN", "")
+                ):
+                    yield f"{number}: undone, and then {event.said} {event.told!r}"
+                    break
+
+
+def undone_gets_another_number(accounts: Accounts, _tables: Tables) -> Iterator[str]:
+    """The number of an account that was undone is never given out again, to whichever account."""
+    told: dict[str, tuple[str, int]] = {}
+    for number, events in accounts.items():
+        for index, life in enumerate(lives(events)):
+            for given in {event.told for event in life if event.told}:
+                if told.setdefault(given, (number, index)) != (number, index):
+                    yield f"{number}: told {given}, which was the number of {told[given][0]} before"
+
+
+def created_stays_created(accounts: Accounts, _tables: Tables) -> Iterator[str]:
+    """Once a client got the number, every later status is COMPLETED with it, until the account is undone."""
+    for number, events in _each_life(accounts):
         known_at = min((event.ended for event in events if event.told), default=None)
         if known_at is None:
             continue
@@ -71,16 +97,19 @@ def staged_stays_staged(accounts: Accounts, _tables: Tables) -> Iterator[str]:
 
 
 def refused_is_not_created(accounts: Accounts, tables: Tables) -> Iterator[str]:
-    """An account whose requests were all refused, or were dry runs, is not created all the same."""
+    """An account whose requests (since it was undone) were all refused, or were dry runs, does not exist."""
     for number in accounts.keys() & tables.created.keys():
-        events = accounts[number]
+        parts = lives(accounts[number])
+        if not parts:
+            continue
+        events = parts[-1]
         may_create = [
             event
             for event in events
             if event.question.act is Act.LINE
             or (event.question.act is Act.PROCESS and not event.question.dry_run)
         ]
-        # A refusal that tells the number repeats what another request did.
+        # A refusal with the number repeats the result of another request.
         if all(event.result is Result.REFUSED and not event.told for event in may_create):
             yield f"{number}: created, although {len(may_create)} requests were refused and no other was made"
 
@@ -90,7 +119,7 @@ def last_staging_counts(accounts: Accounts, tables: Tables) -> Iterator[str]:
     for number in accounts.keys() & tables.created.keys():
         stagings = [event for event in accounts[number] if event.question.act in (Act.STAGE, Act.LINE)]
         accepted = [event.question.version for event in stagings if _is_ok(event)]
-        # One without an answer may have come later than those after it.
+        # A request without an answer may have arrived later than those after it.
         allowed = {event.question.version for event in stagings if event.result is Result.UNKNOWN}
         allowed.update(accepted[-1:])
         if tables.created[number] not in allowed:
@@ -140,13 +169,36 @@ def accepted_has_an_outcome(accounts: Accounts, tables: Tables) -> Iterator[str]
                 yield f"{number}: answered {event.status}, and its attempts are {found}"
 
 
+def lives(events: Sequence[Event]) -> list[list[Event]]:
+    """Return the events of an account in parts: each undo that reverted it begins another one.
+
+    There is no part if nobody knows whether an undo did, because anything may be true then.
+    """
+    undos = [event for event in events if event.question.act is Act.UNDO]
+    if any(event.result is Result.UNKNOWN for event in undos):
+        return []
+    parts: list[list[Event]] = [[]]
+    for event in events:
+        if event.question.act is not Act.UNDO:
+            parts[-1].append(event)
+        elif _is_ok(event):
+            parts.append([])
+    return parts
+
+
+def _each_life(accounts: Accounts) -> Iterator[tuple[str, list[Event]]]:
+    return ((number, life) for number, events in accounts.items() for life in lives(events))
+
+
 def _is_ok(event: Event) -> bool:
     return event.result is Result.OK
 
 
-#: The promises by what the table says of them.
+#: The promises by their descriptions in the table.
 MODEL: dict[str, Callable[[Accounts, Tables], Iterator[str]]] = {
     "one account, one number": one_number,
+    "what was undone is gone": undone_is_gone,
+    "a number is never given out again after an undo": undone_gets_another_number,
     "created stays created, whoever asks": created_stays_created,
     "staged stays staged": staged_stays_staged,
     "what was refused is not created": refused_is_not_created,

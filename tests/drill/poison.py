@@ -1,6 +1,6 @@
-"""An account that kills every worker child that touches it: the drill plays its part in that.
+"""An account that kills every worker child that creates it. The drill does the killing.
 
-A trigger holds the worker in the middle of its transaction, and the process at the other end of that
+A trigger holds the worker in the middle of its transaction, and the process at the other end of the
 connection is killed. After its tries the account has to be reported as failed.
 """
 
@@ -14,27 +14,27 @@ from drill.scene import POISONED, Scene
 
 
 class Poisoner(threading.Thread):
-    """Kills whoever creates a poisoned account, until `stop`."""
+    """Kills every worker child that creates a poisoned account, until `stop`."""
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(name="poisoner", daemon=True)
         self._scene = scene
         self._over = threading.Event()
-        #: When each victim died (monotonic).
+        #: When each process was killed (monotonic).
         self.killed: list[float] = []
 
     def run(self) -> None:
-        """Look twenty times a second."""
+        """Check twenty times per second."""
         while not self._over.wait(0.05):
             try:
                 victim = self._scene.worker_at(POISONED)
-            except psycopg.Error:  # PostgreSQL is having its own trouble
+            except psycopg.Error:  # PostgreSQL is affected by a fault
                 continue
             if victim is not None:
                 self._kill(victim)
 
     def stop(self) -> None:
-        """No more killing."""
+        """Stop killing."""
         self._over.set()
         self.join()
 

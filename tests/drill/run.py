@@ -1,4 +1,4 @@
-"""One drill from start to verdict."""
+"""Runs one drill."""
 
 import secrets
 import threading
@@ -26,34 +26,34 @@ from servers import wait_until
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillOptions:
-    """How long, how hard, and which luck."""
+    """The options of a drill."""
 
-    #: The same seed, the same accounts and faults. Another one each time unless it is given.
+    #: The same seed has the same accounts and faults. Without one, each drill has another.
     seed: int = field(default_factory=lambda: secrets.randbelow(1_000_000))
     rounds: int = 20
-    #: At least so many accounts, those of batches not counted.
+    #: At least this many accounts, without those of batches.
     accounts: int = 500
     clients: int = 16
-    #: The concurrency limit; less than there are clients, so that it is felt.
+    #: The concurrency limit. It is smaller than the number of clients, so that it is reached.
     limit: int = 12
     poisoned: int = 2
-    #: Seconds that a process request waits for a worker: short, so that attempts are withdrawn, too.
+    #: Seconds that a process request waits for a worker. They are few, so that attempts are withdrawn.
     wait: float = 3.0
     #: The share of accounts that are given up at the first 429.
     impatient: float = 0.2
-    #: Seconds within which the service has to be well again after a fault, and quiet at the end.
+    #: Seconds within which the service has to recover from a fault, and be idle at the end.
     recovery: float = 60.0
-    #: Only these kinds of faults, by name; all where it is empty.
+    #: The names of the kinds of faults. Empty for all.
     only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How the service got over one fault; seconds from the end of the fault."""
+    """The recovery of the service from one fault, in seconds from the end of the fault."""
 
-    #: Until an account was created that was asked for after the fault.
+    #: Until an account was created that was requested after the fault.
     new_work: float
-    #: Until every attempt of the time of the fault had its outcome.
+    #: Until every attempt from before the end of the fault had an outcome.
     work_in_hand: float
     #: Until the status endpoint answered again.
     answers: float
@@ -61,7 +61,7 @@ class Recovery:
 
 @dataclass(slots=True)
 class Verdict:
-    """What the drill found."""
+    """The result of the drill."""
 
     lines: list[Line]
     recoveries: dict[str, list[Recovery]]
@@ -72,7 +72,7 @@ class Verdict:
 
     @property
     def losses(self) -> int:
-        """How many things were lost, doubled or wrong."""
+        """Return how many things were lost, duplicated or wrong."""
         return sum(len(line.losses) for line in self.lines)
 
 
@@ -142,7 +142,7 @@ class _Drill:
         )
 
     def _order_poison(self) -> list[threading.Thread]:
-        """Accounts that are not in the journal's orders: they must fail, and say so."""
+        """Poisoned accounts, which are not in the journal. They must fail with a reason."""
         threads: list[threading.Thread] = []
         orders = Orders(self.options.seed + 1_000)
         for index in range(self.options.poisoned):
@@ -180,7 +180,7 @@ class _Drill:
         return [row[0] for row in self.scene.query("SELECT id::text FROM attempt WHERE outcome IS NULL")]
 
     def _recover(self, name: str, in_hand: list[str]) -> Recovery:
-        """Wait until the service is well again after a fault, and note how long each part took."""
+        """Wait until the service has recovered from a fault, and record how long each part took."""
         hit = time.monotonic()
         poisons = f"{POISON}%"
         done: dict[str, float] = {}
@@ -221,7 +221,7 @@ class _Drill:
                 continue
 
     def _settle(self) -> None:
-        """Wait until the upkeep has done what it has to do; what it leaves undone is counted."""
+        """Wait until the maintenance is done. What it leaves is counted."""
         seconds = 2 * self.options.recovery
         try:
             self.scene.wait_until_quiet(seconds)
@@ -229,9 +229,9 @@ class _Drill:
             self.console.print(f"It did not become quiet within {seconds:.0f} s.")
 
     def _create_calmly(self) -> list[str]:
-        """Create some accounts when nothing is damaged any more. Return what did not go as it should.
+        """Create some accounts after the last fault. Return what went wrong.
 
-        The upkeep releases slots that were kept by mistake, so nothing would be seen of them in the end.
+        The maintenance releases slots that were kept by mistake, so they could not be found at the end.
         """
         supplier = Supplier(self.scene.address, self.journal)
         losses = []
@@ -248,8 +248,8 @@ class _Drill:
 
 
 def run_drill(options: DrillOptions, folder: Path, console: Console) -> Verdict:
-    """Start the service in `folder`, hold the drill, stop the service."""
-    # Batches leave two thirds of the places to requests.
+    """Start the service in `folder`, run the drill, and stop the service."""
+    # Batches leave two thirds of the slots to requests.
     reserve = {"MIGRATION_SERVICE_BATCH_SLOT_RESERVE": str(options.limit * 2 // 3)}
     wait = {"MIGRATION_SERVICE_PROCESS_WAIT_SECONDS": str(options.wait)}
     console.print(f"seed {options.seed}")

@@ -1,4 +1,4 @@
-"""The service that the drill is held on: `migration-service up` with its real servers and processes."""
+"""The service for the drill: `migration-service up` with its real servers and processes."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -28,20 +28,20 @@ _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) {
 
 SUPPLIER = "DRILL"
 TEAM = "Drill team"
-#: Two, so that an account of the wrong one is noticed.
+#: There are two, so that an account with the wrong one is noticed.
 TEAMS = (TEAM, "Other drill team")
 
-#: Seconds after which a message that nobody acknowledged comes back; short, so that a drill sees it.
+#: Seconds after which an unacknowledged message is redelivered. They are few, so that it happens in a drill.
 VISIBILITY_TIMEOUT = 8
 
-#: Accounts with these beginnings of their numbers take their time while they are created, see `_TRIGGER`.
+#: Accounts whose numbers begin like this are created slowly (`_TRIGGER`).
 SLOW = "SLOW-"
 POISON = "POISON-"
-#: What a session of PostgreSQL is called while it creates such an account.
+#: The name of a session of PostgreSQL while it creates such an account.
 WORKING, POISONED = "drill-working", "drill-poisoned"
 
-# The database can be made to hold a worker in the middle of its transaction, and to say which one it is,
-# without a line for tests in the service.
+# This lets the database hold a worker in the middle of its transaction, and identify it, without code for
+# tests in the service.
 _TRIGGER = f"""
 -- The lock of a worker that was killed goes at once, so that the next one meets the account, too.
 ALTER DATABASE migration_service SET client_connection_check_interval = '50ms';
@@ -60,16 +60,16 @@ CREATE TRIGGER drill_pause AFTER INSERT ON account FOR EACH ROW EXECUTE FUNCTION
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a supplier finds the service, and the key it has."""
+    """The address of the service, and the key of a supplier."""
 
     url: str
     api_key: str
 
 
 def obtain_token(address: Address) -> str:
-    """A token, as a supplier gets it. Raises RequestException where that is not possible right now."""
+    """Obtain a token as a supplier does. Raise RequestException if that is not possible now."""
     with requests.Session() as session:
-        session.trust_env = False  # no proxy of the environment before a server on this machine
+        session.trust_env = False  # the environment's proxies cannot reach a server on this machine
         response = session.post(
             f"{address.url}/v1/graphql/",
             json={"query": _LOG_IN, "variables": {"key": address.api_key}},
@@ -81,9 +81,9 @@ def obtain_token(address: Address) -> str:
 
 
 class Scene:
-    """A running service with a supplier, in a folder of its own. Use it in a `with` statement.
+    """A running service with a supplier, in its own folder. Use it in a `with` statement.
 
-    `environment` are further settings; `limit` is the concurrency limit.
+    `environment` has further settings. `limit` is the concurrency limit.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Scene:
         engine.dispose()
 
     def send(self, method: str, path: str, **request: Any) -> requests.Response:
-        """One request below /v1/data-import with the supplier's token, on a connection of its own."""
+        """Send a request below /v1/data-import with the supplier's token, on its own connection."""
         headers = {"Authorization": f"Token {self.token}"} | request.pop("headers", {})
         with requests.Session() as session:
             session.trust_env = False
@@ -139,7 +139,7 @@ class Scene:
             return session.request(method, url, headers=headers, timeout=90, **request)
 
     def stage(self, count: int, beginning: str) -> list[str]:
-        """Stage so many accounts whose numbers start so; returns the numbers."""
+        """Stage accounts whose numbers have this prefix. Return the numbers."""
         payloads = list(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning)))
         for index, payload in enumerate(payloads):
             payload["external_account_number"] = f"{beginning}{index}"
@@ -152,7 +152,7 @@ class Scene:
         return [str(payload["external_account_number"]) for payload in payloads]
 
     def process(self, number: str, *, wait: bool = False, **fields: Any) -> requests.Response:
-        """Ask for one account to be created; `wait` for what comes of it."""
+        """Request the creation of one account. With `wait`, wait for the outcome."""
         body = {
             "external_account_number": number,
             "import_supplier_code": SUPPLIER,
@@ -162,7 +162,7 @@ class Scene:
         return self.send("POST", "account-import-process/process/", json=body | fields, headers=headers)
 
     def states(self, beginning: str) -> dict[str, int]:
-        """How many accounts whose numbers start so are in each state."""
+        """Return the number of accounts with this prefix in each state."""
         rows = self.query(
             "SELECT state, count(*) FROM account_import_process "
             "WHERE external_account_number LIKE %s GROUP BY state",
@@ -171,14 +171,14 @@ class Scene:
         return dict(rows)
 
     def is_serving(self) -> bool:
-        """Whether the web server answers."""
+        """Return True if the web server answers."""
         try:
             return requests.get(f"{self.address.url}/health/ready", timeout=30).ok
         except requests.RequestException:
             return False
 
     def is_idle(self) -> bool:
-        """Whether nothing is in progress and no slot is held."""
+        """Return True if nothing is in progress and no slot is held."""
         try:
             return not (self.in_progress() or self.slots_in_use())
         except (psycopg.Error, redis.RedisError):
@@ -189,33 +189,33 @@ class Scene:
         wait_until(self.is_idle, "idle", 60)
 
     def wait_until_quiet(self, seconds: float) -> None:
-        """Wait until the service is idle and no message is left, also none that a dead worker had."""
+        """Wait until the service is idle and no message is left, including those of dead workers."""
         wait_until(lambda: self.is_idle() and not any(self.messages().values()), "quiet", seconds)
 
     def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """The rows of an SQL statement, over a connection of its own: the one before may be dead."""
+        """Return the rows of an SQL statement. Use a new connection, because the last one may be dead."""
         with psycopg.connect(
             self.database_url, autocommit=True, connect_timeout=5, application_name="drill"
         ) as connection:
             return connection.execute(statement.encode(), parameters).fetchall()
 
     def slots_in_use(self) -> int:
-        """How many slots are held."""
+        """Return how many slots are held."""
         return int(self.redis.zcard("migration:slots"))
 
     def messages(self) -> dict[str, int]:
-        """How many messages wait in each queue, and how many are delivered and not acknowledged."""
+        """Return how many messages wait in each queue, and how many are not acknowledged."""
         found = {name: int(self.redis.llen(f"migration:{name}")) for name in ("interactive", "batch")}
         return found | {"unacknowledged": int(self.redis.hlen("migration:unacked"))}
 
     def in_progress(self) -> int:
-        """How many accounts are being created, as the table says."""
+        """Return how many accounts are being created according to the table."""
         return int(
             self.query("SELECT count(*) FROM account_import_process WHERE state = 'IN_PROGRESS'")[0][0]
         )
 
     def main_process(self, name: str) -> psutil.Process:
-        """The process of this program that `up` started; waited for while `up` starts it again."""
+        """Return the process of this program that `up` started. Wait while `up` starts it again."""
         found: list[psutil.Process] = []
 
         def find() -> bool:
@@ -227,7 +227,7 @@ class Scene:
         return found[0]
 
     def worker_at(self, application_name: str) -> psutil.Process | None:
-        """The worker process whose session of PostgreSQL is called this at the moment, if there is one."""
+        """Return the worker process whose session of PostgreSQL has this name now, or None."""
         rows = self.query(
             "SELECT client_port FROM pg_stat_activity WHERE application_name = %s", application_name
         )
@@ -259,9 +259,9 @@ class Scene:
 
 
 def group_of(process: psutil.Process) -> int:
-    """The process group that `up` gave to a program: a signal to it reaches all its processes.
+    """Return the process group of a program. A signal to it reaches all its processes.
 
-    A program that is just being started is for a moment still in our own group.
+    A program that is being started is for a moment still in our own group.
     """
     wait_until(lambda: os.getpgid(process.pid) != os.getpgrp(), "the program has a group of its own")
     return os.getpgid(process.pid)

@@ -1,4 +1,4 @@
-"""The whole service, with its real processes, for the tests that load, damage and restart it."""
+"""The whole service with its real processes, for tests with load, faults and restarts."""
 
 import shutil
 from collections.abc import Iterator
@@ -8,16 +8,16 @@ import pytest
 from drill.scene import Scene
 from servers import temporary_folder
 
-#: How long a client of the service here may take for sending a request.
+#: How long a client may take to send a request.
 REQUEST_SECONDS = 3.0
 
 
 @pytest.fixture(scope="session")
 def scene() -> Iterator[Scene]:
-    """One running service for all tests; each leaves it running and quiet, with the limit at 250.
+    """One running service for all tests. Each leaves it running and idle, with the limit at 250.
 
-    It logs everything, so that the log can be searched for what does not belong there, and has little
-    waiting time for clients that send slowly.
+    It logs everything, so that tests can search the log for values that must not be there. It waits only a
+    short time for clients that send slowly.
     """
     folder = temporary_folder()
     environment = {

@@ -1,4 +1,4 @@
-"""What schemathesis has to be told: how the bodies that are not JSON are sent."""
+"""Tells schemathesis how to send bodies that are not JSON."""
 
 from typing import Any
 
@@ -9,5 +9,5 @@ import schemathesis
     "application/x-ndjson", "application/ndjson", "application/jsonl", "application/gzip"
 )
 def send_as_it_is(_context: Any, value: Any) -> bytes:
-    """A file: bytes."""
+    """Send a file as bytes."""
     return value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")

@@ -1,4 +1,4 @@
-"""Batches with the real processes: killed, wiped, cut off, and far larger than the memory they may take."""
+"""Batches with the real processes, with faults, interrupted uploads, and files larger than the memory."""
 
 import json
 import socket
@@ -38,7 +38,7 @@ def _accounts(count: int, beginning: str) -> Iterator[dict[str, object]]:
         yield account | {"external_account_number": f"{beginning}{index}"}
 
 
-def test_the_client_of_the_sample_book_tells_what_its_batch_could_not_import(scene: Scene) -> None:
+def test_the_client_of_the_sample_book_reports_accounts_that_its_batch_could_not_import(scene: Scene) -> None:
     broken = next(_accounts(1, "SAMPLE-BROKEN-"))
     broken["customers"] = []
     outcome, over, progress = RequestOutcome(), threading.Event(), list[int]()
@@ -85,7 +85,7 @@ def _wipe_redis(scene: Scene, _: Random) -> None:
     scene.redis.flushall()
 
 
-def test_whatever_is_killed_or_wiped_a_batch_does_every_line_once(scene: Scene) -> None:
+def test_a_batch_processes_every_line_once_whatever_is_killed_or_deleted(scene: Scene) -> None:
     count = 1_000
     faults = [_kill_a_child, _kill_a_child, _wipe_redis, _kill_a_child, _kill_the_worker]
     rng = Random(5)
@@ -113,7 +113,7 @@ def test_whatever_is_killed_or_wiped_a_batch_does_every_line_once(scene: Scene) 
     scene.wait_until_idle()
 
 
-def test_an_upload_that_breaks_off_leaves_nothing(scene: Scene) -> None:
+def test_an_interrupted_upload_leaves_nothing(scene: Scene) -> None:
     before = scene.query("SELECT count(*) FROM batch_line")
     address = urlsplit(scene.address.url)
     line = ndjson(_accounts(1, "BROKEN-"))
@@ -134,12 +134,12 @@ def test_an_upload_that_breaks_off_leaves_nothing(scene: Scene) -> None:
 
 
 def _uploading(scene: Scene) -> bool:
-    """Whether an organisation holds a place for an upload."""
+    """Return True if an organisation has an upload that counts."""
     return any(scene.redis.zcard(key) for key in scene.redis.scan_iter("migration:uploads:*"))
 
 
 @pytest.mark.parametrize("megabytes", [100])
-def test_an_upload_takes_hardly_any_memory(scene: Scene, megabytes: int) -> None:
+def test_an_upload_needs_little_memory(scene: Scene, megabytes: int) -> None:
     _start(scene, ndjson(_accounts(100, "WARM-")), "validate")
     lines = ndjson(_accounts(100, "LARGE-"))
     pieces = megabytes * 1_000_000 // len(lines)
@@ -168,7 +168,7 @@ def test_an_upload_takes_hardly_any_memory(scene: Scene, megabytes: int) -> None
 
 
 def _memory(process: psutil.Process) -> int:
-    """Bytes of a process and its children, in which one upload is read by one of them."""
+    """Return the bytes of memory of a process and its children."""
     return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)])
 
 

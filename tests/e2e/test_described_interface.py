@@ -1,6 +1,6 @@
-"""The interface against its own description: schemathesis sends what it allows, and what it does not.
+"""Compares the interface with its description. schemathesis sends valid and invalid requests.
 
-`MIGRATION_SERVICE_FUZZ=20` multiplies examples and time, for a night's run.
+`MIGRATION_SERVICE_FUZZ=20` multiplies examples and time, for a run at night.
 """
 
 import os
@@ -19,7 +19,7 @@ _SECONDS = 30
 _COMMAND = Path(sys.executable).with_name("schemathesis")
 _HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
 
-# So that requests get past the first check: the supplier and the team of the description's examples exist.
+# The supplier and the team of the description's examples exist, so that requests pass the first check.
 _CONFIGURATION = f"""
 [auth.openapi.Token]
 api_key = "${{SERVICE_TOKEN}}"

@@ -18,7 +18,7 @@ _DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Path]:
-    """The home folder of a service that was started as a newcomer starts it, with a smaller sample book."""
+    """The home folder of a service that was started as a newcomer does, with a smaller sample book."""
     home = temporary_folder() / "home"
     ports = ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
     with RunningService(home, "--sample", "5", *ports) as service:
@@ -27,7 +27,7 @@ def running() -> Iterator[Path]:
 
 
 def _paste(page: str, home: Path) -> str:
-    """Run all shell blocks of a page in one shell; returns what they printed. Fails if a command does."""
+    """Run all shell blocks of a page in one shell. Return their output. Fail if a command fails."""
     address = load_saved_settings(home)["MIGRATION_SERVICE_WEB_URL"]
     script = "\n".join(shell_blocks(ROOT / page)).replace(_DEFAULT_ADDRESS, address)
     script = script.replace("$PWD/.venv/bin", str(Path(sys.executable).parent))

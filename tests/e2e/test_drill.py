@@ -1,4 +1,4 @@
-"""The short form of `make drill`: three faults on the whole service under load, then a count."""
+"""The short form of `make drill`: three faults of the whole service under load, then the checks."""
 
 import shutil
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A worker tells of every step of every task, in few messages."""
+"""A worker sends an event for every step of every task, in few messages."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -78,7 +78,7 @@ def test_the_periodic_tasks_of_an_idle_service_send_no_events(servers: EmbeddedS
             with connection.Consumer(queue, callbacks=[count], no_ack=True, accept=["json"]):
                 _hear(connection, lambda: Slots(redis).seconds_since_reconcile() is not None)
                 beats = told["worker-heartbeat"]
-                # The events of the sweep would come before those of what is published now.
+                # The events of the sweep would arrive before those of the tasks that are published now.
                 celery.send_task(CREATE_ACCOUNT, args=[str(uuid4())])
                 _hear(connection, lambda: told["task-succeeded"] and told["worker-heartbeat"] > beats + 2)
         redis.close()
@@ -86,7 +86,7 @@ def test_the_periodic_tasks_of_an_idle_service_send_no_events(servers: EmbeddedS
     assert {step: told[step] for step in steps} == dict.fromkeys(steps, 1)
 
 
-def test_every_step_of_every_task_is_told_and_many_in_one_message(celery: MigrationCelery) -> None:
+def test_every_step_of_every_task_is_reported_with_many_steps_in_one_message(celery: MigrationCelery) -> None:
     told: Counter[str] = Counter()
     messages: Counter[str] = Counter()
 

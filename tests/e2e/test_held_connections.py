@@ -1,4 +1,4 @@
-"""Half-open heads and slow readers against a web server with four threads: others are answered meanwhile."""
+"""With incomplete requests and slow readers, a web server with four threads still answers other clients."""
 
 import os
 import socket
@@ -57,7 +57,7 @@ def _connect(port: int) -> socket.socket:
 
 
 def _is_answered(port: int, timeout: float = 2.0) -> bool:
-    """Whether a request gets through, faster than any thread would become free again."""
+    """Return True if a request is answered before any held thread could become free."""
     try:
         return requests.get(f"http://{LOOPBACK}:{port}/health/live", timeout=timeout).ok
     except requests.RequestException:
@@ -65,24 +65,24 @@ def _is_answered(port: int, timeout: float = 2.0) -> bool:
 
 
 def _read_answer(connection: socket.socket) -> bytes:
-    """One answer of /health/live."""
+    """Read one answer of /health/live."""
     received = b""
     while not received.endswith(b"}\n"):
         received += connection.recv(65_536) or pytest.fail("the connection was closed")
     return received
 
 
-def test_half_open_heads_hold_no_threads(port: int) -> None:
+def test_incomplete_request_heads_hold_no_threads(port: int) -> None:
     with ExitStack() as stack:
         for place in range(20 * THREADS):
             connection = stack.enter_context(_connect(port))
             connection.sendall(HEAD + b"X-A: " + b"b" * (place * 500))
         for _ in range(5):
             assert _is_answered(port)
-        assert connection.recv(1) == b""  # closed when its time was up
+        assert connection.recv(1) == b""  # it was closed when its time was up
 
 
-def test_half_open_heads_on_kept_alive_connections_hold_no_threads(port: int) -> None:
+def test_incomplete_request_heads_on_kept_alive_connections_hold_no_threads(port: int) -> None:
     with ExitStack() as stack:
         for _ in range(3 * THREADS):
             connection = stack.enter_context(_connect(port))
@@ -92,7 +92,7 @@ def test_half_open_heads_on_kept_alive_connections_hold_no_threads(port: int) ->
         assert _is_answered(port)
 
 
-def test_a_head_without_end_is_answered_431_and_not_kept(port: int) -> None:
+def test_a_request_head_without_end_is_answered_431_and_not_stored(port: int) -> None:
     with _connect(port) as connection:
         connection.sendall(HEAD + b"X-A: " + b"b" * 66_000)
         answer = connection.recv(65_536)
@@ -100,7 +100,7 @@ def test_a_head_without_end_is_answered_431_and_not_kept(port: int) -> None:
     assert b'"headers_too_large"' in answer
 
 
-def test_a_head_in_pieces_is_read_and_two_requests_at_once_are_both_answered(port: int) -> None:
+def test_a_request_head_in_pieces_is_read_and_pipelined_requests_are_answered(port: int) -> None:
     request = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
     with _connect(port) as connection:
         for byte in request:
@@ -133,7 +133,7 @@ def test_readers_that_stall_lose_their_threads(port: int) -> None:
             assert 0 < _read_to_the_end(connection).count(b"HTTP/1.1 200 ") < 200
 
 
-def test_clients_that_do_not_close_their_end_hold_up_nothing(port: int) -> None:
+def test_clients_that_do_not_close_their_end_delay_nobody(port: int) -> None:
     with ExitStack() as stack:
         for _ in range(50):  # each would stop the server for two seconds
             connection = stack.enter_context(_connect(port))

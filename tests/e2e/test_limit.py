@@ -1,4 +1,4 @@
-"""The concurrency limit (section 8) on the whole service: 400 clients against 250, changes."""
+"""The concurrency limit (section 8) of the whole service: 400 clients with a limit of 250, and changes."""
 
 import signal
 from collections import Counter
@@ -26,23 +26,23 @@ def limit_as_before(scene: Scene) -> Iterator[None]:
 
 @contextmanager
 def workers_frozen(scene: Scene) -> Iterator[None]:
-    """Nobody creates accounts meanwhile: what is accepted stays in progress."""
+    """Freeze the workers, so that accepted accounts stay in progress."""
     with frozen(processes_in(scene.home / "programs" / "interactive")):
         yield
 
 
-def test_of_400_clients_at_once_250_are_served_and_the_others_are_told_to_come_again(scene: Scene) -> None:
+def test_of_400_simultaneous_clients_250_are_served_and_the_others_answered_429(scene: Scene) -> None:
     numbers = scene.stage(CLIENTS, "LIMIT-")
     with ThreadPoolExecutor(CLIENTS) as pool:
         with workers_frozen(scene):
             answers = [pool.submit(scene.process, number, wait=True) for number in numbers]
             wait_until(lambda: _answered(answers) == CLIENTS - LIMIT, "the refusals", 20)
             assert scene.in_progress() == scene.slots_in_use() == LIMIT
-            # With 250 requests waiting, everybody else is served as ever.
+            # While 250 requests wait, all other clients are served as usual.
             for number in numbers[:20]:
                 assert _status(scene, number).status_code == 200
             assert scene.stage(5, "LIMIT-MEANWHILE-")
-            assert _answered(answers) == CLIENTS - LIMIT, "nobody gave up waiting"
+            assert _answered(answers) == CLIENTS - LIMIT, "a request stopped waiting"
         found = [answer.result() for answer in answers]
     assert Counter(answer.status_code for answer in found) == {201: LIMIT, 429: CLIENTS - LIMIT}
     for refused in (answer for answer in found if answer.status_code == 429):
@@ -74,7 +74,7 @@ def test_a_dry_run_takes_a_slot_too(scene: Scene) -> None:
         assert scene.process(second).status_code == 429
 
 
-def test_workers_that_are_killed_give_their_slots_back(scene: Scene) -> None:
+def test_slots_of_killed_workers_are_released(scene: Scene) -> None:
     numbers = scene.stage(6, "SLOW-KILLED-")
     scene.set_limit(5)
     with workers_frozen(scene):

@@ -1,4 +1,4 @@
-"""No name, e-mail address or telephone number of a customer gets into a log, a message or an error."""
+"""No name, e-mail address or telephone number of a customer is in a log, a message or an error."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ _PERSONAL = ("given_name", "family_name", "email", "mobile", "landline")
 
 
 def make_book(beginning: str, count: int, *, broken: bool = False) -> list[dict[str, Any]]:
-    """Accounts whose customers have names that occur in no word of ours."""
+    """Return accounts whose customers have names that occur nowhere else."""
     options: dict[str, Any] = {"supplier": SUPPLIER, "seed": 77}
     accounts = (
         [account for account, _ in generate_accounts_with_faults(count, broken_share=1.0, **options)]
@@ -38,21 +38,21 @@ def make_book(beginning: str, count: int, *, broken: bool = False) -> list[dict[
 
 
 def personal_data(accounts: list[dict[str, Any]]) -> set[str]:
-    """The texts that must be found nowhere."""
+    """Return the texts that must not be found."""
     customers = [customer for account in accounts for customer in _customers(account)]
     found = {str(customer[name]) for customer in customers for name in _PERSONAL if customer.get(name)}
     return {text for text in found if len(text) > 6} | {"Qwirinus", "Vanderzwaluwx", "Xaveriuslaan"}
 
 
 def _customers(account: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those that are customers at all; a broken account may have something else there."""
+    """Return the customers that are objects. A broken account may have other values."""
     found = account.get("customers")
     return [customer for customer in found if isinstance(customer, dict)] if isinstance(found, list) else []
 
 
 @contextmanager
 def everything_sent_to(redis: Redis) -> Iterator[list[str]]:
-    """What all clients send to Redis meanwhile."""
+    """Records what all clients send to Redis meanwhile."""
     commands: list[str] = []
 
     def listen() -> None:
@@ -72,7 +72,7 @@ def everything_sent_to(redis: Redis) -> Iterator[list[str]]:
         listener.join(10)
 
 
-def test_customers_are_found_in_no_log_no_message_no_figure_and_no_error(scene: Scene) -> None:
+def test_personal_data_is_in_no_log_message_metric_or_error(scene: Scene) -> None:
     sound, broken, batch = (
         make_book("PRIVATE-ONE-", 25),
         make_book("BROKEN-", 40, broken=True),
@@ -108,11 +108,11 @@ def test_customers_are_found_in_no_log_no_message_no_figure_and_no_error(scene: 
         assert text, place
         leaked = sorted(needle for needle in needles if needle in text)
         assert not leaked, f"{place} has {leaked[:5]}: {_around(text, leaked[0])}"
-    assert "accounts.create_account" in texts["Flower"]
+    assert "accounts.create_set" in texts["Flower"]
     assert "migration:interactive" in texts["Redis commands"]
 
 
-def test_an_erased_customer_is_found_in_no_table_no_queue_no_log_and_no_file(scene: Scene) -> None:
+def test_an_erased_customer_is_in_no_table_queue_log_or_file(scene: Scene) -> None:
     accounts = make_book("ERASED-", 3)
     batch = make_book("ERASED-BATCH-", 2)
     for index, account in enumerate(accounts + batch):
@@ -140,7 +140,7 @@ def test_an_erased_customer_is_found_in_no_table_no_queue_no_log_and_no_file(sce
         texts = {"the log": scene.service.output, "Redis": _dump(redis), "Flower": _ask_flower(scene)}
     for place, text in texts.items():
         assert not [needle for needle in needles if needle in text], place
-    # PostgreSQL's own files keep what was deleted until they are written over.
+    # PostgreSQL's own files keep deleted values until they are overwritten.
     home = scene.service.home
     files = [
         path for path in home.rglob("*") if path.is_file() and not path.is_relative_to(home / "postgres")
@@ -150,7 +150,7 @@ def test_an_erased_customer_is_found_in_no_table_no_queue_no_log_and_no_file(sce
 
 
 def _find_in_tables(scene: Scene, needles: set[str]) -> list[str]:
-    """The tables that have one of these words in any column."""
+    """Return the tables that have one of these words in any column."""
     found = []
     with psycopg.connect(scene.settings["DATABASE_URL"]) as connection:
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
@@ -189,7 +189,7 @@ def _run_batch(scene: Scene, accounts: list[dict[str, Any]], beginning: str = "P
 
 
 def _dump(redis: Redis) -> str:
-    """Every key with its value, as stored."""
+    """Return every key with its stored value."""
     readers: dict[Any, Any] = {
         b"list": lambda key: redis.lrange(key, 0, -1),
         b"hash": redis.hgetall,

@@ -1,4 +1,4 @@
-"""An account that kills every worker that touches it is reported as failed, and the others go on."""
+"""An account that kills every worker that creates it is reported as failed. Other accounts are created."""
 
 from drill.poison import Poisoner
 from drill.scene import POISON, Scene
@@ -6,7 +6,7 @@ from migration_service.services.processing.attempts import MAX_TRIES
 from servers import wait_until
 
 
-def test_an_account_that_kills_its_workers_fails_with_a_reason_and_stops_nobody_else(scene: Scene) -> None:
+def test_an_account_that_kills_its_workers_fails_with_a_reason_and_affects_no_other(scene: Scene) -> None:
     [poison] = scene.stage(1, POISON)
     others = scene.stage(20, "BESIDE-POISON-")
     poisoner = Poisoner(scene)

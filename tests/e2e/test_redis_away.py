@@ -1,4 +1,7 @@
-"""Redis goes away under load: the web tier answers all the time, and the workers come back by themselves."""
+"""Redis becomes unavailable under load.
+
+The web server still answers, and the workers recover on their own.
+"""
 
 import os
 import signal
@@ -16,7 +19,7 @@ from drill.load import Load
 from drill.scene import SUPPLIER, Scene, group_of
 from servers import processes_in, wait_until
 
-#: What no answer of the web tier may take while Redis is away.
+#: No answer of the web server may take so many seconds while Redis is unavailable.
 ANSWERS_WITHIN = 8.0
 
 
@@ -34,7 +37,7 @@ def redis_answers(scene: Scene) -> bool:
 
 
 def restart_cleanly(scene: Scene) -> None:
-    """As an operator does: it writes its data and ends, and is started again."""
+    """Restart it as an operator does. It writes its data, ends, and is started again."""
     os.killpg(group_of(scene.main_process("valkey")), signal.SIGTERM)
 
 
@@ -53,7 +56,7 @@ def wipe(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("go_away", [restart_cleanly, kill, cut_connections, wipe])
-def test_accounts_are_created_again_within_15_seconds_and_no_worker_had_to_be_restarted(
+def test_after_an_outage_accounts_are_created_within_15_seconds_without_restarting_workers(
     scene: Scene, go_away: Callable[[Scene], None]
 ) -> None:
     workers = {name: scene.main_process(name) for name in ("interactive", "batch")}
@@ -66,7 +69,7 @@ def test_accounts_are_created_again_within_15_seconds_and_no_worker_had_to_be_re
     assert load.journal.surprises == []
 
 
-def test_with_redis_frozen_everything_but_process_works_and_process_says_come_again(scene: Scene) -> None:
+def test_while_redis_is_frozen_everything_works_but_process_which_is_answered_503(scene: Scene) -> None:
     [number] = scene.stage(1, "FROZEN-")
     with frozen(processes_in(scene.home / "valkey")):
         started = time.monotonic()
@@ -84,7 +87,7 @@ def test_with_redis_frozen_everything_but_process_works_and_process_says_come_ag
     assert _process_until_created(scene, number)
 
 
-def test_many_requests_at_once_are_answered_while_redis_is_frozen(scene: Scene) -> None:
+def test_many_simultaneous_requests_are_answered_while_redis_is_frozen(scene: Scene) -> None:
     numbers = scene.stage(60, "CROWD-")
     answers: list[tuple[int, float]] = []
 

@@ -1,4 +1,4 @@
-"""What the web server itself refuses, in the form of all other errors; and connections that rest."""
+"""Errors of the web server itself have the usual form. Idle connections need no thread."""
 
 import json
 import socket
@@ -38,7 +38,7 @@ def _ask(scene: Scene, request: bytes) -> tuple[int, dict[str, str], bytes]:
         (b"nonsense\r\n\r\n", 400, "parse_error"),
     ],
 )
-def test_what_the_web_server_refuses_has_the_form_of_all_errors(
+def test_requests_that_the_web_server_refuses_get_the_usual_form_of_error(
     scene: Scene, request_: bytes, status: int, code: str
 ) -> None:
     answered, headers, body = _ask(scene, request_)
@@ -49,9 +49,9 @@ def test_what_the_web_server_refuses_has_the_form_of_all_errors(
     assert len(headers["X-Request-ID"]) == 32
 
 
-def test_connections_that_rest_need_no_thread(scene: Scene) -> None:
+def test_idle_connections_need_no_thread(scene: Scene) -> None:
     with ExitStack() as end:
-        # More than the threads of all web server processes.
+        # More connections than all web server processes have threads.
         for _ in range(700):
             connection = end.enter_context(_connect(scene))
             connection.sendall(HEAD + b"\r\n")

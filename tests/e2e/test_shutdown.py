@@ -1,4 +1,4 @@
-"""Stopping and deploying: what is being worked on is finished, and clients notice nothing."""
+"""Stopping and deploying: running work is finished, and no request fails."""
 
 import signal
 import time
@@ -11,7 +11,7 @@ from drill.scene import SLOW, WORKING, Scene
 from servers import processes_in, wait_until
 
 
-def test_a_worker_that_is_told_to_end_finishes_what_it_holds(scene: Scene) -> None:
+def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Scene) -> None:
     numbers = scene.stage(6, f"{SLOW}TERM-")
     worker = scene.main_process("interactive")
     with ThreadPoolExecutor() as pool:
@@ -28,17 +28,17 @@ def test_a_worker_that_is_told_to_end_finishes_what_it_holds(scene: Scene) -> No
         f"{SLOW}TERM-%",
     )
     assert {state for _, state, _ in rows} == {"IMPORTED"}
-    # Those that were still in the queue may be dispatched again while the worker restarts.
-    assert {tries for number, _, tries in rows if number in held} == {1}, "none had to be done again"
+    # Accounts that were still queued may be dispatched again while the worker restarts.
+    assert {tries for number, _, tries in rows if number in held} == {1}, "an account was processed again"
 
 
 def _not_locked(scene: Scene) -> set[str]:
-    """Return the accounts that no worker holds at this moment."""
+    """Return the accounts that no worker holds now."""
     free = "SELECT external_account_number FROM account_import_process FOR UPDATE SKIP LOCKED"
     return {number for (number,) in scene.query(free)}
 
 
-def test_a_web_server_that_is_told_to_end_answers_what_it_has(scene: Scene) -> None:
+def test_a_web_server_that_is_stopped_answers_the_requests_that_it_has(scene: Scene) -> None:
     numbers = scene.stage(5, "WEB-TERM-")
     web = scene.main_process("web")
     with ThreadPoolExecutor() as pool:

@@ -1,4 +1,4 @@
-"""Clients that send slowly, nothing, without end or nonsense: the server's threads and memory stay free."""
+"""Clients that send slowly, nothing, endlessly or invalid data do not use up threads or memory."""
 
 import gzip
 import select
@@ -24,18 +24,18 @@ def connected(scene: Scene) -> Iterator[socket.socket]:
 
 
 def read_to_the_end(connection: socket.socket) -> bytes:
-    """Everything that the server sends until it closes the connection."""
+    """Return everything that the server sends until it closes the connection."""
     received = b""
     try:
         while piece := connection.recv(65_536):
             received += piece
     except ConnectionResetError:
-        pass  # it had more to read, and did not want it
+        pass  # the server closed the connection before it had read everything
     return received
 
 
 def send_until_answered(connection: socket.socket, piece: bytes, *, pause: float = 0.0) -> int:
-    """Send `piece` again and again until the server answers. Return the number of bytes that it took."""
+    """Send `piece` repeatedly until the server answers. Return the number of bytes that it accepted."""
     deadline = time.monotonic() + 90
     taken, rest = 0, memoryview(b"")
     while not select.select([connection], [], [], pause)[0]:
@@ -52,7 +52,7 @@ def head(scene: Scene, *headers: str) -> bytes:
     return f"{VALIDATE}{lines}\r\n".encode()
 
 
-def test_a_head_that_is_never_finished_is_not_waited_for(scene: Scene) -> None:
+def test_a_connection_with_an_incomplete_request_head_is_closed_in_time(scene: Scene) -> None:
     with connected(scene) as connection:
         connection.sendall(VALIDATE.encode())
         assert read_to_the_end(connection) == b""
@@ -66,7 +66,7 @@ def test_a_body_that_stops_half_way_is_answered_408(scene: Scene) -> None:
     assert b'"request_timeout"' in answer
 
 
-def test_a_body_that_comes_byte_by_byte_is_answered_408(scene: Scene) -> None:
+def test_a_body_that_is_sent_byte_by_byte_is_answered_408(scene: Scene) -> None:
     with connected(scene) as connection:
         connection.sendall(head(scene, "Content-Length: 1000"))
         send_until_answered(connection, b" ", pause=0.2)
@@ -75,7 +75,7 @@ def test_a_body_that_comes_byte_by_byte_is_answered_408(scene: Scene) -> None:
     assert b'"request_timeout"' in answer
 
 
-def test_a_large_body_that_comes_steadily_is_read(scene: Scene) -> None:
+def test_a_large_body_that_is_sent_steadily_is_read(scene: Scene) -> None:
     body = b" " * 60_000 + b"{}"
     with connected(scene) as connection:
         connection.sendall(head(scene, f"Content-Length: {len(body)}", "Connection: close"))
@@ -111,9 +111,7 @@ def test_chunks_that_are_not_well_formed_are_answered_400(scene: Scene) -> None:
         b"G\x00T / HTTP/9.9",
     ],
 )
-def test_nonsense_instead_of_a_request_is_answered_without_a_word_of_the_inside(
-    scene: Scene, request_line: bytes
-) -> None:
+def test_an_invalid_request_is_answered_without_internal_details(scene: Scene, request_line: bytes) -> None:
     with connected(scene) as connection:
         connection.sendall(request_line + b"\r\nHost: x\r\nConnection: close\r\n\r\n")
         answer = read_to_the_end(connection)
@@ -122,9 +120,9 @@ def test_nonsense_instead_of_a_request_is_answered_without_a_word_of_the_inside(
     assert b".py" not in answer
 
 
-def test_silent_connections_by_the_hundred_keep_nobody_out(scene: Scene) -> None:
+def test_hundreds_of_silent_connections_do_not_block_other_clients(scene: Scene) -> None:
     with ExitStack() as stack:
-        for _ in range(800):  # more than the server has threads
+        for _ in range(800):  # more connections than the server has threads
             stack.enter_context(connected(scene)).sendall(VALIDATE.encode())
         assert scene.send("GET", f"pending-account-import-processes/{SUPPLIER}/").status_code == 200
 

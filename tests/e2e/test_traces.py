@@ -20,7 +20,7 @@ from supplier_client import SupplierClient
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# A web process: it stages and processes one account, and sends what it has traced.
+# A web process. It stages and processes one account, and sends its traces.
 _REQUEST = """
 import json, sys
 import wsgi
@@ -60,7 +60,7 @@ class Collector:
                 self.end_headers()
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Say nothing."""
+                """Log nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -74,13 +74,13 @@ class Collector:
             self.spans += [(service, span) for scope in resource.scope_spans for span in scope.spans]
 
     def find(self, service: str, name: str) -> Span | None:
-        """The span of this name, if it came."""
+        """Return the span of this name, or None if it has not arrived."""
         return next((span for of, span in self.spans if of == service and span.name == name), None)
 
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """A collector that runs."""
+    """A running collector."""
     collector = Collector()
     thread = threading.Thread(target=collector.server.serve_forever)
     thread.start()
@@ -118,7 +118,7 @@ def test_a_request_and_its_task_are_one_trace(
             env=environment,
             cwd=tmp_path,
         )
-        task_name = "run/accounts.create_account"
+        task_name = "run/accounts.create_set"
         wait_until(lambda: collector.find("migration-service-worker", task_name), "the task's span")
     finally:
         worker.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""/metrics of a web server with several processes: whichever is asked tells what all of them did."""
+"""/metrics of a web server with several processes: each process returns the sum of all."""
 
 import os
 import signal
@@ -42,11 +42,11 @@ def server(migrated: Settings, tmp_path: Path) -> Iterator[tuple[psutil.Process,
     yield psutil.Process(process.pid), f"http://{url}"
     process.terminate()
     process.wait(60)
-    assert not list(tmp_path.glob("migration-service-metrics-*")), "something was left behind"
+    assert not list(tmp_path.glob("migration-service-metrics-*")), "files were left behind"
 
 
 def answers(url: str) -> bool:
-    """Whether the server is there."""
+    """Return True if the server answers."""
     try:
         return requests.get(f"{url}/health/live", timeout=10).ok
     except requests.RequestException:
@@ -54,18 +54,18 @@ def answers(url: str) -> bool:
 
 
 def count_requests(url: str) -> float:
-    """How often /health/live was asked for, as far as /metrics knows."""
+    """Return how often /health/live was requested, according to /metrics."""
     text = requests.get(f"{url}/metrics", timeout=10).text
     return sum(float(line.removeprefix(COUNT)) for line in text.splitlines() if line.startswith(COUNT))
 
 
-def test_all_processes_are_counted_and_a_dead_one_stays_counted(server: tuple[psutil.Process, str]) -> None:
+def test_metrics_count_all_processes_including_dead_ones(server: tuple[psutil.Process, str]) -> None:
     master, url = server
     wait_until(lambda: answers(url), "the web server")
     for _ in range(40):
-        # A connection each, so that both processes get some.
+        # Each request has its own connection, so that both processes get some.
         assert answers(url)
-    # The last byte is counted a moment after the client has it.
+    # A request is counted a moment after the client has its last byte.
     wait_until(lambda: count_requests(url) >= 41, "the count")
     counted = count_requests(url)
     victim = master.children()[0]

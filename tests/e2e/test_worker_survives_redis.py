@@ -1,6 +1,6 @@
-"""A worker lives on when Redis goes away while it has messages that it has not acknowledged.
+"""A worker continues when Redis becomes unavailable while it has unacknowledged messages.
 
-Celery 5.7.0 ends about every third time, in one of two ways. This is the test that a new version has to pass.
+Celery 5.7.0 ends about every third time, in one of two ways. A new version has to pass this test.
 """
 
 import threading
@@ -23,7 +23,7 @@ TIMES = 8
 
 
 class Publisher(threading.Thread):
-    """Publishes messages about attempts that do not exist: a worker takes them, looks, and acknowledges."""
+    """Publishes messages about attempts that do not exist. A worker takes and acknowledges them."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(daemon=True)
@@ -63,7 +63,7 @@ def settings(servers: EmbeddedServers) -> Settings:
 
 
 class Worker:
-    """A worker of the service, and what it has logged."""
+    """A worker of the service, and its log."""
 
     def __init__(self, servers: EmbeddedServers) -> None:
         [program, *_] = Programs(servers.home, Scale()).workers()
@@ -73,12 +73,12 @@ class Worker:
             self.child = Child(replace(program, environment=talkative), log)
 
     def wait_until_it_consumes(self) -> None:
-        """Wait until it has taken a few more messages than it has by now."""
+        """Wait until it has taken a few more messages."""
         before = self._received()
         wait_until(lambda: self._received() > before + 5, "the worker takes messages", 15)
 
     def stop_within(self, seconds: float) -> None:
-        """SIGTERM, and the end of it."""
+        """Send SIGTERM, and wait for its end."""
         self.child.process.terminate()
         assert self.child.process.wait(seconds) == 0
 
@@ -95,7 +95,7 @@ def worker(servers: EmbeddedServers, settings: Settings) -> Iterator[Worker]:
     stop_children([worker.child])
 
 
-def test_the_same_worker_consumes_within_15_seconds_each_time_that_redis_was_away(
+def test_the_same_worker_consumes_within_15_seconds_after_each_outage_of_redis(
     servers: EmbeddedServers, settings: Settings, worker: Worker
 ) -> None:
     publisher = Publisher(settings)
@@ -111,5 +111,5 @@ def test_the_same_worker_consumes_within_15_seconds_each_time_that_redis_was_awa
             worker.wait_until_it_consumes()
     finally:
         publisher.stop()
-    # Its children remember the losses: they must not wait for what never comes.
+    # Its children have lost connections, too, and must not wait forever.
     worker.stop_within(10)

@@ -1,4 +1,4 @@
-"""`make audit`: which locked versions the advisories of a dump name."""
+"""`make audit` finds the locked versions that the advisories of a dump name."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ def advisory(name: str, *events: dict[str, str], **others: Any) -> dict[str, Any
         ("2.5", [{"introduced": "3.0"}, {"fixed": "3.2"}, {"introduced": "0"}, {"fixed": "2.0"}], False),
     ],
 )
-def test_ranges(version: str, events: list[dict[str, str]], expected: bool) -> None:
+def test_ranges_of_versions_are_compared(version: str, events: list[dict[str, str]], expected: bool) -> None:
     assert bool(audit.find({("flask", version)}, iter([advisory("Flask", *events)]))) is expected
 
 
@@ -71,7 +71,7 @@ def test_folder_and_zip_file_and_the_exit_statuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [[], ["/nonexistent"], [str(Path(__file__).parent)], [__file__]])
-def test_without_a_database_it_says_that_nothing_was_checked(place: list[str]) -> None:
+def test_without_a_database_it_reports_that_nothing_was_checked(place: list[str]) -> None:
     done = run(*place)
     assert done.returncode == 2
     assert "Nothing was checked" in done.stderr

@@ -1,4 +1,4 @@
-"""Settings: read in one place, documented in full, refused with the name of the variable."""
+"""Settings are read in one place and documented. Errors have the name of the variable."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ NEEDED = {
 }
 
 
-def test_the_page_of_settings_is_what_the_code_says() -> None:
+def test_the_page_of_settings_is_the_generated_one() -> None:
     assert FILE.read_text() == render(), "run `make docs`"
 
 
@@ -45,7 +45,7 @@ def test_a_short_secret_key_is_refused(tmp_path: Path) -> None:
         Settings.from_env(environ)
 
 
-def test_fewer_proxies_than_none_are_refused(tmp_path: Path) -> None:
+def test_a_negative_number_of_proxies_is_refused(tmp_path: Path) -> None:
     environ = {**NEEDED, "MIGRATION_SERVICE_HOME": str(tmp_path), "MIGRATION_SERVICE_TRUSTED_PROXIES": "-1"}
     with pytest.raises(SettingsError, match="MIGRATION_SERVICE_TRUSTED_PROXIES"):
         Settings.from_env(environ)
@@ -55,7 +55,7 @@ def _save(home: Path, settings: dict[str, str]) -> None:
     (home / "settings.json").write_text(json.dumps(settings))
 
 
-def test_what_up_saved_is_used_and_other_settings_come_from_the_environment(tmp_path: Path) -> None:
+def test_settings_that_up_saved_are_used_and_others_come_from_the_environment(tmp_path: Path) -> None:
     _save(tmp_path, {**NEEDED, "MIGRATION_SERVICE_SMTP_URL": "smtp://saved"})
     settings = Settings.from_env(
         {"MIGRATION_SERVICE_HOME": str(tmp_path), "MIGRATION_SERVICE_LOG_LEVEL": "DEBUG"}

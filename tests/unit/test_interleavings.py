@@ -1,4 +1,4 @@
-"""The runner itself: it finds every order, sees who waits, and catches a lock that is not taken."""
+"""The runner finds every order, notices waiting sessions, and detects a missing lock."""
 
 from uuid import uuid4
 
@@ -48,12 +48,12 @@ def _lost_updates(sessions: sessionmaker[Session], *, lock: bool) -> int:
     return explore(sessions, scenario)
 
 
-def test_a_lost_update_is_found_and_its_order_is_told(sessions: sessionmaker[Session]) -> None:
+def test_a_lost_update_is_found_and_its_order_is_reported(sessions: sessionmaker[Session]) -> None:
     with pytest.raises(AssertionError, match=r"a.look a.write b.look a.commit b.write"):
         _lost_updates(sessions, lock=False)
 
 
-def test_orders_in_which_somebody_would_act_while_waiting_are_none(sessions: sessionmaker[Session]) -> None:
+def test_orders_in_which_a_waiting_session_would_act_are_left_out(sessions: sessionmaker[Session]) -> None:
     assert _lost_updates(sessions, lock=True) == 6, "20 without locks"
 
 

@@ -1,4 +1,4 @@
-"""Internals of libraries: each is used in one module, and each new version has to be checked."""
+"""Internals of libraries: one module uses each, and every new version has to be checked."""
 
 import http.client
 import inspect
@@ -71,7 +71,7 @@ def test_the_version_is_one_whose_internals_were_checked(
     assert found in SpecifierSet(versions), f"{library} {found} is not in {versions}. {what_to_check}"
 
 
-def test_gunicorn_hands_a_connection_and_a_request_to_the_methods_that_are_replaced() -> None:
+def test_gunicorn_passes_connections_and_requests_to_the_replaced_methods() -> None:
     assert [*inspect.signature(ThreadWorker.handle).parameters] == ["self", "conn"]
     assert [*inspect.signature(ThreadWorker.handle_request).parameters] == ["self", "req", "conn"]
     assert [*inspect.signature(RequestParser.__init__).parameters][:4] == [

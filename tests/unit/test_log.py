@@ -12,14 +12,14 @@ from migration_service.log import make_handler, request_id
 
 
 class Terminal(io.StringIO):
-    """A standard error that a person reads."""
+    """A standard error that is a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def write_line(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, log_format: str, **extra: Any) -> str:
-    """One line as it is written to `stream`."""
+    """Return one line as it is written to `stream`."""
     monkeypatch.setattr(sys, "stderr", stream)
     logger = logging.Logger("tests.line")
     logger.addHandler(make_handler(log_format))
@@ -36,13 +36,13 @@ def write_line(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, log_format:
         (io.StringIO(), "text", False),
     ],
 )
-def test_auto_is_text_for_people_and_json_for_machines(
+def test_auto_is_text_on_a_terminal_and_otherwise_json(
     monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, log_format: str, is_json: bool
 ) -> None:
     assert write_line(monkeypatch, stream, log_format).startswith("{") is is_json
 
 
-def test_a_json_line_has_level_logger_time_request_id_and_what_was_added(
+def test_a_json_line_has_level_logger_time_request_id_and_extra_fields(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     token = request_id.set("request-7")

@@ -1,4 +1,4 @@
-"""`tools/mutate.py`: which changes it makes of a module."""
+"""The changes that `tools/mutate.py` makes."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -39,7 +39,7 @@ def test_a_part_of_a_statement_is_left_out(statement: str, expected: str) -> Non
     assert expected in sql(statement)
 
 
-def test_the_sign_of_an_assignment_is_no_comparison() -> None:
+def test_the_sign_of_an_assignment_is_not_a_comparison() -> None:
     assert "UPDATE t SET a <> 1 WHERE b = 2" not in sql("UPDATE t SET a = 1 WHERE b = 2")
     assert "UPDATE t SET a = 1 WHERE b <> 2" in sql("UPDATE t SET a = 1 WHERE b = 2")
 
@@ -73,11 +73,11 @@ def test_a_part_of_an_expression_is_changed(line: str, expected: str) -> None:
         "x = min(a, b)",
     ],
 )
-def test_what_means_nothing_is_not_changed(source: str) -> None:
+def test_parts_without_a_meaning_are_not_changed(source: str) -> None:
     assert changes(source) == set()
 
 
-def test_the_find_tests_a_module_are_those_of_its_subject_the_nearest_first() -> None:
+def test_the_tests_of_a_module_are_those_of_its_subject_the_nearest_first() -> None:
     assert find_tests(PACKAGE / "services/processing/attempts.py") == [
         "tests/worker/processing/test_attempts.py",
         "tests/worker/processing",

@@ -1,4 +1,4 @@
-"""What the processes of production import: nothing that is for one machine only."""
+"""The processes of production import nothing of the local package."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The concurrency limit: never exceeded, never leaked, made again from what is known to be in progress."""
+"""The concurrency limit is never exceeded, no slot is lost, and slots are restored from the database."""
 
 import threading
 import time
@@ -29,30 +29,30 @@ def slots(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> Slots:
 
 
 def _pass_time(redis: Redis, milliseconds: int) -> None:
-    """Let `milliseconds` go by for every lease: scores are moments on Redis's own clock."""
+    """Let `milliseconds` pass for every lease. Scores are times of Redis's own clock."""
     for key in ("migration:slots", "migration:slots:batch"):
         for member in redis.zrange(key, 0, -1):
             assert isinstance(member, bytes)
             redis.zincrby(key, -milliseconds, member)
 
 
-def test_as_many_are_admitted_as_the_limit_says(slots: Slots) -> None:
+def test_no_more_attempts_are_admitted_than_the_limit_allows(slots: Slots) -> None:
     assert [slots.acquire([name], limit=2) for name in "abc"] == [1, 1, 0]
     assert slots.in_use() == 2
 
 
-def test_without_a_limit_everybody_is_admitted_and_counted(slots: Slots) -> None:
+def test_without_a_limit_every_attempt_is_admitted_and_counted(slots: Slots) -> None:
     assert slots.acquire([str(n) for n in range(1_000)], limit=None) == 1_000
     assert slots.in_use() == 1_000
 
 
-def test_asking_twice_for_one_attempt_takes_one_slot(slots: Slots) -> None:
+def test_acquiring_twice_for_one_attempt_takes_one_slot(slots: Slots) -> None:
     assert slots.acquire(["a"], limit=1) == 1
     assert slots.acquire(["a"], limit=1) == 1
     assert slots.in_use() == 1
 
 
-def test_a_released_slot_is_free_and_releasing_again_does_nothing(slots: Slots) -> None:
+def test_a_released_slot_is_free_and_releasing_again_changes_nothing(slots: Slots) -> None:
     slots.acquire(["a"], limit=1)
     slots.release(["a"])
     slots.release(["a"])
@@ -67,14 +67,14 @@ def test_a_batch_gets_what_is_free_below_its_cap_and_leaves_the_reserve(slots: S
     assert slots.acquire(["b10", "b11", "b12"], limit=6, batch_cap=4) == 2
 
 
-def test_a_lease_that_nobody_confirms_ends(slots: Slots, redis: Redis) -> None:
+def test_a_lease_that_is_not_renewed_ends(slots: Slots, redis: Redis) -> None:
     slots.acquire(["a"], limit=1)
     _pass_time(redis, slots_module.LEASE_MS + 1)
     assert slots.acquire(["b"], limit=1) == 1
     assert slots.in_use() == 1
 
 
-def test_reconciling_frees_what_is_not_in_progress_but_not_what_was_just_taken(
+def test_reconciling_releases_slots_of_ended_attempts_but_not_those_just_acquired(
     slots: Slots, redis: Redis
 ) -> None:
     slots.acquire(["old", "live"], limit=9)
@@ -84,7 +84,7 @@ def test_reconciling_frees_what_is_not_in_progress_but_not_what_was_just_taken(
     assert set(redis.zrange("migration:slots", 0, -1)) == {b"live", b"new"}
 
 
-def test_reconciling_confirms_the_leases_of_what_is_in_progress(slots: Slots, redis: Redis) -> None:
+def test_reconciling_renews_the_leases_of_attempts_in_progress(slots: Slots, redis: Redis) -> None:
     slots.acquire(["live"], limit=1)
     _pass_time(redis, slots_module.LEASE_MS - 1_000)
     slots.reconcile([LiveAttempt("live")])
@@ -92,7 +92,7 @@ def test_reconciling_confirms_the_leases_of_what_is_in_progress(slots: Slots, re
     assert slots.acquire(["other"], limit=1) == 0
 
 
-def test_after_a_loss_nobody_is_admitted_until_the_set_was_made_again(slots: Slots, redis: Redis) -> None:
+def test_after_a_loss_no_attempt_is_admitted_until_the_set_is_restored(slots: Slots, redis: Redis) -> None:
     slots.acquire(["a"], limit=2)
     redis.flushdb()
     with pytest.raises(SlotsStaleError):
@@ -102,7 +102,7 @@ def test_after_a_loss_nobody_is_admitted_until_the_set_was_made_again(slots: Slo
     assert slots.in_use() == 2
 
 
-def test_after_a_loss_those_who_held_a_slot_get_time_to_reach_the_database(
+def test_after_a_loss_holders_of_slots_have_time_to_reach_the_database(
     redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slots_module, "SETTLE_MS", 60_000)
@@ -126,14 +126,14 @@ def test_the_first_request_after_a_loss_starts_that_time(
         slots.reconcile([])
 
 
-def test_the_slots_of_batches_are_made_again_as_those_of_batches(slots: Slots, redis: Redis) -> None:
+def test_the_slots_of_batches_are_restored_as_those_of_batches(slots: Slots, redis: Redis) -> None:
     redis.flushdb()
     slots.reconcile([LiveAttempt("single"), LiveAttempt("line", batch=True)])
     assert slots.acquire(["another line"], limit=None, batch_cap=1) == 0
     assert slots.acquire(["another line"], limit=None, batch_cap=2) == 1
 
 
-def test_nobody_is_refused_on_the_word_of_a_set_that_was_not_compared_lately(
+def test_no_attempt_is_refused_because_of_a_set_that_was_not_reconciled_recently(
     slots: Slots, redis: Redis
 ) -> None:
     slots.acquire(["dead"], limit=1)
@@ -175,13 +175,13 @@ def _in_threads(count: int, work: Callable[[str], None]) -> None:
         thread.join()
 
 
-def test_a_limit_or_a_cap_of_zero_admits_nobody(slots: Slots) -> None:
+def test_a_limit_or_a_cap_of_zero_admits_no_attempt(slots: Slots) -> None:
     assert slots.acquire(["a"], limit=0) == 0
     assert slots.acquire(["b"], limit=None, batch_cap=0) == 0
     assert slots.in_use() == 0
 
 
-def test_the_age_of_the_last_comparison_is_told(redis: Redis) -> None:
+def test_the_age_of_the_last_reconciliation_is_known(redis: Redis) -> None:
     slots = Slots(redis)
     assert slots.seconds_since_reconcile() is None
     slots.reconcile([])
@@ -218,10 +218,10 @@ def test_at_a_limit_of_1_batches_and_requests_take_turns(slots: Slots) -> None:
     assert ask("b2", batch_cap=1)
     assert ask("a2")
     assert ask("b3", batch_cap=1)
-    assert ask("b4", batch_cap=1)  # nobody else waits
+    assert ask("b4", batch_cap=1)  # no other session waits
 
 
-def test_a_turn_that_nobody_takes_passes(slots: Slots, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unused_turn_passes(slots: Slots, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots_module, "REQUEST_TURN_MS", -1)
     assert slots.acquire(["b1"], limit=1, batch_cap=1) == 1
     assert slots.acquire(["a1"], limit=1) == 0

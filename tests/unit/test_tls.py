@@ -1,4 +1,4 @@
-"""TLS to PostgreSQL and Redis by their addresses alone, with real certificates and their real faults."""
+"""TLS to PostgreSQL and Redis, which only their addresses request, with valid and invalid certificates."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,7 +129,7 @@ def _connect_broker(settings: Settings, address: str) -> None:
     celery = create_celery(
         Settings(home=settings.home, database_url="", redis_url=address, secret_key=settings.secret_key)
     )
-    # What Flower looks into the queues with.
+    # The client with which Flower reads the queues.
     assert {"ssl_cert_reqs", "ssl_ca_certs"} == set(celery.conf.broker_use_ssl)
     try:
         connection: Connection = celery.connection_for_write()

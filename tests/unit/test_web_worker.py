@@ -1,4 +1,4 @@
-"""The sockets of the web server's worker: how slowly a client may read."""
+"""The sockets of the web server's worker, and clients that read slowly."""
 
 import socket
 import threading
@@ -8,7 +8,7 @@ import pytest
 from migration_service.web_worker import PacedWriter
 
 
-def test_a_client_that_reads_gets_everything() -> None:
+def test_a_client_that_reads_receives_everything() -> None:
     ours, theirs = socket.socketpair()
     data, received = b"x" * 5_000_000, bytearray()
 
@@ -25,7 +25,7 @@ def test_a_client_that_reads_gets_everything() -> None:
     assert bytes(received) == data
 
 
-def test_a_client_that_does_not_read_is_given_up_however_much_the_system_buffers() -> None:
+def test_a_client_that_does_not_read_is_disconnected_however_much_the_system_buffers() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(BrokenPipeError):
         PacedWriter(ours, 0.2).sendall(b"x" * 50_000_000)

@@ -1,4 +1,4 @@
-"""What beat starts: every entry runs, on a queue that a worker takes, also after a restart of the broker."""
+"""Beat's schedule: every entry runs on a queue that a worker consumes, also after a restart of the broker."""
 
 import pytest
 from flask import Flask
@@ -6,7 +6,7 @@ from flask import Flask
 from migration_service.blueprints.resources import resources
 from migration_service.tasks.app import QUEUES, MigrationCelery, WorkerResources
 
-ENTRIES = ("sweep", "count-accounts", "customer-emails", "batches", "removal")
+ENTRIES = ("sweep", "count-accounts", "customer-emails", "batches", "undos", "removal")
 
 
 def _celery(app: Flask) -> MigrationCelery:
@@ -14,7 +14,7 @@ def _celery(app: Flask) -> MigrationCelery:
         return resources().celery
 
 
-def test_beat_may_try_again_as_only_that_opens_a_lost_connection_anew(app: Flask) -> None:
+def test_beat_retries_because_only_that_opens_a_lost_connection_again(app: Flask) -> None:
     schedule = _celery(app).conf.beat_schedule
     assert schedule
     assert all(entry["options"]["retry"] for entry in schedule.values())
@@ -27,7 +27,7 @@ def test_a_message_that_no_worker_took_in_time_expires_before_the_next_one_is_du
     }
 
 
-def test_every_entry_is_tried_below(app: Flask) -> None:
+def test_every_entry_is_run_by_a_test(app: Flask) -> None:
     assert sorted(ENTRIES) == sorted(_celery(app).conf.beat_schedule)
 
 

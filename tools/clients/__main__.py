@@ -1,6 +1,6 @@
-"""Clients generated from the description of a running service, each driving the whole migration.
+"""Generates clients from the description of a running service, and runs the whole migration with each.
 
-`make clients` runs it. It needs node, npm and Java. What is generated stays in .make/clients.
+`make clients` runs this. It needs node, npm and Java. The generated clients are in .make/clients.
 """
 
 import json
@@ -27,7 +27,7 @@ DESCRIPTION = FOLDER / "openapi.json"
 
 
 def main() -> None:
-    """Generate every client, run its flow, and say so; exit with the status of the first that fails."""
+    """Generate every client, run its flow, and report it. Exit with the status of the first that fails."""
     for program in ("node", "npm", "java"):
         if shutil.which(program) is None:
             sys.exit(f"{program} is not installed, and make clients needs it.")
@@ -63,7 +63,7 @@ def install() -> None:
 
 
 def write_order(supplier: str, environment: dict[str, str]) -> Path:
-    """Make a supplier of its own for a client, and write down what the client shall do."""
+    """Create a supplier for a client, and write the order that the client carries out."""
     command = [str(COMMAND), "suppliers", "create", supplier, "--organisation", ORGANISATION]
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
     accounts = list(generate_accounts(4, supplier=supplier, seed=5))
@@ -120,7 +120,7 @@ def openapi_fetch(environment: dict[str, str]) -> None:
 
 
 def run(*command: str, quiet: bool = False, **options: Any) -> None:
-    """Run a program; exit if it fails, with what it has written."""
+    """Run a program. If it fails, exit with its output."""
     finished = subprocess.run(
         command,
         check=False,

@@ -35,7 +35,7 @@ reconciliation = generated.ReconciliationApi(client)
 
 
 def refusal(body):
-    """Return the error that a process request is answered with."""
+    """Return the error of a process request."""
     try:
         unexpected = imports.process_account(generated.ProcessRequest.from_dict(body))
     except ApiException as error:
@@ -45,7 +45,7 @@ def refusal(body):
 
 for account in (FIRST, SECOND):
     payload = generated.AccountImport.from_dict(account)
-    # Either the account or the full report: the generated client says which one it is.
+    # The generated client tells whether it is the account or the full report.
     valid = imports.validate_account(payload).actual_instance
     assert valid.external_account_number == account["external_account_number"], valid
     staged = imports.stage_account(payload).actual_instance

@@ -1,4 +1,4 @@
-"""What every client is given, and what it asks the service to do: the same for all of them."""
+"""The order for a client: what it gets, and what it requests. It is the same for all clients."""
 
 import json
 import os

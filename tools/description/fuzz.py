@@ -1,6 +1,6 @@
-"""Every phase of schemathesis over a running service, with a token as the description says to send it.
+"""Runs every phase of schemathesis over a running service. The token is sent as the description says.
 
-`make fuzz` runs it. Further arguments are schemathesis' own: ARGS="--max-time 600 --max-examples 200".
+`make fuzz` runs this. Further arguments are those of schemathesis: ARGS="--max-time 600 --max-examples 200".
 """
 
 import json
@@ -24,8 +24,8 @@ api_key = "${{SERVICE_TOKEN}}"
 import_supplier_code = "{supplier}"
 import_supplier = "{supplier}"
 """
-# Left out are the checks for states of business, which a description cannot say: a payload of the right form
-# may still break a rule (positive_data_acceptance), and an unknown field of an account is no error
+# These checks are left out, because a description cannot express what they need. A payload of the right form
+# may still break a rule (positive_data_acceptance). An unknown field of an account is no error
 # (negative_data_rejection).
 _CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"
@@ -34,7 +34,7 @@ _CHECKS = (
 
 
 def main(arguments: list[str]) -> int:
-    """Return the exit status of schemathesis."""
+    """Run schemathesis, and return its exit status."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
         folder.chmod(0o711)
@@ -67,7 +67,7 @@ def obtain_token(address: str, api_key: str) -> str:
 
 
 def set_up_examples(environment: dict[str, str]) -> None:
-    """Make the supplier and the team that the description's examples name."""
+    """Create the supplier and the team that the description's examples name."""
     team = PROCESS["operations_team_name"]
     for command in (
         ["suppliers", "create", SUPPLIER, "--organisation", ORGANISATION],

@@ -1,4 +1,4 @@
-"""Changes of Python, one at a time: conditions, numbers, arguments, keywords, calls that stand alone."""
+"""Changes of Python, one at a time: conditions, numbers, arguments, keywords, and calls without a result."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -21,9 +21,9 @@ _COMPARISONS: dict[type[ast.cmpop], ast.cmpop] = {
 }
 #: Methods of a statement that can be left out of its chain.
 _LINKS = {"order_by", "limit", "with_for_update", "distinct", "join", "on_conflict_do_nothing", "returning"}
-#: Functions for which the order of the arguments means nothing.
+#: Functions for which the order of the arguments does not matter.
 _SYMMETRIC = {"min", "max", "and_", "or_", "isinstance", "zip", "gather"}
-#: Parts of a module in which a change means nothing: what is only read by people or by the type checker.
+#: Parts of a module in which a change means nothing, because only people or the type checker read them.
 _SILENT_CALLS = {"TypeVar", "dataclass", "shared_task", "getLogger"}
 
 
@@ -45,7 +45,7 @@ def python_mutants(source: str) -> Iterator[Mutant]:
 
 
 def _is_parameters(node: ast.AST, source: str) -> bool:
-    """Return whether a dict has the parameters of a statement: without one of them every test fails."""
+    """Return True if a dict has the parameters of a statement. Without one of them every test fails."""
     names = (
         [it.value for it in node.keys if isinstance(it, ast.Constant)] if isinstance(node, ast.Dict) else []
     )
@@ -81,7 +81,7 @@ Change = Callable[[Any], object]
 
 
 def _changes(node: ast.AST) -> Iterator[Change]:
-    """Yield what can be done to a node in place."""
+    """Yield the changes that can be made to a node in place."""
     match node:
         case ast.Compare(ops=[one]) if type(one) in _COMPARISONS:
             yield lambda it: setattr(it, "ops", [_COMPARISONS[type(one)]])
@@ -146,7 +146,7 @@ def _swaps(node: ast.Call) -> Iterator[Change]:
 
 
 def _leave_out(node: Any) -> None:
-    """Make `statement.order_by(...)` the same as `statement`: the call of a function that returns it."""
+    """Replace `statement.order_by(...)` by the call of a function that returns `statement`."""
     parameters = ast.arguments([], [ast.arg("it")], None, [], [], None, [])
     itself = ast.Lambda(parameters, ast.Name("it", ast.Load()))
     node.func, node.args, node.keywords = itself, [node.func.value], []
@@ -195,7 +195,7 @@ def _text(node: ast.AST) -> str:
 
 
 def _short(before: str, after: str) -> str:
-    """Return the two texts from a little before where they differ."""
+    """Return the two texts from a little before their first difference."""
     same = next((i for i, pair in enumerate(zip(before, after, strict=False)) if len(set(pair)) > 1), 0)
     begin = max(0, same - 30)
     one, other = (" ".join(text[begin : begin + 90].split()) for text in (before, after))

@@ -1,8 +1,8 @@
 """Changes of the SQL and Lua in the triple-quoted texts of a module.
 
 A column that is selected or inserted becomes NULL, one that is set is left out, a condition becomes TRUE,
-and locks, orders and limits are left out. The texts are only scanned, not parsed: a change that is no SQL
-any more is noticed by any test that runs the statement.
+and locks, orders and limits are left out. The texts are only scanned, not parsed. A change that is not
+valid SQL is noticed by every test that runs the statement.
 """
 
 import re
@@ -46,7 +46,7 @@ _SQL: list[tuple[str, str]] = [
     (r" - 1\b", ""),
     (r"greatest\(", "least("),
 ]
-#: What ends a condition or an item of a list, outside of parentheses.
+#: Words that end a condition or an item of a list, outside of parentheses.
 _END = re.compile(
     r"\b(AND|OR|WHERE|GROUP BY|ORDER BY|LIMIT|FOR UPDATE|RETURNING|UNION|SET|FROM|LEFT JOIN|JOIN|CROSS JOIN"
     r"|ON|THEN|ELSE|END|WHEN|DO UPDATE|USING)\b"
@@ -84,7 +84,7 @@ def _sql_mutants(body: str) -> Iterator[tuple[int, int, str]]:
     ]
     begins = [begin for items in columns for begin, _ in items]
     for begin, end, new in _replacements(body, _SQL):
-        # The sign in `SET a = b` is no comparison.
+        # The sign in `SET a = b` is not a comparison.
         if not (new == " <> " and any(body[one:begin].isidentifier() for one in begins if one < begin)):
             yield begin, end, new
     yield from _without_conditions(body)
@@ -151,7 +151,7 @@ def _end_of(body: str, begin: int, *, comma: bool = False) -> int:
             if body.startswith("CASE", position):
                 position = body.find("END", position) + 2
             elif position > begin and (end := _END.match(body, position)) and body[position - 1].isspace():
-                # `a IN (SELECT ... )` is inside of parentheses; `x FROM y` ends an item.
+                # `a IN (SELECT ... )` is in parentheses. `x FROM y` ends an item.
                 return end.start()
         position += 1
     return position

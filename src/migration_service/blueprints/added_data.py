@@ -52,7 +52,7 @@ from migration_service.schemas.added_data import (
 )
 from migration_service.schemas.base import find_unknown_fields, load
 from migration_service.schemas.json import encode_json
-from migration_service.services.accounts.added_data import PostedBody
+from migration_service.services.accounts.added_data import PostedBody, check_form
 from migration_service.services.accounts.notes import add_notes
 from migration_service.services.accounts.payment_instructions import (
     add_instruction,
@@ -105,7 +105,8 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             body = _load_posted(schema, read_json())
             if body.errors:
-                raise RequestFailedValidationError(errors=body.errors)
+                with resources().Session.begin() as session:
+                    check_form(session, caller(), body)
             return view(*args, body, **kwargs)
 
         return document_body(blueprint, schema, example)(wrapper)

@@ -30,6 +30,11 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "batches.get_batch_results": (Scope.READ, Scope.BATCHES),
     "batches.get_failed_lines": (Scope.READ, Scope.BATCHES),
     "batches": (Scope.BATCHES,),
+    "undo": (Scope.UNDO,),
+    "undo.list_undos": (Scope.READ, Scope.UNDO),
+    "undo.get_undo": (Scope.READ, Scope.UNDO),
+    "undo.get_undo_results": (Scope.READ, Scope.UNDO),
+    "comparison": (Scope.READ, Scope.BATCHES),
 }
 
 _SCHEMES = ("token", "bearer", "jwt")

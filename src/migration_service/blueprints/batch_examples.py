@@ -30,6 +30,14 @@ PROGRESS = {
     "rate": 1300.0,
     "time_left": 45.4,
     "condition": None,
+    "brake": {
+        "stop_after_errors": "50%",
+        "stop_min_lines": 200,
+        "stop_window_lines": 200,
+        "stop_ignore_codes": [],
+        "lines": 230,
+        "errors": 4,
+    },
 }
 
 
@@ -40,7 +48,7 @@ LINE = {
     "service_account_number": None,
     "errors": [
         {
-            "detail": "This is not a telephone number that exists in its country.",
+            "detail": "This is not a valid telephone number of its country. Write it as +31612345678.",
             "code": "invalid_phone_number",
             "attr": "customers.0.mobile",
         }

@@ -14,6 +14,7 @@ from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.schemas.json import encode_json
+from migration_service.services.batches.brakes import Brake, read_brake
 from migration_service.services.batches.intake import IntakeLimits, take_in_batch, take_in_pending
 from migration_service.services.batches.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.orders import BatchOrder
@@ -55,7 +56,16 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
         name=arguments.get("name"),
         file_name=arguments.get("file_name"),
         profile=profile,
+        brake=read_brake_arguments(arguments),
     )
+
+
+def read_brake_arguments(arguments: dict[str, Any]) -> Brake | None:
+    """Return the brake that the query string asks for, or None. Raise RequestFailedValidationError."""
+    names = ("stop_after_errors", "stop_min_lines", "stop_window_lines")
+    codes = arguments.get("stop_ignore_codes", "").split(",") if "stop_ignore_codes" in arguments else []
+    given = {name: arguments[name] for name in names if name in arguments}
+    return read_brake(**given, stop_ignore_codes=[code.strip() for code in codes])
 
 
 def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:

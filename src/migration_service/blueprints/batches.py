@@ -5,13 +5,14 @@ from uuid import UUID
 
 from flask import Response, jsonify, request, url_for
 from flask_smorest import Blueprint
+from sqlalchemy.orm import Session
 
 from migration_service.blueprints import batch_examples as examples
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.batch_upload import BODY, read_order, take_in
+from migration_service.blueprints.batch_upload import BODY, read_brake_arguments, read_order, take_in
 from migration_service.blueprints.body import document_parameters, query_arguments
 from migration_service.blueprints.description_headers import CSV, KEY, LINES, refer
-from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent
+from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import OpenTransaction
@@ -32,6 +33,7 @@ from migration_service.errors import (
     TooManyOpenBatchesError,
     TooManyUploadsError,
 )
+from migration_service.models import Batch
 from migration_service.schemas.batches import (
     BatchAnswerSchema,
     BatchArgumentsSchema,
@@ -43,7 +45,9 @@ from migration_service.schemas.batches import (
     RetryAnswerSchema,
     RetryArgumentsSchema,
 )
+from migration_service.schemas.brakes import BrakeArgumentsSchema
 from migration_service.services.batches import steering as batches
+from migration_service.services.batches.brakes import NO_BRAKE, set_brake
 from migration_service.services.batches.results import (
     ResultFilter,
     ResultFormat,
@@ -234,6 +238,23 @@ def cancel(batch_id: str) -> Response:
     return jsonify(_progress(batch_id))
 
 
+@blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
+@query_arguments(blueprint, BrakeArgumentsSchema(), closed=True)
+@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
+@answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
+def change_brake(arguments: dict[str, Any], batch_id: str) -> Response:
+    """Change what pauses a batch after too many errors
+
+    Also while it runs. The new brake replaces the old one as a whole, and is checked before the next lines
+    are begun. What was counted before counts on.
+    """
+    brake = read_brake_arguments(arguments) or NO_BRAKE
+    with resources().Session.begin() as session:
+        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
+        set_brake(session, batch, brake)
+    return jsonify(_progress(batch_id))
+
+
 @blueprint.post("/<batch_id>/retry-failed/", endpoint="retry_failed_lines")
 @idempotent(blueprint)
 @query_arguments(blueprint, RetryArgumentsSchema())
@@ -248,16 +269,22 @@ def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         retried = batches.retry_failed(session, batch, everything=arguments["all"])
+        counts = {"retried": retried.retried, "left": retried.left}
+        answer = jsonify(_report(session, batch) | counts)
+        keep_with_effect(session, answer)
     _feed()
-    return jsonify({**_progress(batch_id), "retried": retried.retried, "left": retried.left})
+    return answer
 
 
 def _progress(batch_id: str) -> dict[str, Any]:
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-        report = batches.report_batch(session, batch)
-    answer: dict[str, Any] = BatchProgressAnswerSchema().dump(report)
-    return answer
+        return _report(session, batch)
+
+
+def _report(session: Session, batch: Batch) -> dict[str, Any]:
+    report: dict[str, Any] = BatchProgressAnswerSchema().dump(batches.report_batch(session, batch))
+    return report
 
 
 def _feed() -> None:

@@ -41,6 +41,8 @@ COMMANDS = {
         f"{_HERE}.acknowledgements:acknowledgements",
         "Acknowledge, with a reason, what was refused and stays out of the platform.",
     ),
+    "undo": (f"{_HERE}.undo:undo", "Undo imports until go-live: remove created accounts again."),
+    "go-live": (f"{_HERE}.undo:go_live", "Set when SUPPLIER goes live, and nothing can be undone any more."),
     "limit": (f"{_HERE}.limit:limit", "Show or set how many accounts may be processed at once."),
     "audit": (f"{_HERE}.audit:audit", "Show, export and verify the audit: who did what, and from where."),
     "revisions": (

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
 from migration_service.states import BatchCondition, BatchState, LineStatus
 
@@ -25,6 +26,10 @@ CONDITIONS = {
 }
 
 
+#: What people are told of a batch that its brake paused.
+BRAKED = "too many errors: see the codes, then resume or cancel it"
+
+
 def duration(seconds: float) -> str:
     """Return a duration in the unit that suits it: `40 s`, `4 min`, `2 h 5 min`."""
     if seconds < 100:
@@ -34,7 +39,9 @@ def duration(seconds: float) -> str:
 
 
 def watch_batch(sessions: sessionmaker[Session], batch_id: str, *, quiet: bool) -> BatchReport:
-    """Show the progress on standard error until the batch is over, and return its last report.
+    """Show the progress on standard error until the batch is over or its brake pauses it.
+
+    Return its last report.
 
     `quiet` only waits. If standard error is no terminal, a line is printed every ten seconds.
     """
@@ -45,19 +52,24 @@ def watch_batch(sessions: sessionmaker[Session], batch_id: str, *, quiet: bool) 
         while True:
             report = _report(sessions, batch_id)
             live.update(_draw(report), refresh=True)
-            if report.state in _OVER:
+            if _has_ended(report):
                 return report
             time.sleep(_INTERVAL)
 
 
 def _log(sessions: sessionmaker[Session], batch_id: str, console: Console) -> BatchReport:
     next_line = 0.0
-    while (report := _report(sessions, batch_id)).state not in _OVER:
+    while not _has_ended(report := _report(sessions, batch_id)):
         if time.monotonic() >= next_line:
             console.print(_headline(report))
             next_line = time.monotonic() + 10
         time.sleep(_INTERVAL)
     return report
+
+
+def _has_ended(report: BatchReport) -> bool:
+    """Return whether the batch does not go on without a person. A script must not wait for one."""
+    return report.state in _OVER or report.reason == ERROR_THRESHOLD_REACHED
 
 
 def _report(sessions: sessionmaker[Session], batch_id: str) -> BatchReport:
@@ -75,6 +87,8 @@ def _headline(report: BatchReport) -> Text:
         parts.append(f"{duration(report.time_left)} left")
     if report.condition is not None:
         parts.append(f"{report.condition}: {CONDITIONS[report.condition]}")
+    if report.reason == ERROR_THRESHOLD_REACHED:
+        parts.append(BRAKED)
     return Text(", ".join(parts))
 
 

@@ -10,6 +10,8 @@ import click
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.celery_app import create_celery
+from migration_service.cli.batch_brake import brake, brake_options, describe_brake
+from migration_service.cli.batch_comparison import compare
 from migration_service.cli.batch_progress import CONDITIONS, duration, watch_batch
 from migration_service.cli.batch_results import failed_lines, results
 from migration_service.cli.output import (
@@ -23,6 +25,7 @@ from migration_service.cli.output import (
 from migration_service.cli.session import CannotRunError, open_session, open_sessions, read_settings
 from migration_service.config import Settings
 from migration_service.models import Batch
+from migration_service.services.batches.brakes import read_brake
 from migration_service.services.batches.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.spool import SpooledLines, spool
@@ -51,6 +54,8 @@ def batches() -> None:
 
 batches.add_command(results)
 batches.add_command(failed_lines)
+batches.add_command(compare)
+batches.add_command(brake)
 
 
 @batches.command()
@@ -75,6 +80,7 @@ batches.add_command(failed_lines)
     metavar="TEXT",
     help="Running the same command again shows the same batch instead of starting another.",
 )
+@brake_options
 @click.option("--watch", "watches", is_flag=True, help="Show the progress until the batch is over.")
 @json_option
 def start(
@@ -87,6 +93,10 @@ def start(
     name: str | None,
     profile: str | None,
     idempotency_key: str | None,
+    stop_after_errors: str | None,
+    stop_min_lines: int | None,
+    stop_window_lines: int | None,
+    stop_ignore_codes: tuple[str, ...],
     watches: bool,
     as_json: bool,
 ) -> None:
@@ -97,6 +107,9 @@ def start(
     stage     check and store
     import    check, store and create
     dry-run   do all that import does, and roll it back
+
+    A batch of mode import is paused when more than half of its last 200 lines failed, unless
+    --stop-after-errors says otherwise.
 
     With --watch the exit status is 0 if the batch completes without a failed line, and 1 otherwise.
     """
@@ -112,6 +125,12 @@ def start(
             name=name,
             file_name=None if file in (None, _STANDARD_INPUT) else file.name,
             profile=Profile(profile) if profile else None,
+            brake=read_brake(
+                stop_after_errors=stop_after_errors,
+                stop_min_lines=stop_min_lines,
+                stop_window_lines=stop_window_lines,
+                stop_ignore_codes=stop_ignore_codes,
+            ),
         )
         with (
             _open(file) as stream,
@@ -203,6 +222,8 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
         found = shown.pop(kind, {})
         if found:
             shown[kind.removesuffix("_counts") + "s"] = [f"{n} {code}" for code, n in found.items()]
+    if report.brake is not None:
+        shown["brake"] = describe_brake(report.brake)
     if report.rate is not None:
         shown["rate"] = f"{report.rate} lines/s"
     if report.time_left is not None:
@@ -216,7 +237,7 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
 @click.argument("batch_id")
 @json_option
 def watch(batch_id: str, as_json: bool) -> None:
-    """Show the progress of the batch BATCH_ID until it ends.
+    """Show the progress of the batch BATCH_ID until it ends, or is paused because of too many errors.
 
     The exit status is 0 if the batch completes without a failed line, and 1 otherwise.
     """

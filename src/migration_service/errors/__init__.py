@@ -33,6 +33,7 @@ ServiceError                              (base)
 │   │       ├── BatchTooManyLinesError    (batches)
 │   │       └── BatchCompressionError     (batches)
 │   ├── BatchStateError                   (batches)
+│   ├── BatchesNotComparableError         (batches)
 │   ├── IdempotencyKeyReusedError         (idempotency)
 │   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) why a line failed, if no other error says it
@@ -41,6 +42,9 @@ ServiceError                              (base)
 │   │   ├── LineFailedUnexpectedlyError   (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
 │   │   └── DuplicateLineError            (batches)
+│   ├── UndoStateError                    (undo)
+│   ├── NothingToUndoError                (undo)
+│   ├── ImportSupplierLiveError           (undo)
 │   ├── AccountNotFoundInBodyError        (added_data)
 │   ├── TransactionOutsideOpenPeriodError (added_data)
 │   ├── TransactionIdAlreadyUsedError     (added_data)
@@ -58,7 +62,8 @@ ServiceError                              (base)
 │   ├── ImportSupplierNotFoundError       (setup)
 │   ├── AccountNotFoundError              (added_data)
 │   ├── AttemptNotFoundError              (imports)
-│   └── BatchNotFoundError                (batches)
+│   ├── BatchNotFoundError                (batches)
+│   └── UndoNotFoundError                 (undo)
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
 ├── ThrottledError                        (access) 429
@@ -109,6 +114,7 @@ from migration_service.errors.base import (
 )
 from migration_service.errors.batches import (
     BatchCompressionError,
+    BatchesNotComparableError,
     BatchFileError,
     BatchFileTooLargeError,
     BatchNotFoundError,
@@ -156,6 +162,12 @@ from migration_service.errors.setup import (
     OrganisationNotFoundError,
     PaymentVendorInvalidError,
 )
+from migration_service.errors.undo import (
+    ImportSupplierLiveError,
+    NothingToUndoError,
+    UndoNotFoundError,
+    UndoStateError,
+)
 
 __all__ = [
     "AccountAlreadyImportedError",
@@ -180,6 +192,7 @@ __all__ = [
     "BatchStateError",
     "BatchStorageQuotaError",
     "BatchTooManyLinesError",
+    "BatchesNotComparableError",
     "ConcurrencyLimitReachedError",
     "DryRunSucceededError",
     "DuplicateLineError",
@@ -189,6 +202,7 @@ __all__ = [
     "IdempotencyKeyReusedError",
     "IdempotencyRequestInProgressError",
     "ImportSupplierCompleteError",
+    "ImportSupplierLiveError",
     "ImportSupplierMismatchError",
     "ImportSupplierNotFoundError",
     "ImportSupplierNotFoundInBodyError",
@@ -204,6 +218,7 @@ __all__ = [
     "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",
+    "NothingToUndoError",
     "OperationsTeamNotFoundError",
     "OperatorNotFoundError",
     "OrganisationNotFoundError",
@@ -227,6 +242,8 @@ __all__ = [
     "TransactionImportError",
     "TransactionOutsideOpenPeriodError",
     "UnauthenticatedError",
+    "UndoNotFoundError",
+    "UndoStateError",
     "UploadStorageFullError",
     "quoted",
 ]

@@ -34,7 +34,7 @@ class ApiKeyRevokedError(UnauthenticatedError):
 
 
 class RefreshTokenReusedError(UnauthenticatedError):
-    """The refresh token was exchanged before, so that its session ends.
+    """The refresh token was exchanged before. Its session ends.
 
     `session_id` is that session.
     """
@@ -67,7 +67,7 @@ class TokenSessionNotFoundError(InvalidError):
 
 
 class NetworkInvalidError(InvalidError):
-    """What a command gives as a network is none."""
+    """A command names a network that is not valid."""
 
     code = "network_invalid"
     default_detail = "This is not a network."
@@ -85,7 +85,7 @@ class OperatorNotFoundError(InvalidError):
 
 
 class AuditCursorError(InvalidError):
-    """A command goes on after a page of the audit that does not exist."""
+    """A command continues after a page of the audit that does not exist."""
 
     code = "audit_cursor_invalid"
     default_detail = "This is not a cursor that `audit list` printed."

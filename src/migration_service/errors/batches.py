@@ -97,6 +97,14 @@ class BatchStateError(InvalidError):
     remedy = "Check the state of the batch first."
 
 
+class BatchesNotComparableError(InvalidError):
+    """The two batches are of different import suppliers, so they have no account in common."""
+
+    code = "batches_not_comparable"
+    default_detail = "The batches are of different import suppliers."
+    remedy = "Compare two batches of one import supplier."
+
+
 class LineError(InvalidError):
     """A line of a batch failed for a reason that only batches have."""
 

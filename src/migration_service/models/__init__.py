@@ -42,6 +42,7 @@ from migration_service.models.supply import (
     Register,
     SupplyAddress,
 )
+from migration_service.models.undo import RetiredAccountNumber, Undo, UndoLine
 
 __all__ = [
     "Account",
@@ -80,6 +81,7 @@ __all__ = [
     "PaymentVendor",
     "RefreshToken",
     "Register",
+    "RetiredAccountNumber",
     "ServiceLimit",
     "SkipMark",
     "Statement",
@@ -87,5 +89,7 @@ __all__ = [
     "TaxItem",
     "TokenSession",
     "Transaction",
+    "Undo",
+    "UndoLine",
     "UserDetail",
 ]

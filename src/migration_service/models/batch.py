@@ -15,6 +15,7 @@ from sqlalchemy import (
     func,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base, literals
@@ -77,6 +78,10 @@ class Batch(Base):
     request_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
     #: When its lines were removed, after their retention time.
     lines_removed_at: Mapped[datetime | None]
+    #: What pauses it after too many errors, as `services.batches.brakes` has it. None: nothing does.
+    brake: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    #: When it was last resumed or retried. The brake counts only chunks that were worked on since.
+    brake_since: Mapped[datetime | None]
 
 
 class BatchLine(Base):
@@ -121,6 +126,8 @@ class BatchChunk(Base):
             "first_line",
             postgresql_where=text(f"state <> '{ChunkState.DONE}'"),
         ),
+        # For brakes, which count the chunks that were worked on last.
+        Index("ix_batch_chunk_worked", "batch_id", "worked_at"),
         # Chunks with slots, which are as few as there are workers.
         Index("ix_batch_chunk_working", "batch_id", postgresql_where=text("attempts IS NOT NULL")),
     )
@@ -140,6 +147,10 @@ class BatchChunk(Base):
     counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     error_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     warning_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    #: For brakes: how many lines have an outcome, and the FAILED ones by all codes of their errors together,
+    #: in alphabetical order with blanks between them.
+    done: Mapped[int] = mapped_column(server_default="0")
+    failures: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     #: Lines that were worked on since the chunk was last opened, from which the rate is calculated.
     worked: Mapped[int] = mapped_column(server_default="0")
     finished_at: Mapped[datetime | None]

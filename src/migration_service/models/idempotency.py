@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, func
+from sqlalchemy import ForeignKey, Index, LargeBinary, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base
@@ -15,7 +15,16 @@ class IdempotencyKey(Base):
     """A key that an organisation used at an endpoint, and the answer that its request got."""
 
     __tablename__ = "idempotency_key"
-    __table_args__ = (Index("ix_idempotency_key_created_at", "created_at"),)
+    __table_args__ = (
+        Index("ix_idempotency_key_created_at", "created_at"),
+        # For erasure and undo, which remove the answers about an account.
+        Index(
+            "ix_idempotency_key_account",
+            "import_supplier",
+            "external_account_number",
+            postgresql_where=text("external_account_number IS NOT NULL"),
+        ),
+    )
 
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), primary_key=True)
     endpoint: Mapped[str] = mapped_column(primary_key=True)

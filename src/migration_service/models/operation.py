@@ -74,6 +74,8 @@ class ImportSupplier(Base):
     profile: Mapped[str] = mapped_column(server_default=Profile.LENIENT)
     #: Whether customers get an e-mail when their account is created.
     sends_customer_emails: Mapped[bool] = mapped_column(server_default=false())
+    #: When its accounts go live. From then on none of them can be undone. None: not set.
+    live_at: Mapped[datetime | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 

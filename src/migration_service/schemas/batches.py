@@ -5,6 +5,13 @@ from typing import Any
 from marshmallow import fields
 
 from migration_service.schemas.base import AnswerSchema, Fields
+from migration_service.schemas.brakes import (
+    STOP_IGNORE_CODES,
+    STOP_MIN_LINES,
+    STOP_WINDOW_LINES,
+    BrakeAnswerSchema,
+    stop_after_errors,
+)
 from migration_service.schemas.fields import (
     AnsweredMoment,
     Choice,
@@ -70,6 +77,10 @@ class BatchArgumentsSchema(Fields):
             schema={"type": "string", "enum": [profile.value for profile in Profile]},
         ),
     )
+    stop_after_errors = stop_after_errors(required=False)
+    stop_min_lines = STOP_MIN_LINES
+    stop_window_lines = STOP_WINDOW_LINES
+    stop_ignore_codes = STOP_IGNORE_CODES
 
 
 class BatchListArgumentsSchema(Fields):
@@ -206,6 +217,11 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
             "THROTTLED",
             enum=[*(condition.value for condition in BatchCondition), None],
         ),
+    )
+    brake = fields.Nested(
+        BrakeAnswerSchema,
+        allow_none=True,
+        metadata={"description": "What pauses the batch after too many errors. Null: nothing does."},
     )
 
 

@@ -5,8 +5,8 @@ import time
 from typing import Any
 
 from celery.signals import task_postrun, task_prerun
-from redis import RedisError
 
+from migration_service.connections import log_if_unavailable
 from migration_service.log import request_id
 from migration_service.metrics.shared import add_task_time
 from migration_service.tasks.app import celery_app
@@ -43,8 +43,6 @@ def _end(task: Any, task_id: str, state: str | None, retval: object, **_kwargs: 
             "duration_ms": milliseconds,
         },
     )
-    try:
+    with log_if_unavailable("the time of a task was not counted"):
         add_task_time(celery_app().resources.redis, task.name, str(state), seconds)
-    except RedisError as error:
-        logger.debug("Redis is unavailable, and the time of a task was not counted: %s", error)
     request_id.set(None)

@@ -2,7 +2,7 @@
 
 _HERE = "migration_service_local.cli"
 
-#: Every command: where it is, and the first line of its own help.
+#: The module of every command, and the first line of its help.
 COMMANDS = {
     "up": (f"{_HERE}.up:up", "Run the whole service on this machine, with nothing installed."),
     "samples": (

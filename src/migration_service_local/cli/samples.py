@@ -73,7 +73,7 @@ def samples(
         with _open_output(output) as stream:
             _write(order, stream, workers)
     except BrokenPipeError:
-        # The reader ended early, as `head` does, so nothing more can be flushed to it at exit.
+        # The reader ended early, as `head` does. Flushing to it at exit would fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ValueError as error:
         raise click.ClickException(str(error)) from error

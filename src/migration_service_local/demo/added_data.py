@@ -8,12 +8,12 @@ from migration_service_local.demo.client import Addition
 
 #: The payment vendor that runs beside the service.
 VENDOR = "sandbox"
-#: What the additions are counted as.
+#: The names under which the additions are counted.
 ADDITIONS = ("notes added", "transactions added", "statements added", "payment instructions added")
 
 
 def add_to_account(account: dict[str, Any]) -> Iterator[Addition]:
-    """The requests that add to the account of a sample payload; sent again they change nothing."""
+    """Return the requests that add data to the account of a sample payload. All of them are idempotent."""
     number = account["external_account_number"]
     pair = {"import_supplier": account["import_supplier"], "external_account_number": number}
     notes, transactions, statements, instructions = ADDITIONS
@@ -42,7 +42,7 @@ def _transactions(number: str) -> list[dict[str, Any]]:
             "payment_type": "DIRECT_CREDIT",
             "reference": f"payment on {number}",
         },
-        # Of long ago: its date is moved into the open statement period.
+        # It is dated long ago, so its date is moved into the open statement period.
         {
             "transaction_id": f"C-{number}",
             "transaction_date": str(today - timedelta(days=3_650)),

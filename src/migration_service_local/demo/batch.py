@@ -1,4 +1,4 @@
-"""The larger part of the sample book: one file, uploaded as a batch and watched to its end."""
+"""The larger part of the sample book is uploaded as one file, and processed as a batch."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ import requests
 
 from migration_service_local.demo.client import BUSY, MigrationError, RequestOutcome, SupplierClient
 
-#: What the accounts that the batch created are counted as.
+#: The name under which the accounts that the batch created are counted.
 IMPORTED = "imported by a batch"
 _STATUSES = {"IMPORTED": IMPORTED, "ALREADY_IMPORTED": "imported before"}
 _ENDED = ("COMPLETED", "CANCELLED", "STOPPED")
@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class SampleBatchOrder:
-    """The lines to import (NDJSON, each with its line feed), their supplier and their team."""
+    """The lines to import (NDJSON, each with its line feed), and their supplier and team."""
 
     supplier: str
     team: str
@@ -40,7 +40,7 @@ def import_as_batch(
     """Upload the lines with mode `import`, and return when all have an outcome, or when `over` is set.
 
     `on_progress` is called with the number of finished lines. Failed lines are recorded in the outcome. Raise
-    MigrationError if the batch was not accepted, or was ended by somebody else.
+    MigrationError if the batch was not accepted, or if somebody else ended it.
     """
     with tempfile.TemporaryFile() as book:
         with gzip.open(book, "wb", compresslevel=1) as packed:

@@ -15,7 +15,7 @@ import requests
 _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
 #: The service is busy, or a part of it is unavailable. The same request may succeed a little later.
 BUSY = (requests.codes.too_many_requests, requests.codes.service_unavailable)
-# 202 and the code say that the account is being created still: sent again, the request tells how it went.
+# 202 and this code mean that the account is still being created. The repeated request gets the outcome.
 _UNSETTLED = (*BUSY, requests.codes.accepted)
 _IN_PROGRESS = "account_import_in_progress"
 _GIVE_UP_SECONDS = 120.0
@@ -73,7 +73,7 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
         self._over = over
         self._additions = additions
         self._session = requests.Session()
-        # The proxies of the environment are not for a server on this machine.
+        # The environment's proxies cannot reach a server on this machine.
         self._session.trust_env = False
 
     def __exit__(
@@ -92,7 +92,7 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
         self._session.headers["Authorization"] = f"Token {token}"
 
     def is_over(self) -> bool:
-        """Return whether the service is being stopped, so that nothing new should begin."""
+        """Return True if the service is being stopped, and nothing new should begin."""
         return self._over.is_set()
 
     def try_to_migrate(self, payload: dict[str, Any], team: str) -> None:

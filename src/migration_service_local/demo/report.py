@@ -16,7 +16,7 @@ from migration_service_local.demo.batch import IMPORTED
 from migration_service_local.demo.client import RequestOutcome
 from migration_service_local.demo.first_operator import FIRST_OPERATOR, PASSWORD_FILE
 
-#: What the sample migration counts of each account.
+#: The counts of the sample migration.
 STEPS = ("validated", "staged", "processed")
 _FAILURES_SHOWN = 5
 
@@ -47,10 +47,10 @@ class Sample:
 
 
 def show_addresses(output: Output, home: Path, settings: Mapping[str, str], sample: Sample | None) -> None:
-    """Print the addresses, the places of the passwords, and a request to paste, each on a line of its own.
+    """Print the addresses, the files with the passwords, and a request to paste, each on its own line.
 
-    A key or a password is printed on a terminal only. Anything else, a log file for example, gets the path of
-    the file that holds it.
+    A key or a password is printed on a terminal only. Elsewhere, for example in a log file, the path of the
+    file that holds it is printed instead.
     """
     web_url = settings["MIGRATION_SERVICE_WEB_URL"]
     output.show(Rule("Account Migration Import Service", style="green"))

@@ -1,8 +1,8 @@
 """The sample migration: an invented supplier migrates an invented book through the REST interface.
 
-The first fifth is sent account by account to every endpoint, the rest as one batch.
-It is done once for each home folder. `demo.json` in it records the progress, `sample-api-key` holds the
-supplier's key.
+The first fifth is sent account by account to every endpoint. The rest is sent as one batch.
+This happens once for each home folder. Its file `demo.json` records the progress, and `sample-api-key` holds
+the supplier's key.
 """
 
 import threading
@@ -40,7 +40,7 @@ KEY_FILE = "sample-api-key"
 _STATE_FILE = "demo.json"
 _SEED = 1
 _CLIENTS = 8
-#: One in this many accounts is sent by itself, the others in a batch.
+#: One in this many accounts is sent on its own, and the others in a batch.
 _ONE_IN = 5
 
 
@@ -84,7 +84,7 @@ class SampleMigration:
             self._migrate(state, done, count)
 
     def _find_or_make_supplier(self) -> dict[str, str]:
-        """Return the progress of earlier starts; make what the sample needs if the key is not accepted."""
+        """Return the progress of earlier starts. Create what the sample needs if the key is not accepted."""
         state = self._home.read(_STATE_FILE)
         if state and self._is_known(self._home.read_text(KEY_FILE)):
             return state
@@ -146,7 +146,7 @@ class SampleMigration:
 
 
 def make_sample_supplier(database_url: str) -> str:
-    """Create the organisation, the import supplier and the team if they do not exist; return a new key."""
+    """Create the organisation, the import supplier and the team if they do not exist. Return a new key."""
     engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
     with make_sessionmaker(engine).begin() as session:
         if not session.scalar(select(Organisation.id).where(Organisation.name == ORGANISATION)):
@@ -166,7 +166,7 @@ def make_sample_supplier(database_url: str) -> str:
 
 
 def set_up_sandbox_vendor(database_url: str, url: str) -> None:
-    """Create the payment vendor `sandbox`, or set its address: the port may change from start to start."""
+    """Create the payment vendor `sandbox`, or update its address: its port may change with each start."""
     engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
     with make_sessionmaker(engine).begin() as session:
         vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == VENDOR))

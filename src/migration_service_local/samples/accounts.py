@@ -1,4 +1,4 @@
-"""One account of a sample book, from its index alone (section 2.3)."""
+"""Makes one account of a sample book from its index alone (section 2.3)."""
 
 from collections.abc import Callable
 from datetime import date
@@ -16,7 +16,7 @@ from migration_service_local.samples.places import EAN_PREFIXES, TOWNS, Address,
 
 
 class Book(NamedTuple):
-    """What all accounts of a sample book share."""
+    """The values that all accounts of a sample book share."""
 
     supplier: str
     seed: int
@@ -24,9 +24,9 @@ class Book(NamedTuple):
 
 
 def open_book(supplier: str, seed: int, today: date) -> Book:
-    """The book of a supplier and a seed, as it looks on `today`.
+    """Return the book of a supplier and a seed, as it is on `today`.
 
-    Raises ValueError for a negative seed, or a day that is too far away.
+    Raise ValueError for a negative seed, or a day that is too far away.
     """
     if seed < 0:
         raise ValueError(f"The seed is {seed}; it must be 0 or more.")
@@ -34,8 +34,8 @@ def open_book(supplier: str, seed: int, today: date) -> Book:
 
 
 def make_account(book: Book, index: int) -> dict[str, Any]:
-    """Account number `index` (from 0) of the book: the payload, ready for JSON."""
-    # One generator for each account, so that any range of a book can be made alone.
+    """Return the payload of account number `index` (from 0) of the book, ready for JSON."""
+    # Each account has its own generator, so that any range of a book can be made without the others.
     r = Random((book.seed << 64) | index).random
     number = f"{book.seed}{index:08d}"
     town = TOWNS[int(r() * len(TOWNS))]
@@ -65,7 +65,7 @@ def make_account(book: Book, index: int) -> dict[str, Any]:
 
 
 def _make_history(r: Callable[[], float], calendar: Calendar, number: str) -> tuple[Supply, Settlement]:
-    """1 to 36 months of billed history: month by month, by the quarter or by the year."""
+    """Return 1 to 36 months of history, which was billed each month, quarter or year."""
     share = r()
     cadence = 1 if share < 0.25 else 3 if share < 0.33 else 12
     months = _draw_months(r, cadence)
@@ -80,7 +80,7 @@ def _make_history(r: Callable[[], float], calendar: Calendar, number: str) -> tu
 
 
 def _draw_months(r: Callable[[], float], cadence: int) -> int:
-    """Most books are full of customers who came lately, with a long tail up to 36 months."""
+    """Return the months of history. Most customers came recently, but some have up to 36 months."""
     share = r()
     if cadence == 1:
         if share < 0.91:
@@ -94,7 +94,7 @@ def _draw_months(r: Callable[[], float], cadence: int) -> int:
 def _make_supply_addresses(
     r: Callable[[], float], book: Book, index: int, town: Town, supply: Supply, *, business: bool
 ) -> list[tuple[Address, dict[str, Any], list[Connection]]]:
-    """One supply address, sometimes two or three; each with its address, its payload and its connections."""
+    """Return one to three supply addresses, each with its address, its payload and its connections."""
     share = r()
     count = 1 if share < 0.96 else 2 if share < 0.995 else 3
     serial = index * METER_POINTS_AN_ACCOUNT
@@ -124,7 +124,7 @@ def _make_supply_addresses(
 def _make_connections(
     r: Callable[[], float], book: Book, serial: int, town: Town, *, business: bool
 ) -> list[Connection]:
-    """Electricity and mostly gas, in an old connection both under one EAN."""
+    """Return electricity and, for most homes, gas. In an old connection both have the same EAN."""
     prefix = EAN_PREFIXES[town.grid_operator_code]
     ean = make_ean(prefix, book.seed, serial)
     connections = [make_electricity(r, ean, business=business, solar=r() < 0.2)]
@@ -142,7 +142,7 @@ def _make_ledgers(
     connections: list[Connection],
     settlement: Settlement,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """One ledger for everything, or now and then one for each EAN; and the statements of all."""
+    """Return one ledger for everything, or sometimes one for each EAN, and the statements of all."""
     groups = [connections]
     if r() < 0.1:
         by_ean: dict[str, list[Connection]] = {}

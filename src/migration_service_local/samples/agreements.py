@@ -12,7 +12,7 @@ _GAS_TARIFFS = ("NL-G-FIXED-1Y", "NL-G-FIXED-3Y", "NL-G-VARIABLE", "NL-G-DYNAMIC
 
 
 def make_agreements(r: Callable[[], float], connection: Connection, supply: Supply) -> list[dict[str, Any]]:
-    """One or two agreements; the first starts with the supply."""
+    """Return one or two agreements. The first one starts with the supply."""
     iso = supply.calendar.iso
     tariffs = _GAS_TARIFFS if connection.supply_type == "GAS" else _ELECTRICITY_TARIFFS
     days = [supply.start]
@@ -39,7 +39,10 @@ def make_agreements(r: Callable[[], float], connection: Connection, supply: Supp
 
 
 def _make_advance_template(connection: Connection, *, dynamic: bool, with_details: bool) -> dict[str, Any]:
-    """The monthly advance: a twelfth of a year's costs. What it adds up to becomes `connection.advance`."""
+    """Return the monthly advance, which is a twelfth of a year's costs.
+
+    Set `connection.advance` to its sum.
+    """
     registers = connection.registers
     price = int(sum(register.price * register.share for register in registers))
     taxed = max(0, connection.annual - connection.annual_production) // 12

@@ -1,4 +1,4 @@
-"""Sample books: accounts one after the other, in any range, sound or broken in known ways."""
+"""Sample books: any range of accounts, valid or broken in known ways."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -20,12 +20,13 @@ def generate_accounts(
     first: int = 0,
     broken_share: float = 0.0,
 ) -> Iterator[dict[str, Any]]:
-    """Account import payloads (section 2.3) number `first` to `first + count - 1` of a book, ready for JSON.
+    """Yield account payloads (section 2.3) `first` to `first + count - 1` of a book, ready for JSON.
 
     A book is fixed by `seed` and `today` (by default the day in UTC): account i is always the same, whatever
-    `count` and `first` are. About `broken_share` (0 to 1) of the accounts have an error; nothing in them
-    says so.
-    Raises ValueError for a negative seed, count or first, or a share outside 0 to 1.
+    `count` and `first` are. About `broken_share` (0 to 1) of the accounts have an error, and are
+    not marked.
+
+    Raise ValueError for a negative seed, count or first, or a share outside 0 to 1.
     """
     for account, _ in generate_accounts_with_faults(
         count, supplier=supplier, seed=seed, today=today, first=first, broken_share=broken_share
@@ -42,7 +43,7 @@ def generate_accounts_with_faults(
     first: int = 0,
     broken_share: float = 0.03,
 ) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """The accounts of `generate_accounts`, each with the name of its fault in `faults.FAULTS`, or None."""
+    """Yield what `generate_accounts` yields, each with the name of its fault in `faults.FAULTS` or None."""
     if count < 0 or first < 0:
         raise ValueError("The count and the first number must be 0 or more.")
     if not 0 <= broken_share <= 1:
@@ -57,7 +58,7 @@ def generate_accounts_with_faults(
 def _find_fault(
     book: Book, index: int, account: dict[str, Any], broken_share: float
 ) -> tuple[dict[str, Any], str] | None:
-    """The broken account and its fault, if it is this account's turn to be broken."""
+    """Return the account as a broken one and its fault, or None if it is to be valid."""
     # The 1 keeps these numbers apart from those that made the account.
     rng = Random((1 << 192) | (book.seed << 64) | index)
     if rng.random() >= broken_share:
@@ -75,7 +76,7 @@ def generate_lines(
     first: int = 0,
     broken_share: float = 0.0,
 ) -> Iterator[bytes]:
-    """The same accounts as lines of NDJSON (UTF-8), each with its line feed."""
+    """Yield the same accounts as lines of NDJSON (UTF-8), each with its line feed."""
     encode = msgspec.json.Encoder().encode
     for account in generate_accounts(
         count, supplier=supplier, seed=seed, today=today, first=first, broken_share=broken_share

@@ -20,9 +20,9 @@ class Period(NamedTuple):
 
 
 def make_periods(calendar: Calendar, first: int, last: int, cadence: int) -> list[Period]:
-    """The months `first` to `last` (indexes of `calendar.months`) in periods of `cadence`.
+    """Return the months `first` to `last` (indexes of `calendar.months`) in periods of `cadence`.
 
-    The first period has what is left over.
+    The first period has the remaining months.
     """
     periods = []
     end = last
@@ -57,7 +57,7 @@ class _Bill:
         self.nets: list[int] = []
 
     def add(self, band: str, units: int, price: int, reading: int | None = None) -> None:
-        """A line item; `price` in euro / 100,000. A `reading` is the one at the start of the period."""
+        """Add a line item. `price` is in euro / 100,000. `reading` is the one at the start of the period."""
         net = cents(units, price)
         item: dict[str, Any] = {
             "rate_band": band,
@@ -85,9 +85,9 @@ def make_supply_charge(
     invoice: str,
     itemised: bool,
 ) -> tuple[dict[str, Any], int]:
-    """The supply charge of a period and its amount in cents; moves the readings of the meter on.
+    """Return the supply charge of a period and its amount in cents. Advance the readings of the meter.
 
-    `itemised`: VAT for each line item, referring to it; otherwise one tax item for all.
+    With `itemised` each line item has its own tax item. Otherwise one tax item is for all.
     """
     is_gas = connection.supply_type == "GAS"
     bill = _Bill(calendar.iso[period.first], calendar.iso[period.last], itemised=itemised)
@@ -130,7 +130,7 @@ def _add_consumption(bill: _Bill, registers: list[SampleRegister], used: float) 
 
 
 def _add_production(bill: _Bill, registers: list[SampleRegister], produced: float) -> int:
-    """What was fed in has a negative price. The result is negative: it is netted with the consumption."""
+    """Add the energy that was fed in, at a negative price. Return its units as a negative number."""
     total = 0
     for register in registers:
         units = int(produced * register.share)
@@ -141,7 +141,7 @@ def _add_production(bill: _Bill, registers: list[SampleRegister], produced: floa
 
 
 def _make_tax_items(bill: _Bill) -> tuple[list[dict[str, Any]], int]:
-    """The tax items, and the total with VAT in cents."""
+    """Return the tax items, and the total with VAT in cents."""
     net = sum(bill.nets)
     if not bill.itemised:
         tax = vat(net)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-#: Meter points that an account can have at most; account i owns the serial numbers 8 i to 8 i + 7.
+#: The most meter points that an account can have. Account i owns the serial numbers 8 i to 8 i + 7.
 METER_POINTS_AN_ACCOUNT: Final = 8
 
 _SERIALS: Final = 10**11
@@ -13,13 +13,13 @@ _SEED_STEP: Final = 61_803_398_875
 
 
 def check_digit(body: str) -> str:
-    """The GS1 check digit of `body`: weights 3, 1, 3, ... from the right."""
+    """Return the GS1 check digit of `body`, with the weights 3, 1, 3, ... from the right."""
     total = 3 * sum(map(int, body[-1::-2])) + sum(map(int, body[-2::-2]))
     return str(-total % 10)
 
 
 def make_ean(prefix: str, seed: int, serial: int) -> str:
-    """An 18-digit EAN. `prefix` has six digits; different serials below 10^11 never give the same EAN."""
+    """Return an 18-digit EAN. `prefix` has six digits. Different serials below 10^11 have different EANs."""
     shuffled = ((serial + seed * _SEED_STEP) * _SHUFFLE) % _SERIALS
     body = f"{prefix}{shuffled:011d}"
     return body + check_digit(body)

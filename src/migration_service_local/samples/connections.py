@@ -1,4 +1,4 @@
-"""Connections: the meter points as their supplier knows them, with prices and meter readings."""
+"""Connections: the meter points as their supplier has them, with prices and meter readings."""
 
 import math
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 
 def _log_normal(median: int, spread: float) -> tuple[int, ...]:
-    """500 equally likely values of the log-normal distribution, so that one uniform number draws from it."""
+    """Return 500 equally likely values of the log-normal distribution. One uniform number selects one."""
     normal = NormalDist()
     return tuple(int(median * math.exp(spread * normal.inv_cdf((step + 0.5) / 500))) for step in range(500))
 
@@ -32,10 +32,10 @@ class SampleRegister:
 
 
 class Connection:
-    """A meter point as its supplier knows it.
+    """A meter point as its supplier has it.
 
-    `annual` and `annual_production` are kWh or cubic metres a year; `fixed` and `grid` are euro / 100,000
-    a day; `advance` is what is paid in advance a month, in cents with VAT.
+    `annual` and `annual_production` are kWh or cubic metres a year. `fixed` and `grid` are euro / 100,000
+    a day. `advance` is paid each month in advance, in cents with VAT.
     """
 
     __slots__ = (
@@ -70,7 +70,7 @@ class Connection:
 
 
 def make_electricity(r: Callable[[], float], ean: str, *, business: bool, solar: bool) -> Connection:
-    """A connection for electricity: one register or two (night tariff), and two more with solar panels."""
+    """Return a connection for electricity. A night tariff and solar panels have registers of their own."""
     connection = Connection(ean, "ELECTRICITY", business=business)
     connection.smart = solar or r() < 0.88
     connection.annual = _KWH[int(r() * 500)] * (4 if business else 1)
@@ -96,7 +96,7 @@ def make_electricity(r: Callable[[], float], ean: str, *, business: bool, solar:
 
 
 def make_gas(r: Callable[[], float], ean: str, *, business: bool) -> Connection:
-    """A connection for gas."""
+    """Return a connection for gas."""
     connection = Connection(ean, "GAS", business=business)
     connection.smart = r() < 0.86
     connection.annual = _CUBIC_METRES[int(r() * 500)] * (3 if business else 1)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 #: Years that the calendar goes back.
 _YEARS: Final = 24
-#: Complete months before the current one: 36 of history and up to 12 that are not settled yet.
+#: Complete months before the current one: 36 of history, and up to 12 that are not settled yet.
 _MONTHS: Final = 49
 
 # The share of a year's use in each month, January first.
@@ -39,7 +39,7 @@ class Calendar(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """When an account's supply began and until when it is billed; days are numbers of the calendar."""
+    """When an account's supply began, and until when it is billed. Days are numbers of the calendar."""
 
     calendar: Calendar
     number: str
@@ -50,7 +50,7 @@ class Supply(NamedTuple):
 
 @lru_cache(maxsize=8)
 def make_calendar(today: date) -> Calendar:
-    """The calendar that ends on `today`. Raises ValueError for a day before 2000 or after 2199."""
+    """Return the calendar that ends on `today`. Raise ValueError for a day before 2000 or after 2199."""
     if not 2000 <= today.year < 2200:
         raise ValueError(f"A sample book cannot be as it is on {today}; choose a day from 2000 to 2199.")
     count = _YEARS * 366

@@ -14,8 +14,8 @@ Payload = dict[str, Any]
 class Fault(NamedTuple):
     """A way to break an account.
 
-    `code` is among the codes reported afterwards; `apply` changes the payload it is given;
-    `needs_customers`: it cannot be done to an account with an unknown occupier.
+    `code` is among the codes that are then reported. `apply` changes the payload that it is given. With
+    `needs_customers` it cannot be done to an account with an unknown occupier.
     """
 
     code: str
@@ -24,9 +24,10 @@ class Fault(NamedTuple):
 
 
 def break_account(account: Payload, fault: str, rng: Random) -> Payload:
-    """A copy of `account` with the fault of that name in it.
+    """Return a copy of `account` that has the fault of that name.
 
-    Raises KeyError for an unknown fault, ValueError where the account has not what it needs (customers).
+    Raise KeyError if the fault is unknown, and ValueError if the account has no customers but the fault needs
+    some.
     """
     chosen = FAULTS[fault]
     if chosen.needs_customers and "customers" not in account:
@@ -37,7 +38,7 @@ def break_account(account: Payload, fault: str, rng: Random) -> Payload:
 
 
 def choose_fault(account: Payload, rng: Random) -> str:
-    """The name of a fault that can be done to `account`."""
+    """Return the name of a fault that can be done to `account`."""
     return rng.choice(_ALL_NAMES if "customers" in account else _NAMES_WITHOUT_CUSTOMERS)
 
 

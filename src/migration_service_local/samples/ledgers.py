@@ -1,6 +1,6 @@
 """Ledgers whose transactions add up, and the statements that belong to them (sections 2.3, 2.5).
 
-Balances are in cents while they are counted; credit is positive.
+Balances are computed in cents. Credit is positive.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ _CHARGE_NOTES = ("Reminder costs", "Costs of a paper bill")
 
 
 class Settlement(NamedTuple):
-    """The billed periods of a ledger, and the first days of the months that are open since."""
+    """The billed periods of a ledger, and the first days of the months since then, which are open."""
 
     periods: list[Period]
     open_months: list[int]
@@ -49,7 +49,7 @@ class LedgerBook:
         self.balance = 0
         self._prefix = f"{number}-{position}"
         self._invoice = ""
-        # What the last bill leaves to be paid back; negative where the customer owes it.
+        # What the last bill leaves to be paid back. It is negative if the customer owes it.
         self._refund = 0
         self._ids = self._make_ids()
 
@@ -60,7 +60,7 @@ class LedgerBook:
             yield f"T-{self._prefix}-{serial}"
 
     def write(self, settlement: Settlement) -> dict[str, Any]:
-        """The ledger of the payload; afterwards `statements` has its statements."""
+        """Return the ledger of the payload. Afterwards `statements` has its statements."""
         for period in settlement.periods:
             self._write_period(period)
         historical, settled = self.transactions, self.balance
@@ -81,7 +81,7 @@ class LedgerBook:
         return ledger
 
     def _write_period(self, period: Period) -> None:
-        """What was paid in a period, then its charges and its statement on the last day."""
+        """Add the payments of a period, then its charges, and its statement on the last day."""
         months = self.calendar.months
         if period.months == 1:
             self._write_month(period.first, monthly=True)
@@ -109,7 +109,10 @@ class LedgerBook:
         self._write_statement(period, gross, year)
 
     def _write_statement(self, period: Period, gross: int, year: str) -> None:
-        """The statement of a period; a few have only what the document can be made from again."""
+        """Add the statement of a period.
+
+        A few have only the data from which the document can be made again.
+        """
         iso = self.calendar.iso
         issued = min(period.last + 1 + int(self.r() * 9), self.calendar.today)
         statement: dict[str, Any] = {
@@ -128,7 +131,7 @@ class LedgerBook:
         self.statements.append(statement)
 
     def _write_month(self, first: int, *, monthly: bool) -> None:
-        """What happens in a month beside the bill; `first` is its first day. Nothing lies in the future."""
+        """Add the other transactions of a month, which begins on `first`. None is in the future."""
         r, today = self.r, self.calendar.today
         refund, self._refund = self._refund, 0
         if refund > 0 and r() < 0.6 and first + 9 <= today:
@@ -160,7 +163,7 @@ class LedgerBook:
         payment_type: str = "",
         note: str = "",
     ) -> None:
-        """A transaction that is no supply charge; `amount` in cents, positive."""
+        """Add a transaction other than a supply charge. `amount` is in cents, and positive."""
         transaction: dict[str, Any] = {
             "transaction_id": next(self._ids),
             "transaction_date": self.calendar.iso[day],

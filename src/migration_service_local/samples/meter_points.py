@@ -18,7 +18,7 @@ _LOCATIONS = ("", "", "", "Meterkast", "Kelder", "Garage", "Gang, links van de v
 def make_meter_point(
     r: Callable[[], float], connection: Connection, supply: Supply, grid_operator_code: str
 ) -> dict[str, Any]:
-    """The meter point of the payload; works out `connection.advance` on the way."""
+    """Return the meter point of the payload, and compute `connection.advance`."""
     iso = supply.calendar.iso
     smart = "ON" if connection.smart else "OFF"
     is_gas = connection.supply_type == "GAS"
@@ -46,7 +46,7 @@ def make_meter_point(
 
 
 def _period_starts(r: Callable[[], float], supply: Supply, share_of_two: float) -> tuple[str, ...]:
-    """The start of supply and, for `share_of_two` of those who can, the start of the history."""
+    """Return the start of supply, and the start of the history if it is later, for `share_of_two` of them."""
     iso = supply.calendar.iso
     if r() < share_of_two and supply.history_start > supply.start:
         return iso[supply.start], iso[supply.history_start]
@@ -109,7 +109,10 @@ def _make_configuration(r: Callable[[], float], connection: Connection, start: s
 def _make_billing_periods(
     r: Callable[[], float], connection: Connection, starts: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """Each ends where the next starts; the last is open ended. Gas has no residency status."""
+    """Return periods that each end when the next one starts.
+
+    The last has no end. Gas has no residency status.
+    """
     exception = "BUSINESS" if connection.business else "NO_EXCEPTION"
     periods: list[dict[str, Any]] = []
     for start in starts:
@@ -133,7 +136,7 @@ def _make_volumes(connection: Connection, starts: tuple[str, ...]) -> list[dict[
         directions.append(("PRODUCTION", connection.annual_production, 0.68))
     for direction, annual, share in directions:
         for position, start in enumerate(starts, start=1):
-            # The estimate before the present one was some percent lower.
+            # The estimate before the current one was a few percent lower.
             volume = annual if position == len(starts) else annual * 93 // 100
             volumes.append(
                 {

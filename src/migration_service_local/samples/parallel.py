@@ -1,7 +1,7 @@
-"""A book as NDJSON on all processors: each worker process makes every n-th chunk, and has a pipe of its own.
+"""Writes a book as NDJSON on all processors.
 
-A pipe that is full makes its worker wait, so memory stays constant however slow the reader is; and a worker
-whose reader is gone ends by itself.
+Each worker process makes every n-th chunk, and has its own pipe. A worker waits while its pipe is full, so
+memory stays constant even if the reader is slow. A worker whose reader has ended ends, too.
 """
 
 import gzip
@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from migration_service_local.samples.accounts import open_book
 from migration_service_local.samples.books import generate_lines
 
-#: Accounts in a chunk; every gzip file made here has one member a chunk.
+#: Accounts in a chunk. A gzip file has one member for each chunk.
 ACCOUNTS_A_CHUNK = 500
 
 
@@ -35,10 +35,10 @@ class BookOrder:
 
 
 def generate_chunks(order: BookOrder, workers: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """The lines of the book in order, as pairs of a number of accounts and their NDJSON (or gzip) bytes.
+    """Yield the lines of the book in order: pairs of a number of accounts and their NDJSON (or gzip).
 
-    The bytes are the same whatever the number of workers (default: one a processor) is.
-    Raises ValueError for a negative seed or a day too far away, RuntimeError if a worker dies early.
+    The bytes do not depend on the number of workers. The default is one for each processor. Raise ValueError
+    for a negative seed or a day that is too far away, and RuntimeError if a worker dies early.
     """
     open_book(order.supplier, order.seed, order.today)
     firsts = range(0, order.count, ACCOUNTS_A_CHUNK)
@@ -82,13 +82,13 @@ def _start(order: BookOrder, firsts: range) -> tuple[BaseProcess, Connection]:
     reader, writer = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.Process(target=_work, args=(order, firsts, reader, writer), daemon=True)
     process.start()
-    # Only the worker may hold this end, or its death would go unnoticed here.
+    # Only the worker may hold this end. Otherwise its death would not be noticed here.
     writer.close()
     return process, reader
 
 
 def _work(order: BookOrder, firsts: range, reader: Connection, writer: Connection) -> None:
-    """What a worker process does. Ctrl-C is for its parent, which then closes the pipe."""
+    """Run in a worker process. Ignore Ctrl-C, because the parent handles it and closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     reader.close()
     with suppress(BrokenPipeError):

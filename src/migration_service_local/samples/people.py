@@ -32,14 +32,14 @@ _NAMESPACES = ("crm", "loyalty", "legacy-portal", "billing")
 
 
 def _letters(name: str) -> str:
-    """`name` in plain lower-case letters, for an e-mail address."""
+    """Return `name` in plain lower-case letters, for an e-mail address."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     return "".join(character for character in plain.lower() if character.isalpha())
 
 
 _GIVEN = tuple((name, _letters(name)) for name in _GIVEN_NAMES)
 _FAMILY = tuple((name, _letters(name)) for name in _FAMILY_NAMES)
-# Without 29 February, which not every year has.
+# Without 29 February, which most years do not have.
 _MONTH_DAYS = tuple(
     f"{month:02d}-{day:02d}"
     for month, days in enumerate((31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31), start=1)
@@ -61,7 +61,7 @@ def _mobile(r: Callable[[], float]) -> str:
 
 
 def _foreign(kind: float, number: int) -> str:
-    """A mobile number of Belgium, Germany, France or Poland."""
+    """Return a mobile number of Belgium, Germany, France or Poland."""
     if kind < 0.95:
         return f"+3247{number:07d}"
     if kind < 0.98:
@@ -79,7 +79,7 @@ def _landline(r: Callable[[], float], town: Town) -> str:
 
 
 def make_customers(r: Callable[[], float], town: Town, year: int, number: str) -> list[dict[str, Any]]:
-    """One to three customers. `year` is the current one; `number` the external account number."""
+    """Return one to three customers. `year` is the current one, and `number` the external account number."""
     share = r()
     count = 1 if share < 0.68 else 2 if share < 0.96 else 3
     given = int(r() * len(_GIVEN))
@@ -87,7 +87,7 @@ def make_customers(r: Callable[[], float], town: Town, year: int, number: str) -
     customers = []
     for position in range(count):
         if position:
-            # Steps that never come back to a name of the same account.
+            # With these steps no name occurs twice in an account.
             given = (given + 1 + int(r() * 12)) % len(_GIVEN)
             if r() < 0.4:
                 family = int(r() * len(_FAMILY))

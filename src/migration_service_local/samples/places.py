@@ -10,7 +10,7 @@ RENDO = "8716912000008"
 COTEQ = "8716916000004"
 WESTLAND = "8716878999996"
 
-#: The first six digits of the EANs that a grid operator (by its GLN) gives out.
+#: The first six digits of the EANs that a grid operator gives out, by its GLN.
 EAN_PREFIXES = {
     LIANDER: "871687",
     STEDIN: "871689",
@@ -63,7 +63,7 @@ STREETS = (
     "Prinses Irenestraat", "Groenestraat", "Vondelkade", "Weverstraat",
 )  # fmt: skip
 
-# The letters that postcodes use; SA, SD and SS are never given out.
+# The letters that postcodes use. SA, SD and SS are never used.
 _LETTERS = "ABCDEGHJKLMNPRSTVWXZ"
 POSTCODE_LETTERS = tuple(a + b for a in _LETTERS for b in _LETTERS if a + b not in {"SA", "SD", "SS"})
 
@@ -71,7 +71,7 @@ ADDITIONS = ("", "", "", "", "", " A", " B", "-2", " bis", " hs")
 
 
 class Address(NamedTuple):
-    """Four address lines (the house number in line 2, the town in line 4) and the postcode."""
+    """Four address lines and the postcode. Line 2 has the house number, and line 4 the town."""
 
     line1: str
     line2: str
@@ -81,7 +81,7 @@ class Address(NamedTuple):
 
 
 def make_address(r: Callable[[], float], town: Town) -> Address:
-    """An address in `town`; line 3 is mostly empty, the postcode sometimes has no space."""
+    """Return an address in `town`. Line 3 is mostly empty. The postcode sometimes has no space."""
     area = town.first_area + int(r() * (town.last_area - town.first_area + 1))
     letters = POSTCODE_LETTERS[int(r() * len(POSTCODE_LETTERS))]
     return Address(

@@ -17,17 +17,17 @@ ENERGY_TAX_STEPS: Final = {
 
 
 def cents(units: int, price: int) -> int:
-    """Units times price (euro / 100,000) in cents, at most half a cent from the exact product."""
+    """Return units times price (euro / 100,000) in cents, at most half a cent from the exact product."""
     return (units * price + 500) // 1000
 
 
 def vat(net: int) -> int:
-    """The VAT on `net`, both in cents."""
+    """Return the VAT on `net`, both in cents."""
     return (net * VAT_PERCENT + 50) // 100
 
 
 def split_into_tax_steps(units: int, supply_type: str, months: int) -> list[tuple[str, int, int]]:
-    """Band, units and rate of each energy tax step that `units` used in `months` months reach."""
+    """Return the band, units and rate of each energy tax step that applies to `units` in `months` months."""
     parts = []
     below = 0
     for band, (yearly_bound, rate) in zip(ADVANCE_TAX_BANDS, ENERGY_TAX_STEPS[supply_type], strict=True):

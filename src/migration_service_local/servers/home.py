@@ -1,6 +1,6 @@
 """The home folder: the servers' data, their passwords and ports, and the lock that keeps it to one copy.
 
-lock                held while `up` runs; names the process that holds it
+lock                held while `up` runs. It names the process that holds it
 secrets.json        passwords and keys, made once (0600)
 ports.json          the ports of the embedded servers, the same at every start
 settings.json       what other commands need to find the running service (0600)
@@ -30,7 +30,7 @@ class Home:
     """
 
     def __init__(self, path: Path) -> None:
-        # Processes tell their folder without symbolic links, and are found again by it.
+        # A process reports its folder without symbolic links, and is found again by it.
         self.path = path.resolve()
         self.account = ServerAccount.choose()
         self._make()
@@ -41,14 +41,17 @@ class Home:
         self._lock.close()
 
     def folder(self, name: str) -> Path:
-        """A folder in here that only we can enter; made where it is missing."""
+        """Return a folder below this one that only we can enter. Create it if it does not exist."""
         folder = self.path / name
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         return folder
 
     def server_folder(self, name: str) -> Path:
-        """A folder in here that only the servers' account can enter; made where it is missing."""
+        """Return a folder below this one that only the servers' account can enter.
+
+        Create it if it does not exist.
+        """
         folder = self.path / name
         try:
             folder.mkdir(exist_ok=True)
@@ -60,7 +63,7 @@ class Home:
         return folder
 
     def secret(self, name: str) -> str:
-        """A random password or key of this name, made when it is first asked for."""
+        """Return the random password or key of this name. Create it when it is first needed."""
         known = self.read("secrets.json")
         if name not in known:
             known[name] = secrets.token_urlsafe(32)
@@ -68,7 +71,10 @@ class Home:
         return str(known[name])
 
     def port(self, name: str) -> int:
-        """The port of this server: the one of the last start, unless something else took it meanwhile."""
+        """Return the port of this server.
+
+        It is that of the last start, unless another program uses it now.
+        """
         known = self.read("ports.json")
         if name not in known or not is_free(int(known[name])):
             known[name] = str(random_free_port())
@@ -76,7 +82,7 @@ class Home:
         return int(known[name])
 
     def read(self, name: str) -> dict[str, str]:
-        """The JSON object in this file; empty where the file is missing."""
+        """Return the JSON object in this file, or an empty one if the file does not exist."""
         try:
             content: dict[str, str] = json.loads((self.path / name).read_text())
         except FileNotFoundError:
@@ -84,7 +90,7 @@ class Home:
         return content
 
     def write(self, name: str, content: dict[str, str]) -> None:
-        """Replace this JSON file in one step, readable by its owner alone."""
+        """Replace this JSON file atomically. Only its owner can read it."""
         self.write_text(name, json.dumps(content, indent=2))
 
     def read_text(self, name: str) -> str:
@@ -95,7 +101,7 @@ class Home:
             return ""
 
     def write_text(self, name: str, text: str) -> None:
-        """Replace this file in one step, readable by its owner alone. A line break is added at the end."""
+        """Replace this file atomically, with a line break at the end. Only its owner can read it."""
         unfinished = self.path / f"{name}.new"
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
@@ -108,7 +114,7 @@ class Home:
         try:
             if not self.path.exists():
                 self.path.mkdir(parents=True)
-                # The servers' account passes through it to its data, and cannot list it.
+                # The servers' account can pass through the folder to its data, but cannot list it.
                 self.path.chmod(0o711 if self.account.switch else 0o700)
             if not os.access(self.path, os.W_OK):
                 raise PermissionError(13, "Permission denied")
@@ -123,7 +129,7 @@ class Home:
             )
 
     def _take_lock(self) -> IO[str]:
-        # Python's files are closed on exec, so that no server inherits the lock and outlives us with it.
+        # Python closes its files on exec, so no server can inherit the lock and keep it after our end.
         try:
             file = (self.path / "lock").open("a+")
         except PermissionError as error:

@@ -1,11 +1,11 @@
 """Becomes another program that dies with its parent.
 
-Run as a script, with the standard library only, because nothing of this can be done safely between fork
-and exec in a process that has threads:
+It runs as a script with the standard library only, because none of this is safe between fork and exec in a
+process that has threads:
 
     python -I -S launch.py PARENT DEATH_SIGNAL USER GROUP PROGRAM ARGUMENT...
 
-`PARENT` is the process id of the caller; `USER` and `GROUP` are numbers, or -1 to stay who we are.
+`PARENT` is the process id of the caller. `USER` and `GROUP` are numbers, or -1 for no change.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> None:
         os.setgroups([])
         os.setgid(group)
         os.setuid(user)
-    # After setuid, which clears it. macOS has no such thing: there the next start stops what was left.
+    # After setuid, which clears it. macOS has no equivalent. There the next start stops what was left.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
     if os.getppid() != parent:

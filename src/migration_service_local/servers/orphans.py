@@ -37,15 +37,15 @@ def stop_orphans(folder: Path, program: str) -> int:
 
 
 def find_processes(folder: Path, program: str) -> list[psutil.Process]:
-    """The live processes of `program` that work in `folder`. Zombies are dead, and others' are not ours."""
+    """Return our processes of `program` that work in `folder`, without zombies."""
     return [process for process in psutil.process_iter() if _belongs(process, folder, program)]
 
 
 def program_name(command_line: Sequence[str]) -> str:
-    """The program in a command line: `python -m celery ...`, `/bin/postgres -D ...`, `postgres: writer`."""
+    """Return the program of a command line such as `python -m celery ...` or `postgres: writer`."""
     if list(command_line[1:2]) == ["-m"]:
         return "".join(command_line[2:3])
-    # A title that a server gives itself is one text: `postgres: user database 127.0.0.1(5000) idle`.
+    # A title that a server sets itself is one text: `postgres: user database 127.0.0.1(5000) idle`.
     title = "".join(command_line[:1])
     return re.split("[: ]", Path(title).name)[0] if "/" in title.split(" ")[0] else re.split("[: ]", title)[0]
 
@@ -70,7 +70,10 @@ def _send(process: psutil.Process, number: signal.Signals) -> None:
 
 
 def _eldest(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Those whose parent is not among them: they stop their own children, in the right order."""
+    """Return the processes whose parent is not among them.
+
+    They stop their own children in the right order.
+    """
     known = {process.pid for process in processes}
     return [process for process in processes if _parent(process) not in known]
 

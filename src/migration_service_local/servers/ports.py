@@ -1,4 +1,4 @@
-"""Ports of this machine, on the loopback address only."""
+"""Finds free ports of this machine, on the loopback address only."""
 
 import secrets
 import socket
@@ -7,16 +7,16 @@ from migration_service_local.errors import StartError
 
 LOOPBACK = "127.0.0.1"
 
-# Below the range from which systems take the ports of outgoing connections: a server that is started
-# again must not find that a client has its port.
+# Below the range from which systems take the ports of outgoing connections. Otherwise a client could have
+# the port of a server that is started again.
 _FIRST, _LAST = 20_000, 32_000
 _TRIES = 100
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on `port` now."""
+    """Return True if a server could listen on `port` now."""
     with socket.socket() as listener:
-        # As servers do: connections that ended a moment ago are no hindrance.
+        # As servers do, so that connections that ended a moment ago do not matter.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((LOOPBACK, port))
@@ -27,7 +27,7 @@ def is_free(port: int) -> bool:
 
 
 def random_free_port() -> int:
-    """A free port that programs started at the same moment are unlikely to choose, too."""
+    """Return a free port that other programs are unlikely to choose at the same moment."""
     for _ in range(_TRIES):
         port = _FIRST + secrets.randbelow(_LAST - _FIRST)
         if is_free(port):
@@ -36,7 +36,7 @@ def random_free_port() -> int:
 
 
 def next_free_port(preferred: int, *, last: int | None = None) -> int:
-    """`preferred`, or the first free port after it (at most `last`, by default a hundred further)."""
+    """Return `preferred`, or the first free port after it up to `last` (default: a hundred further)."""
     for port in range(preferred, (last or preferred + 100) + 1):
         if is_free(port):
             return port

@@ -1,7 +1,7 @@
-"""The embedded PostgreSQL: its data folder, how it is started, and the database in it.
+"""The embedded PostgreSQL: its data folder, how it is started, and its database.
 
-It listens on the loopback address only and asks everybody for a password. One role owns the tables, and only
-applies revisions. The service has another one, which can change rows, and no tables.
+It listens on the loopback address only, and every user needs a password. One role owns the tables, and is
+used for revisions only. The service uses another role, which can change rows but not tables.
 """
 
 import os
@@ -33,11 +33,11 @@ _CONFIGURATION = {
     "listen_addresses": LOOPBACK,
     "unix_socket_directories": "",
     "max_connections": "200",
-    # Room for batches: checkpoints every few minutes instead of every few hundred thousand rows.
+    # For batches: a checkpoint every few minutes instead of every few hundred thousand rows.
     "max_wal_size": "2GB",
     "log_checkpoints": "off",
     "log_line_prefix": "",
-    # No value of a row in its log: it repeats them in errors, DETAIL, CONTEXT and STATEMENT. The service logs
+    # No values of rows in its log. It repeats them in errors, DETAIL, CONTEXT and STATEMENT. The service logs
     # the kind of each error by itself.
     "log_min_messages": "log",
     "log_error_verbosity": "terse",
@@ -50,7 +50,10 @@ _UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writ
 
 
 class Postgres:
-    """The PostgreSQL server of a home folder. `durable=False` gives its data up for speed (for tests)."""
+    """The PostgreSQL server of a home folder.
+
+    With `durable=False` it may lose its data but is faster, for tests.
+    """
 
     def __init__(self, home: Home, *, durable: bool = True) -> None:
         self._home = home
@@ -62,16 +65,16 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """The address of the service's database, with the password of its role."""
+        """Return the address of the service's database, with the password of its role."""
         return self._url(DATABASE, self._home.secret("database_password"), DATABASE)
 
     @property
     def owner_url(self) -> str:
-        """The address of the same database for the role that owns it, for revisions."""
+        """Return the address of the same database for the role that owns it, for revisions."""
         return self._url(OWNER, self._home.secret("database_owner_password"), DATABASE)
 
     def program(self) -> Program:
-        """How the server is run; its data folder is made if this is the first start."""
+        """Return how the server is run. Create its data folder on the first start."""
         self._make_data_folder()
         options = _CONFIGURATION | {"port": str(self.port)} | ({} if self._durable else _UNSAFE_AND_FAST)
         return Program(
@@ -83,7 +86,7 @@ class Postgres:
             ],
             environment=_ENVIRONMENT,
             folder=self.data,
-            # SIGINT ends the sessions and shuts down; SIGTERM would wait for every client to leave.
+            # SIGINT ends the sessions and shuts down. SIGTERM would wait until every client disconnects.
             stop=((signal.SIGINT, 30), (signal.SIGQUIT, 5)),
             death_signal=signal.SIGINT,
             account=self._home.account,
@@ -91,9 +94,9 @@ class Postgres:
         )
 
     def is_ready(self) -> bool:
-        """Whether it takes connections; it does not yet while it replays its log after a crash.
+        """Return True if it accepts connections, which it does not while it replays its log after a crash.
 
-        Raises StartError where the password of the home folder is not the server's.
+        Raise StartError if it refuses the password of the home folder.
         """
         try:
             self._connect_as_superuser().close()
@@ -107,7 +110,7 @@ class Postgres:
         return True
 
     def make_database(self) -> None:
-        """Make the two roles and the database where they are missing (an interrupted first start)."""
+        """Create the roles and the database if they do not exist, also after an interrupted first start."""
         with self._connect_as_superuser() as connection:
             for role, secret in ((DATABASE, "database_password"), (OWNER, "database_owner_password")):
                 if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
@@ -124,7 +127,7 @@ class Postgres:
             self._change_owner()
 
     def _change_owner(self) -> None:
-        """Give a database of an earlier version, with everything in it, to the role that owns it now."""
+        """Make the owner role own a database of an earlier version, and everything in it."""
         with self._connect_as_superuser(DATABASE) as connection:
             change = sql.SQL("REASSIGN OWNED BY {} TO {}")
             connection.execute(change.format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
@@ -137,12 +140,12 @@ class Postgres:
         return f"postgresql://{role}:{password}@{LOOPBACK}:{self.port}/{database}"
 
     def _make_data_folder(self) -> None:
-        """Run initdb into a folder beside, and move it into place last: interrupted, it does no harm."""
+        """Run initdb in a temporary folder, and move it into place at the end: it may be interrupted."""
         if self.data.exists():
             return
         for leftover in self._folder.glob("unfinished-*"):
             shutil.rmtree(leftover, ignore_errors=True)
-        # Another name each time: an initdb whose starter was killed may still be writing into its own.
+        # The name is new each time, because an initdb whose parent was killed may still be writing.
         unfinished = self._folder / f"unfinished-{secrets.token_hex(4)}"
         password_file = self._folder / "password"
         password_file.touch(mode=0o600)
@@ -163,7 +166,7 @@ class Postgres:
         unfinished.rename(self.data)
 
     def _locale(self) -> tuple[str, ...]:
-        """The same order of texts on every machine, whatever locales it has."""
+        """Return options for the same order of texts on every machine, whatever locales it has."""
         version = self._home.account.run([str(self._binary), "--version"], environment=_ENVIRONMENT).stdout
         major = re.search(r"(\d+)", version)
         if major and int(major[1]) >= _PROVIDER_SINCE:
@@ -171,7 +174,7 @@ class Postgres:
         return ("--locale=C",)
 
     def _clear_the_way(self) -> None:
-        """Stop what was left of an earlier server, and see that its pid file keeps nobody from starting.
+        """Stop what was left of an earlier server, and change its pid file so that the server can start.
 
         The process id in that file may by now be a zombie's (where nobody reaps) or another program's, and
         PostgreSQL would refuse to start. It takes no notice of its parent's id, though, so that one is put

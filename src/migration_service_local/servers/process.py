@@ -1,4 +1,4 @@
-"""Programs that run beside us: how each is started, found again after a crash, and stopped."""
+"""Child programs: how each is started, found again after a crash, and stopped."""
 
 import os
 import signal
@@ -21,8 +21,8 @@ _LAUNCHER = Path(__file__).with_name("launch.py")
 class Program:
     """How one program is run.
 
-    `folder` is its working directory and its alone: that tells a process of ours from any other, whatever
-    process ids have been used again meanwhile.
+    `folder` is its working directory, which no other program has. A process of ours is recognised by it, even
+    if process ids were used again.
     """
 
     name: str
@@ -31,18 +31,24 @@ class Program:
     folder: Path
     #: Signals with the seconds that the program has to end after each; SIGKILL follows.
     stop: Sequence[tuple[signal.Signals, float]]
-    #: What it gets when we are killed, which it cannot outlive (Linux only).
+    #: The signal that it gets when we are killed (Linux only).
     death_signal: signal.Signals = signal.SIGKILL
-    #: Who runs it; None for ourselves.
+    #: The account that runs it, or None for our own.
     account: ServerAccount | None = None
-    #: Run before each start, the first and those after a crash.
+    #: Called before each start, also after a crash.
     before_start: Callable[[], None] = field(default=lambda: None)
 
 
-class Child:
-    """A running program. Raises RuntimeError outside of the main thread.
+def _library_path() -> dict[str, str]:
+    """Return the variable by which a copied interpreter finds its shared library (`runtime_copy`)."""
+    own = str(Path(sys.executable).parent.parent / "lib")
+    return {"LD_LIBRARY_PATH": own} if os.environ.get("LD_LIBRARY_PATH") == own else {}
 
-    Linux ties a child to the *thread* that started it, and only the main thread lives as long as we do.
+
+class Child:
+    """A running program. Raise RuntimeError outside the main thread.
+
+    Linux ties a child to the *thread* that started it, and only the main thread lives as long as the process.
     """
 
     def __init__(self, program: Program, output: int | IO[bytes]) -> None:
@@ -59,11 +65,12 @@ class Child:
         self.process = subprocess.Popen(
             [*launcher, *ties, *program.arguments],
             cwd=program.folder,
-            env=program.environment,
+            env={**_library_path(), **program.environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # Its own session: Ctrl-C on the terminal is for us, and we stop our children in order.
+            # It has its own session. Ctrl-C on the terminal reaches only us, and we stop our children in
+            # order.
             start_new_session=True,
         )
         self._signals = list(program.stop)
@@ -71,11 +78,11 @@ class Child:
         self._swept = False
 
     def has_ended(self) -> bool:
-        """Whether it ended; what its own children left behind is then killed, too."""
+        """Return True if it ended. Its own children are then killed, too."""
         if self.process.poll() is None:
             return False
         if not self._swept:
-            # At once and only once: later the number may be another program's.
+            # At once, and only once: later the number may belong to another program.
             self._swept = True
             self.kill()
         return True
@@ -85,11 +92,11 @@ class Child:
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            # Nothing is left. (macOS says "not permitted" where only zombies are left.)
+            # Nothing is left. (macOS answers "not permitted" if only zombies are left.)
             return
 
     def escalate(self) -> None:
-        """Send the next stop signal if the time of the one before is over."""
+        """Send the next stop signal if the time of the previous one is over."""
         if time.monotonic() < self._deadline:
             return
         if not self._signals:
@@ -101,7 +108,7 @@ class Child:
 
 
 def stop_children(children: Sequence[Child], *, hurry: Callable[[], bool] = lambda: False) -> None:
-    """Stop all of these at the same time, and return when none is left; killed as soon as `hurry` says so."""
+    """Stop all of these at the same time. Return when all have ended. Kill them once `hurry` returns True."""
     left = list(children)
     while left := [child for child in left if not child.has_ended()]:
         for child in left:
@@ -113,7 +120,10 @@ def stop_children(children: Sequence[Child], *, hurry: Callable[[], bool] = lamb
 
 
 def wait_until_ready(child: Child, is_ready: Callable[[], bool], *, seconds: float = 60) -> None:
-    """Return as soon as `is_ready` says so. Raises StartError if the child ends before, or time runs out."""
+    """Return as soon as `is_ready` returns True.
+
+    Raise StartError if the child ends first, or in time is not ready.
+    """
     deadline = time.monotonic() + seconds
     while not is_ready():
         if child.has_ended():

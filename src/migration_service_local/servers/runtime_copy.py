@@ -1,8 +1,8 @@
-"""What an account can run of this installation: itself, or else a copy that it can read.
+"""A copy of this installation for an account that cannot read the installation itself.
 
-The copy has the interpreter, the installed packages, and the files of the project. Files are linked rather
-than copied where that is possible, so it costs some seconds once, and no space. It belongs to root: what runs
-cannot change itself. All services of this installation share it, in the folder of the system for such things.
+The copy has the interpreter, the installed packages, and the files of the project. Files are linked instead
+of copied if possible, so the copy takes a few seconds once, and no space. It belongs to root, so that the
+programs cannot change themselves. All services of this installation share it, in a folder of the system.
 """
 
 import fcntl
@@ -21,9 +21,9 @@ import migration_service
 from migration_service_local.servers.account import ServerAccount
 
 _SHARED = Path("/var/cache/migration-service")
-#: Days after its last use that a copy of another version is removed.
+#: Days after which an unused copy of another version is removed.
 _KEPT_DAYS = 30
-#: The files beside `src` that are run.
+#: The files beside `src` that are needed to run.
 PROJECT_FILES = ("wsgi.py", "celery_worker.py", "celery_monitor.py", "gunicorn.conf.py")
 #: Parts of the standard library that nothing here imports.
 _NOT_COPIED = (
@@ -36,13 +36,13 @@ _NOT_COPIED = (
     "ensurepip",
     "config-*",
 )
-# What lies in different places: the project, its packages, their compiled parts.
+# These may be in different folders: the project, its packages, and their compiled parts.
 _PROBE = "import sys, psycopg, migration_service_local.errors; [open(name).close() for name in sys.argv[1:]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """An interpreter, and what has to be in its environment to find the service."""
+    """An interpreter, and the variables that it needs to find the service."""
 
     python: Path
     root: Path
@@ -69,7 +69,7 @@ def find_runtime(account: ServerAccount, folder: Path) -> Runtime:
 
 
 def _is_safe(folder: Path) -> bool:
-    """Whether only root can change this folder, which is made if it does not exist."""
+    """Return True if only root can change this folder. Create it if it does not exist."""
     try:
         folder.mkdir(mode=0o755, exist_ok=True)
         folder.chmod(0o755)
@@ -153,7 +153,7 @@ def _link_tree(source: Path, target: Path, *left_out: str) -> None:
 
 
 def _link(source: str, target: str) -> str:
-    """Link a file that everybody may read; copy another one, and one on another file system."""
+    """Link a file that everybody may read. Copy other files, and those on another file system."""
     mode = Path(source).stat().st_mode
     if mode & 0o004:
         try:
@@ -175,7 +175,7 @@ def _open(folder: Path) -> None:
 
 
 def _digest(root: Path, packages: Path) -> str:
-    """What tells one installation from another: its packages' versions and the project's files."""
+    """Return what identifies an installation: the versions of its packages, and the project's files."""
     lines = [sys.version, sys.base_prefix, *sorted(path.name for path in packages.glob("*.dist-info"))]
     for file in _project_files(root):
         found = file.stat()

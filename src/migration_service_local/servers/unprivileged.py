@@ -1,8 +1,8 @@
-"""Continuing as an ordinary user where root started us: nothing of `up` runs as root.
+"""Continues as an ordinary user if root started us, so that no part of `up` runs as root.
 
-The account is the one that the servers use. Where it can read neither the checkout nor the interpreter, as
-below /root, it runs a copy of both in the home folder (`runtime_copy`). If even that does not work, `up` says
-so and goes on as root, with the servers as that account. It never fails to start because of this.
+The account is the one that the servers use. If it cannot read the checkout or the interpreter, for example
+below /root, it runs a copy of both (`runtime_copy`). If that does not work either, `up` reports it and
+continues as root, with the servers as that account. This never prevents the start.
 """
 
 import fcntl
@@ -24,8 +24,8 @@ _MAIN = "from migration_service.cli import main; main(prog_name='migration-servi
 def leave_root(home: Path, say: Callable[[str], None]) -> None:
     """Become the servers' account and start the same command again, if we are root. Otherwise return.
 
-    Also returns if the home folder cannot be used, as `Home` says why, and if nothing can be run as that
-    account.
+    Also return if the home folder cannot be used, because `Home` then explains why, and if that account can
+    run nothing.
     """
     account = ServerAccount.choose()
     if not account.switch:
@@ -53,7 +53,7 @@ def leave_root(home: Path, say: Callable[[str], None]) -> None:
 
 
 def _prepare(home: Path, account: ServerAccount) -> Runtime | None:
-    """Make the home folder the account's, and find what it can run; None if the folder cannot be used."""
+    """Give the home folder to the account. Return what it can run, or None if the folder cannot be used."""
     if not home.exists():
         home.mkdir(parents=True)
         home.chmod(0o700)
@@ -62,22 +62,22 @@ def _prepare(home: Path, account: ServerAccount) -> Runtime | None:
     with (home / "lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # a running service: its files stay as they are
+        except OSError:  # A service is running. Its files are not changed.
             return None
         hand_over(home, account)
         return find_runtime(account, home / "runtime")
 
 
 def _can_reach(home: Path, account: ServerAccount) -> bool:
-    """Whether the account may pass through the folders above."""
+    """Return True if the account may pass through the folders above."""
     return account.can_enter(home.parent)
 
 
 def hand_over(home: Path, account: ServerAccount) -> None:
-    """Give the account what root made in an existing home folder.
+    """Give the account the files that root created in an existing home folder.
 
-    The folder may already be the account's, which could have put a link there: links are not followed, and a
-    file that has other names stays root's.
+    If the folder already belongs to the account, it could have put a link there. So links are not followed,
+    and a file with other names still belongs to root.
     """
     for path, folders, files, descriptor in os.fwalk(home, follow_symlinks=False):
         if Path(path) == home:
@@ -100,7 +100,7 @@ def _hand_over_file(name: str, folder: int, account: ServerAccount) -> None:
 
 
 def _environment(home: Path, account: ServerAccount, runtime: Runtime) -> Mapping[str, str]:
-    """Our environment, with what is root's replaced."""
+    """Return our environment, with the values of root replaced."""
     return {
         **{name: text for name, text in os.environ.items() if name not in ("MAIL", "XDG_RUNTIME_DIR")},
         "HOME": str(home),

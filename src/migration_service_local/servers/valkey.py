@@ -1,4 +1,7 @@
-"""The embedded Valkey: broker, notifications and slots. Loopback only, with a password, on disk."""
+"""The embedded Valkey, for the broker, notifications and slots.
+
+It listens on the loopback address only, needs a password, and keeps its data on disk.
+"""
 
 import os
 import signal
@@ -17,9 +20,9 @@ _CONFIGURATION = {
     "daemonize": "no",
     "appendonly": "yes",
     "appendfsync": "everysec",
-    # Snapshots beside the log would only cost time.
+    # Snapshots in addition to the log would only take time.
     "save": '""',
-    # A queue may not forget: when memory is full, writes fail instead.
+    # A queue must not lose messages. When memory is full, writes fail instead.
     "maxmemory-policy": "noeviction",
     "loglevel": "warning",
 }
@@ -36,11 +39,14 @@ class Valkey:
 
     @property
     def url(self) -> str:
-        """The address of its first database, with the password."""
+        """Return the address of its first database, with the password."""
         return f"redis://:{self._home.secret('valkey_password')}@{LOOPBACK}:{self.port}/0"
 
     def program(self) -> Program:
-        """How the server is run; the password is in its configuration file, where `ps` does not show it."""
+        """Return how the server is run.
+
+        The password is in its configuration file, so that `ps` does not show it.
+        """
         configuration = self.data / "valkey.conf"
         configuration.touch(mode=0o600)
         self._home.account.own(configuration, 0o600)
@@ -63,7 +69,7 @@ class Valkey:
         )
 
     def is_ready(self) -> bool:
-        """Whether it answers; it does not yet while it reads its log."""
+        """Return True if it answers, which it does not while it reads its log."""
         try:
             with redis.Redis.from_url(self.url, socket_timeout=1, retry=None) as client:
                 return bool(client.ping())
@@ -71,5 +77,5 @@ class Valkey:
             return False
 
     def _stop_orphans(self) -> None:
-        # Valkey itself would start a second time on the same folder without complaint.
+        # Valkey itself would start a second time on the same folder without an error.
         stop_orphans(self.data, self._binary.name)

@@ -16,7 +16,7 @@ from migration_service_local.servers.orphans import program_name, stop_orphans
 from migration_service_local.servers.ports import LOOPBACK
 from migration_service_local.servers.process import Program
 
-#: Who logs in to Flower; the password is made at the first start.
+#: The user name for Flower. The password is created at the first start.
 FLOWER_USER = "operator"
 
 _CELERY = ("celery", "--quiet", "-A", "celery_worker")
@@ -24,13 +24,13 @@ _CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
 
 _NOT_PASSED_ON = (*CONNECTION_VARIABLES, "MIGRATION_SERVICE_OWNER_DATABASE_URL")
 
-# Celery warns at length when root starts a worker. On a machine with nothing set up that is often who starts.
+# Celery warns at length if root starts a worker, which is common on a machine with nothing set up.
 _ROOT_IS_MEANT = "ignore:You're running the worker with superuser privileges"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How many processes and threads serve."""
+    """Numbers of processes and threads."""
 
     web_workers: int = 2
     web_threads: int = 320
@@ -40,7 +40,7 @@ class Scale:
 
 
 class Programs:
-    """Describes the processes of a home folder; the servers' addresses they read from its settings."""
+    """Describes the processes of a home folder. They read the addresses of the servers from its settings."""
 
     def __init__(self, home: Home, scale: Scale) -> None:
         self._home = home
@@ -48,7 +48,10 @@ class Programs:
         self._root = _project_folder()
 
     def web(self, port: int) -> Program:
-        """gunicorn with the REST interface; it finishes the requests that it has when it is stopped."""
+        """Return gunicorn with the REST interface.
+
+        When it is stopped, it finishes the requests that it has.
+        """
         return self._python(
             "web",
             [
@@ -61,7 +64,7 @@ class Programs:
         )
 
     def sandbox(self, port: int) -> Program:
-        """The sandbox vendor, which payment instructions can be tried with."""
+        """Return the sandbox vendor, for trying payment instructions."""
         return self._python(
             "sandbox",
             ["migration_service_local.sandbox", "--port", str(port)],
@@ -78,7 +81,7 @@ class Programs:
         ]
 
     def beat(self) -> Program:
-        """Celery's scheduler, which starts the periodic tasks."""
+        """Return Celery's scheduler, which starts the periodic tasks."""
         schedule = self._folder("beat") / "schedule"
         return self._python(
             "beat",
@@ -87,11 +90,11 @@ class Programs:
         )
 
     def flower(self, port: int) -> Program:
-        """Flower, behind a password; the password is in its environment, where `ps` does not show it."""
+        """Return Flower with a password, which is in its environment, so that `ps` does not show it."""
         return self._python(
             "flower",
             [*_CELERY_MONITOR, "flower", f"--address={LOOPBACK}", f"--port={port}"],
-            # Once its broker is gone it does not end on SIGTERM: it is stopped before Valkey.
+            # It does not end on SIGTERM if its broker has ended, so it is stopped before Valkey.
             stop_seconds=10,
             environment={
                 "FLOWER_BASIC_AUTH": f"{FLOWER_USER}:{self._home.secret('flower_password')}",
@@ -114,8 +117,8 @@ class Programs:
                 *(*_CELERY, "worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
                 *("-Q", queues, "-n", f"{name}@%h", "-c", str(concurrency)),
             ],
-            # On SIGTERM it finishes the tasks that it has and takes no more. Those have time limits; a task
-            # that is killed all the same is done again, as every task here may be.
+            # On SIGTERM it finishes the tasks that it has, and takes no more. Those have time limits. A task
+            # that is killed is run again, because every task here is idempotent.
             stop_seconds=40,
             environment={"PYTHONWARNINGS": _ROOT_IS_MEANT},
         )
@@ -136,14 +139,14 @@ class Programs:
             arguments=arguments,
             environment={
                 "MIGRATION_SERVICE_LOG_FORMAT": "text",
-                # Servers and key come from the home folder's settings, as a whole.
+                # The servers and the key all come from the settings of the home folder.
                 **{name: text for name, text in os.environ.items() if name not in _NOT_PASSED_ON},
                 "MIGRATION_SERVICE_HOME": str(self._home.path),
                 "PYTHONPATH": paths,
                 "PYTHONUNBUFFERED": "1",
-                # Should native code of a library crash, the log says where.
+                # If native code of a library crashes, the log shows where.
                 "PYTHONFAULTHANDLER": "1",
-                # Hundreds of threads would each get a heap of their own from the C library, and keep it.
+                # Otherwise the C library would give each of hundreds of threads a heap, which it keeps.
                 "MALLOC_ARENA_MAX": "2",
                 **environment,
             },

@@ -27,7 +27,7 @@ DEFAULT_FLOWER_PORT = 5555
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """The options of `up`. A port that is None is the default one, or the next one that is free."""
+    """The options of `up`. If a port is None, the default one is used, or the next free one."""
 
     home: Path
     sample: int = 100
@@ -60,7 +60,7 @@ def run_up(options: UpOptions, output: Output) -> None:
 
 
 def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
-    # What is missing on this machine is reported before anything is started.
+    # Missing programs are reported before anything is started.
     programs = Programs(home, options.scale)
     postgres = None if options.database_url else Postgres(home)
     valkey = None if options.redis_url else Valkey(home)
@@ -98,7 +98,7 @@ def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
 
 
 def _mail_settings() -> dict[str, str]:
-    """The mail server of our environment: commands that are started elsewhere ask whether there is one."""
+    """Return the mail server of our environment, for commands that are started elsewhere."""
     variables = ("MIGRATION_SERVICE_SMTP_URL", "MIGRATION_SERVICE_EMAIL_FROM")
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
@@ -117,7 +117,7 @@ def _start_valkey(server: Valkey, supervisor: Supervisor) -> str:
 
 
 def _choose_port(what: str, chosen: int | None, default: int, output: Output) -> int:
-    """The port that was asked for, or the default one, or the next one that is free."""
+    """Return the chosen port, or else the default one or the next free one."""
     if chosen is not None:
         if not is_free(chosen):
             raise StartError(f"Port {chosen} is taken: choose another one, or none to get one that is free.")

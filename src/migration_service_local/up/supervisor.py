@@ -15,15 +15,15 @@ from migration_service_local.servers.process import Child, Program, stop_childre
 _TICK_SECONDS = 0.05
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-#: After this time a program counts as healthy, and its next death as the first.
+#: After this many seconds a program counts as healthy, and its next death is the first.
 _HEALTHY_SECONDS = 20.0
-#: Deaths in a row after which the operator is alarmed.
+#: Deaths in a row after which the operator is warned.
 _CRASH_LOOP = 3
 _LONGEST_PAUSE_SECONDS = 30.0
 
 
 class StopRequestedError(Exception):
-    """A signal came while the start was waited for."""
+    """A signal arrived during the start."""
 
 
 def pause_before_restart(deaths: int) -> float:
@@ -32,7 +32,7 @@ def pause_before_restart(deaths: int) -> float:
 
 
 class _Watched:
-    """A program with its running child, if it runs, and its deaths in a row."""
+    """A program, its child if it is running, and its deaths in a row."""
 
     def __init__(self, program: Program, output: Output) -> None:
         self.program = program
@@ -50,7 +50,7 @@ class _Watched:
         self.running = True
 
     def check(self) -> None:
-        """Detect a death and schedule the restart, or do the restart that is due."""
+        """Detect a death and schedule the restart, or restart the program if that is due."""
         now = time.monotonic()
         if self.running and self.child.has_ended():
             self.running = False
@@ -94,9 +94,9 @@ def _describe_ending(returncode: int) -> str:
 class Supervisor(AbstractContextManager["Supervisor"]):
     """Runs programs in groups: started in order, stopped in the opposite order.
 
-    To be used in a `with` statement of the main thread: from there on SIGINT, SIGTERM and SIGHUP only ask
-    for the stop (`stopping`), and on leaving everything is stopped, however that came about. A second
-    signal is a person in a hurry: then the programs are killed, the servers still stopped cleanly.
+    Use it in a `with` statement of the main thread. Within it, SIGINT, SIGTERM and SIGHUP only request the
+    stop (`stopping`). At its end everything is stopped, also after an exception. After a second signal the
+    programs are killed, and the servers are still stopped cleanly.
     """
 
     def __init__(self, output: Output) -> None:
@@ -119,11 +119,11 @@ class Supervisor(AbstractContextManager["Supervisor"]):
 
     @property
     def stopping(self) -> bool:
-        """Whether a signal asked us to stop."""
+        """Return True if a signal requested the stop."""
         return self._signals > 0
 
     def start(self, *programs: Program, server: bool = False) -> None:
-        """Start a group of programs, which later are stopped together; `server`: never in a hurry."""
+        """Start a group of programs, which are later stopped together. A `server` is never killed."""
         group = _Group([], server)
         self._groups.append(group)
         for program in programs:
@@ -138,7 +138,7 @@ class Supervisor(AbstractContextManager["Supervisor"]):
     def run_until_ready(self, is_ready: Callable[[], bool], what: str, *, seconds: float = 60) -> None:
         """Wait for the start of `what`.
 
-        Raises StartError if it takes too long or a program keeps dying, StopRequestedError if a signal came.
+        Raise StartError if it takes too long or a program keeps dying, and StopRequestedError after a signal.
         """
         deadline = time.monotonic() + seconds
         while not is_ready():

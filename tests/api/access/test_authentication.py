@@ -1,4 +1,4 @@
-"""The Authorization header over HTTP, and every route of the interface tried by those who may not use it."""
+"""The Authorization header over HTTP, and every route, requested by clients that may not use it."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from migration_service.tasks.app import WorkerResources
 from migration_service_local.samples import generate_accounts
 from supplier_client import SupplierClient
 
-#: Routes that need no token; a new one is to be thought about before it is added here.
+#: Routes that need no token. Think twice before you add one.
 OPEN = {
     "docs.asset",
     "docs.description_json",
@@ -53,8 +53,8 @@ _STATEMENT = {
 }
 
 
-#: The body with which a route names an import supplier; routes that are not here name it in their path
-#: or in the query string.
+#: The body in which a route names an import supplier. Other routes name it in their path or in the query
+#: string.
 BODIES = {
     "added_data.create_notes": _added(notes=[{"body": "Hello"}]),
     "added_data.create_transactions": _added(transactions=[_PAYMENT]),
@@ -100,7 +100,7 @@ def _open(client: FlaskClient, rule: Rule, method: str, customer: Customer, auth
     )
 
 
-def test_every_route_but_the_open_ones_refuses_whoever_has_no_valid_token(
+def test_every_route_that_is_not_open_refuses_requests_without_a_valid_token(
     app: Flask,
     client: FlaskClient,
     customer: Customer,
@@ -150,10 +150,12 @@ def test_every_route_hides_another_organisations_accounts(
         if rule.endpoint in ("attempts.get_attempt", "import_suppliers.list_import_suppliers"):
             continue  # tests/api/reporting/test_attempts.py
         in_path, in_body = "import_supplier_code" in rule.arguments, rule.endpoint in BODIES
-        assert in_path or in_body or rule.endpoint == "batches.start_batch", f"{rule}: say how"
+        assert in_path or in_body or rule.endpoint == "batches.start_batch", (
+            f"{rule}: add how this route names an import supplier"
+        )
         theirs = _open(client, rule, method, other, f"Token {token}")
         none = _open(client, rule, method, nobody, f"Token {token}")
-        # Section 4.8 answers 404 for what the body of a note names.
+        # Section 4.8 answers 404 for the names in the body.
         hidden = in_path or rule.endpoint == "added_data.create_notes"
         assert theirs.status_code == (404 if hidden else 400), rule
         assert json_of(theirs)["code"] == "import_supplier_not_found", (rule, theirs.json)
@@ -187,7 +189,7 @@ def test_every_route_hides_another_organisations_batch(
 
 
 @pytest.mark.parametrize("form", ["{}", "Token {}", "token {}", "Bearer {}", "JWT {}", " Token  {} "])
-def test_a_token_is_taken_in_every_form(
+def test_a_token_is_accepted_in_every_form(
     client: FlaskClient, customer: Customer, token: str, form: str
 ) -> None:
     path = f"/v1/data-import/all-account-import-processes/{customer.import_supplier}/"

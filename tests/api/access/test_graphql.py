@@ -1,4 +1,4 @@
-"""`/v1/graphql/`: what it answers to those with a key, to those without, and to nonsense."""
+"""`/v1/graphql/`: answers to clients with and without a key, and to invalid requests."""
 
 import gzip
 import json
@@ -42,19 +42,19 @@ def test_an_api_key_is_exchanged_for_tokens(client: FlaskClient, customer: Custo
     assert {"sub", "jti", "kind"} <= set(tokens["payload"])
 
 
-def test_the_key_may_stand_in_the_document(client: FlaskClient, customer: Customer) -> None:
+def test_the_key_may_be_a_literal_in_the_document(client: FlaskClient, customer: Customer) -> None:
     query = f'mutation {{ obtainServiceToken(input: {{APIKey: "{customer.api_key}"}}) {{ token }} }}'
     assert json_of(_execute(client, query))["data"]["obtainServiceToken"]["token"]
 
 
-def test_null_counts_as_not_given(client: FlaskClient, customer: Customer) -> None:
+def test_null_counts_as_absent(client: FlaskClient, customer: Customer) -> None:
     tokens = obtain(client, APIKey=customer.api_key, refreshToken=None)
     again = obtain(client, APIKey=None, refreshToken=tokens["refreshToken"])
     assert again["refreshExpiresIn"] == tokens["refreshExpiresIn"]
     assert again["token"] != tokens["token"]
 
 
-def test_a_key_that_does_not_hold_is_answered_in_graphqls_shape(client: FlaskClient) -> None:
+def test_an_invalid_key_is_answered_with_a_graphql_error(client: FlaskClient) -> None:
     response = _execute(client, OBTAIN, input={"APIKey": WRONG})
     assert response.status_code == 200
     assert json_of(response)["data"] == {"obtainServiceToken": None}
@@ -68,7 +68,9 @@ def test_a_key_that_does_not_hold_is_answered_in_graphqls_shape(client: FlaskCli
 
 
 @pytest.mark.parametrize("given", [{}, {"APIKey": None}, {"APIKey": WRONG, "refreshToken": "x"}])
-def test_one_of_the_two_must_be_given(client: FlaskClient, given: dict[str, str | None]) -> None:
+def test_either_the_key_or_the_refresh_token_is_required(
+    client: FlaskClient, given: dict[str, str | None]
+) -> None:
     response = _execute(client, OBTAIN, input=given)
     assert response.status_code == 400
     extensions = json_of(response)["errors"][0]["extensions"]
@@ -96,7 +98,9 @@ def test_after_ten_wrong_keys_an_address_has_to_wait(app: Flask, customer: Custo
     assert obtain(client, APIKey=customer.api_key)["token"]
 
 
-def test_wrong_keys_with_somebodys_prefix_do_not_lock_out_the_owner(app: Flask, customer: Customer) -> None:
+def test_wrong_keys_with_the_prefix_of_a_key_do_not_lock_out_its_owner(
+    app: Flask, customer: Customer
+) -> None:
     guess = customer.prefix + "_" + "0" * 43
     stranger, owner = app.test_client(), app.test_client()
     stranger.environ_base["REMOTE_ADDR"] = "198.51.100.1"
@@ -107,7 +111,7 @@ def test_wrong_keys_with_somebodys_prefix_do_not_lock_out_the_owner(app: Flask, 
     assert obtain(owner, APIKey=customer.api_key)["token"]
 
 
-def test_many_guesses_at_once_learn_no_more_than_ten(app: Flask) -> None:
+def test_of_many_simultaneous_guesses_only_ten_are_checked(app: Flask) -> None:
     def guess(number: int) -> str:
         client = app.test_client()
         client.environ_base["REMOTE_ADDR"] = "203.0.113.5"
@@ -119,7 +123,7 @@ def test_many_guesses_at_once_learn_no_more_than_ten(app: Flask) -> None:
     assert answers.count("throttled") == 50
 
 
-def test_many_guesses_in_one_document_are_counted_one_by_one(client: FlaskClient) -> None:
+def test_guesses_in_one_document_are_counted_separately(client: FlaskClient) -> None:
     guesses = " ".join(
         f'g{number}: obtainServiceToken(input: {{refreshToken: "x"}}) {{ token }}' for number in range(30)
     )
@@ -134,7 +138,7 @@ def test_obtaining_tokens_often_is_not_throttled(client: FlaskClient, customer: 
         assert obtain(client, APIKey=customer.api_key)["token"]
 
 
-def test_tokens_are_obtained_while_redis_is_away(
+def test_tokens_are_obtained_while_redis_is_unavailable(
     app: Flask, client: FlaskClient, customer: Customer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     redis = make_redis("redis://127.0.0.1:1/0")
@@ -154,7 +158,7 @@ def test_tokens_are_obtained_while_redis_is_away(
         (RuntimeError("secret_column"), 500, "error"),
     ],
 )
-def test_a_fault_inside_is_logged_and_not_shown(
+def test_an_internal_error_is_logged_and_not_shown(
     client: FlaskClient,
     customer: Customer,
     monkeypatch: pytest.MonkeyPatch,
@@ -177,7 +181,7 @@ def test_a_fault_inside_is_logged_and_not_shown(
     assert customer.api_key not in caplog.text
 
 
-def test_nothing_of_a_key_or_token_is_logged(
+def test_no_part_of_a_key_or_token_is_logged(
     client: FlaskClient, customer: Customer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -236,7 +240,7 @@ FRAGMENTS = "{...A} fragment A on Query {...A}"
         (b'{"query": "' + b" " * MAX_BODY_BYTES + b'"}', 413, "request_too_large"),
     ],
 )
-def test_nonsense_is_answered_in_graphqls_shape(
+def test_an_invalid_request_is_answered_with_a_graphql_error(
     client: FlaskClient, body: bytes, status: int, code: str
 ) -> None:
     response = client.post("/v1/graphql/", data=body, content_type="application/json")
@@ -272,13 +276,13 @@ def test_more_recursion_than_python_allows_is_the_clients_error(
     "headers",
     [{"Content-Type": "text/plain"}, {"Content-Type": "application/json", "Content-Encoding": "br"}],
 )
-def test_another_kind_of_body_is_refused(client: FlaskClient, headers: dict[str, str]) -> None:
+def test_a_body_of_another_content_type_is_refused(client: FlaskClient, headers: dict[str, str]) -> None:
     response = client.post("/v1/graphql/", data=gzip.compress(b"{}"), headers=headers)
     assert response.status_code == 415
     assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "unsupported_media_type"
 
 
-def test_get_shows_how_it_is_used_and_carries_nothing_out(client: FlaskClient) -> None:
+def test_get_explains_the_endpoint_and_runs_no_mutation(client: FlaskClient) -> None:
     assert "obtainServiceToken" in json_of(client.get("/v1/graphql/"))["detail"]
     response = client.get("/v1/graphql/?query={documentation}")
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
@@ -295,13 +299,15 @@ def test_get_shows_how_it_is_used_and_carries_nothing_out(client: FlaskClient) -
         ("text/html", "application/json"),
     ],
 )
-def test_the_answer_has_the_type_that_is_asked_for(client: FlaskClient, accepted: str, answered: str) -> None:
+def test_the_response_has_the_requested_content_type(
+    client: FlaskClient, accepted: str, answered: str
+) -> None:
     response = client.post("/v1/graphql/", json={"query": "{documentation}"}, headers={"Accept": accepted})
     assert response.content_type == answered
     assert json_of(response)["data"] == {"documentation": "/v1/docs/"}
 
 
-def test_it_works_without_the_slash_at_the_end(client: FlaskClient) -> None:
+def test_the_trailing_slash_is_optional(client: FlaskClient) -> None:
     assert client.post("/v1/graphql", json={"query": "{documentation}"}).status_code == 200
 
 
@@ -311,7 +317,7 @@ def test_tools_can_read_the_schema(client: FlaskClient) -> None:
     assert described["ObtainServiceTokenInput"] == "Either an API key or a refresh token."
 
 
-def test_a_part_that_succeeds_is_given_beside_one_that_fails(
+def test_a_field_that_succeeds_is_returned_beside_the_error_of_another(
     client: FlaskClient, sessions: sessionmaker[Session]
 ) -> None:
     key = make_customer(sessions).api_key
@@ -358,7 +364,7 @@ def _variables(given: Any, kind: str = "ObtainServiceTokenInput!") -> dict[str, 
         _document(f"input: {{APIKey: {_SECRET}}}"),
         _document(f'input: {{APIKey: ["{_SECRET}"]}}'),
         _document(f'input: "{_SECRET}"'),
-        # A key in the place of a name.
+        # A key instead of a name.
         {"query": f"mutation {{ {_SECRET} }}"},
         {"query": f"mutation($a: {_SECRET}) {{ obtainServiceToken(input: $a) {{ token }} }}"},
         {"query": f"mutation {{ obtainServiceToken(input: ${_SECRET}) {{ token }} }}"},
@@ -404,7 +410,7 @@ def test_a_body_that_is_not_json_is_not_repeated(client: FlaskClient) -> None:
         (_document('input: {apiKey: "x"}'), "The GraphQL document does not fit the schema."),
     ],
 )
-def test_a_misspelt_name_is_told_with_the_one_that_was_probably_meant(
+def test_a_misspelt_name_is_answered_with_a_suggestion(
     client: FlaskClient, body: dict[str, Any], sentence: str
 ) -> None:
     message = json_of(client.post("/v1/graphql/", json=body))["errors"][0]["message"]

@@ -70,7 +70,7 @@ def test_the_same_request_again_gets_the_same_answer_and_does_nothing(
     assert _notes(account, str(uuid4()), "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
 
 
-def test_money_is_booked_once_though_known_transactions_are_an_error(
+def test_money_is_booked_once_even_if_known_transactions_are_an_error(
     account: ImportedAccount, key: str
 ) -> None:
     first, again = _transactions(account, key), _transactions(account, key)
@@ -185,7 +185,7 @@ def test_a_dry_run_is_repeated_and_never_taken_for_the_real_request(
     assert code_of(_notes(account, key, "a")) == "idempotency_key_reused"
 
 
-def test_what_is_not_final_is_not_kept(account: ImportedAccount, key: str) -> None:
+def test_an_answer_that_is_not_final_is_not_kept(account: ImportedAccount, key: str) -> None:
     with patch("migration_service.blueprints.added_data.add_notes", side_effect=ServiceUnavailableError):
         assert _notes(account, key, "a").status_code == 503
     with patch("migration_service.blueprints.added_data.add_notes", side_effect=RuntimeError):
@@ -198,7 +198,7 @@ def test_what_is_not_final_is_not_kept(account: ImportedAccount, key: str) -> No
 
 
 @pytest.mark.parametrize("key", ["x" * 129, '""', "\x07"])
-def test_a_key_that_cannot_be_one_is_refused(account: ImportedAccount, key: str) -> None:
+def test_an_invalid_key_is_refused(account: ImportedAccount, key: str) -> None:
     answer = _notes(account, key, "a")
     assert codes_of(answer) == [("Idempotency-Key", "invalid")]
     assert account.notes() == []
@@ -214,7 +214,7 @@ def test_a_body_that_cannot_be_read_uses_up_no_key(account: ImportedAccount, key
 
 
 @pytest.mark.parametrize("post", [_notes, _transactions])
-def test_of_two_at_once_with_one_key_one_does_it(
+def test_of_simultaneous_requests_with_one_key_one_has_the_effect(
     account: ImportedAccount, key: str, post: Callable[..., TestResponse]
 ) -> None:
     arguments = ("a",) if post is _notes else ()
@@ -309,7 +309,7 @@ def test_old_answers_are_removed(account: ImportedAccount, worker_resources: Wor
 def test_the_keys_of_an_account_can_be_voided(account: ImportedAccount, key: str) -> None:
     _notes(account, key, "a")
     with account.supplier.Session.begin() as session:
-        assert void_keys(session, account.supplier.code, account.number) == 1
+        assert void_keys(session, account.supplier.code, [account.number]) == 1
     assert _notes(account, key, "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
 
 

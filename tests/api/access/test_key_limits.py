@@ -1,4 +1,4 @@
-"""What a key may be used for, over HTTP: scopes, import suppliers, addresses, and how long."""
+"""The limits of a key over HTTP: scopes, import suppliers, networks and expiry."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -177,7 +177,7 @@ def test_refusals_are_in_the_audit_once_an_address_and_minute(
     with sessions() as session:
         address = client.environ_base["REMOTE_ADDR"]
         found = session.scalars(select(AuditEntry).where(AuditEntry.address == address)).all()
-    # Twice if the minute ended in between.
+    # There are two if the minute ended in between.
     assert {(entry.action, entry.code, entry.outcome) for entry in found} == {
         ("token.refused", "refused_token", "REFUSED"),
         ("permission.refused", "permission_denied", "REFUSED"),

@@ -1,4 +1,4 @@
-"""Teams, vendors and instructions belong to organisations; another organisation's are the same as none."""
+"""Teams, vendors and instructions belong to organisations, and do not exist for others."""
 
 import secrets
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ def _instruct(account: ImportedAccount, vendor: str, reference: str) -> tuple[in
     return answer.status_code, answer.json.get("code", answer.json.get("detail", ""))
 
 
-def test_another_organisations_team_is_the_same_as_none(
+def test_a_team_of_another_organisation_does_not_exist(
     supplier: SupplierClient, other: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
     name = f"Team {secrets.token_hex(4)}"
@@ -90,7 +90,7 @@ def test_another_organisations_team_is_the_same_as_none(
     assert (batch.status_code, _body(batch)["code"]) == (400, "operations_team_not_found")
 
 
-def test_the_own_team_comes_before_a_shared_one_of_the_same_name(
+def test_the_organisations_own_team_is_preferred_to_a_shared_one(
     supplier: SupplierClient, other: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
     name = f"Team {secrets.token_hex(4)}"
@@ -107,7 +107,7 @@ def test_the_own_team_comes_before_a_shared_one_of_the_same_name(
         assert attempt.operations_team_id == team.id
 
 
-def test_another_organisations_vendor_is_the_same_as_none(
+def test_a_vendor_of_another_organisation_does_not_exist(
     account: ImportedAccount, other: SupplierClient, sessions: sessionmaker[Session], sandbox_url: str
 ) -> None:
     theirs = _vendor(sessions, sandbox_url, other.organisation)
@@ -116,7 +116,7 @@ def test_another_organisations_vendor_is_the_same_as_none(
     assert _instruct(account, own, "card-ok-1")[0] == 201
 
 
-def test_what_the_vendor_says_of_its_account_must_fit_and_is_kept(
+def test_the_account_that_the_vendor_names_must_match_and_is_stored(
     account: ImportedAccount, sessions: sessionmaker[Session], sandbox_url: str
 ) -> None:
     vendor = _vendor(sessions, sandbox_url, account.supplier.organisation)
@@ -169,7 +169,7 @@ def _feed(sessions: sessionmaker[Session]) -> None:
         dispatch_chunks(session, 8)
 
 
-def test_rows_keep_who_wrote_them_and_the_audit_tells_the_story(
+def test_rows_record_who_wrote_them_and_the_audit_shows_it(
     account: ImportedAccount, sessions: sessionmaker[Session]
 ) -> None:
     supplier, number = account.supplier, account.number

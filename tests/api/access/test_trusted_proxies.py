@@ -1,4 +1,4 @@
-"""Behind proxies (MIGRATION_SERVICE_TRUSTED_PROXIES): whose failures count against whom."""
+"""Behind trusted proxies (MIGRATION_SERVICE_TRUSTED_PROXIES), failures count against the right client."""
 
 import secrets
 from dataclasses import replace
@@ -10,38 +10,38 @@ from factories import Customer, MakeClient, obtain
 from migration_service.config import Settings
 from migration_service.services.access.throttle import MOST_FAILURES
 
-#: Where the web server sees the nearest proxy.
+#: The address of the nearest proxy, as the web server sees it.
 PROXY = "192.0.2.80"
 
 
 def ask(client: FlaskClient, forwarded_for: str, api_key: str, proxy: str = PROXY) -> str:
-    """`token`, or the code of the error, for a request that the proxy hands on."""
+    """Return `token`, or the code of the error, for a request that the proxy forwards."""
     client.environ_base |= {"REMOTE_ADDR": proxy, "HTTP_X_FORWARDED_FOR": forwarded_for}
     answer = obtain(client, APIKey=api_key)
     return str(answer.get("errorCode", "token"))
 
 
 def guess(client: FlaskClient, forwarded_for: str, proxy: str = PROXY) -> None:
-    """Wrong keys, each another one, until the address has to wait."""
+    """Send different wrong keys until the address has to wait."""
     for _ in range(MOST_FAILURES):
         wrong = f"ami_{secrets.randbelow(10**10):010}_" + "0" * 43
         assert ask(client, forwarded_for, wrong, proxy) == "authentication_failed"
 
 
 def random_address() -> str:
-    """An address that no other test uses."""
+    """Return an address that no other test uses."""
     return f"10.{secrets.randbelow(256)}.{secrets.randbelow(256)}.9"
 
 
 @pytest.mark.parametrize(
     ("proxies", "chains"),
     [
-        # What the client claims itself comes first, and is not believed.
+        # The part that the client sent itself comes first, and is not trusted.
         (1, ("{a}", "198.51.100.1, {a}", "{b}")),
         (2, ("{a}, 192.0.2.81", "198.51.100.1, {a}, 192.0.2.81", "{a}, {b}, 192.0.2.81")),
     ],
 )
-def test_a_guesser_behind_a_proxy_keeps_nobody_else_out(
+def test_wrong_keys_behind_a_proxy_lock_out_no_other_client(
     migrated: Settings,
     make_client: MakeClient,
     customer: Customer,
@@ -75,7 +75,7 @@ def test_without_trusted_proxies_the_header_changes_nothing(
         ({"REMOTE_ADDR": "192.0.2.80"}, 404),
     ],
 )
-def test_the_metrics_are_for_this_machine_only_behind_a_proxy_too(
+def test_metrics_without_a_token_are_refused_behind_a_proxy(
     migrated: Settings, make_client: MakeClient, environ: dict[str, str], status: int
 ) -> None:
     client = make_client(replace(migrated, trusted_proxies=1))

@@ -10,7 +10,7 @@ from migration_service.schemas.json import parse_json
 _NOTE = {"body": "a", "created_at": "2025-11-03T09:30:00Z"}
 _TRANSACTION = {
     "transaction_id": "T-1",
-    "transaction_date": "2019-01-01",  # outside the open period: it is moved, and a note is pinned
+    "transaction_date": "2019-01-01",  # outside the open period, so it is moved and a note is pinned
     "amount": "25.00",
     "type": "PAYMENT",
     "payment_type": "DIRECT_CREDIT",

@@ -40,7 +40,7 @@ def test_documents_are_resolved_below_the_root_of_the_supplier(account: Imported
     assert "statement_location" not in second
 
 
-def test_the_same_again_is_fine_and_changes_nothing(account: ImportedAccount) -> None:
+def test_a_repeated_statement_is_accepted_and_changes_nothing(account: ImportedAccount) -> None:
     for statements in ([STATEMENT], [STATEMENT, OTHER], [OTHER | {"gross_amount": "154020.00"}]):
         assert account.post_statements(*statements).status_code == 201
     assert [statement["statement_id"] for statement in _added(account)] == ["S-2024", "S-2023"]
@@ -51,7 +51,7 @@ def test_the_same_twice_in_a_request_is_added_once(account: ImportedAccount) -> 
     assert len(_added(account)) == 1
 
 
-def test_one_of_the_staged_payload_may_be_sent_again(
+def test_a_statement_of_the_staged_payload_may_be_sent_again(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     account = ImportedAccount.create(supplier, worker_resources, statements=[STATEMENT])
@@ -69,7 +69,7 @@ def test_one_of_the_staged_payload_may_be_sent_again(
         {"statement_path": "elsewhere.pdf"},
     ],
 )
-def test_another_one_under_the_same_statement_id_is_an_error_and_none_is_added(
+def test_a_different_statement_with_a_known_id_is_an_error_and_none_is_added(
     account: ImportedAccount, change: dict[str, Any]
 ) -> None:
     account.post_statements(STATEMENT)
@@ -81,7 +81,7 @@ def test_another_one_under_the_same_statement_id_is_an_error_and_none_is_added(
     assert len(_added(account)) == 1
 
 
-def test_the_same_from_many_requests_at_once_is_added_once(account: ImportedAccount) -> None:
+def test_simultaneous_requests_add_a_statement_once(account: ImportedAccount) -> None:
     answers = at_once(lambda: account.post_statements(STATEMENT, OTHER), times=6)
     assert {answer.status_code for answer in answers} == {201}
     assert len(_added(account)) == 2
@@ -100,7 +100,7 @@ def test_the_same_from_many_requests_at_once_is_added_once(account: ImportedAcco
         ),
     ],
 )
-def test_a_faulty_one_is_refused_with_its_path_and_none_is_added(
+def test_a_faulty_statement_is_refused_with_its_path_and_none_is_added(
     account: ImportedAccount, change: dict[str, Any], error: tuple[str, str]
 ) -> None:
     answer = account.post_statements(STATEMENT | change, OTHER)
@@ -109,7 +109,7 @@ def test_a_faulty_one_is_refused_with_its_path_and_none_is_added(
     assert _added(account) == []
 
 
-def test_rules_that_warn_refuse_under_the_strict_profile(
+def test_warnings_of_rules_are_errors_under_the_strict_profile(
     account: ImportedAccount, strict_account: ImportedAccount
 ) -> None:
     # The document is optional here, under any profile.
@@ -129,7 +129,7 @@ def test_an_account_that_is_not_imported_is_an_error(supplier: SupplierClient) -
 
 
 @pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
-def test_a_supplier_that_takes_no_more_accounts_still_adds_statements(
+def test_statements_are_added_also_if_the_supplier_is_paused_or_complete(
     account: ImportedAccount, status: SupplierStatus
 ) -> None:
     account.supplier.set_status(status)

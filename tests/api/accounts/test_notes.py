@@ -24,7 +24,7 @@ def _document(path: str) -> dict[str, str]:
     return {"document_path": path}
 
 
-def test_each_posted_note_gets_an_entry_and_is_on_the_account(account: ImportedAccount) -> None:
+def test_each_posted_note_has_a_result_and_is_on_the_account(account: ImportedAccount) -> None:
     answer = account.post_notes({"body": "first", "created_at": MOMENT}, {"body": "second"})
     assert answer.status_code == 201
     first, second = answer.json  # type: ignore[misc]
@@ -33,7 +33,7 @@ def test_each_posted_note_gets_an_entry_and_is_on_the_account(account: ImportedA
     assert {note["body"] for note in account.notes()} == {"first", "second"}
 
 
-def test_a_note_without_a_moment_gets_the_current_one(account: ImportedAccount) -> None:
+def test_a_note_without_created_at_gets_the_current_time(account: ImportedAccount) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     answer = account.post_notes({"body": "now"})
     created_at = datetime.fromisoformat(answer.json[0]["created_at"])  # type: ignore[index]
@@ -68,7 +68,7 @@ def test_a_note_without_a_moment_gets_the_current_one(account: ImportedAccount) 
         ({"document_paths": [_document("x")]}, {"body": "", "document_paths": [_document("x")]}, EXISTS),
     ],
 )
-def test_a_note_is_the_same_if_its_body_and_its_given_moment_are(
+def test_a_note_equals_one_with_the_same_body_and_created_at(
     account: ImportedAccount, on_the_account: Any, posted: Any, status: str
 ) -> None:
     assert _statuses(account.post_notes(on_the_account)) == [SUCCESS]
@@ -82,14 +82,14 @@ def test_the_same_note_twice_in_a_request_is_created_once(account: ImportedAccou
     assert len(account.notes()) == 2
 
 
-def test_the_echoed_moment_names_the_same_note(account: ImportedAccount) -> None:
+def test_the_returned_created_at_identifies_the_note(account: ImportedAccount) -> None:
     echoed = account.post_notes({"body": "a"}).json[0]["created_at"]  # type: ignore[index]
     answer = account.post_notes({"body": "a", "created_at": echoed}, {"body": "a"})
     assert _statuses(answer) == [EXISTS, EXISTS]
     assert [result["created_at"] for result in answer.json] == [echoed, echoed]  # type: ignore[union-attr]
 
 
-def test_the_same_note_from_many_requests_at_once_is_created_once(account: ImportedAccount) -> None:
+def test_simultaneous_requests_create_a_note_once(account: ImportedAccount) -> None:
     answers = at_once(lambda: account.post_notes({"body": "at once"}), times=6)
     statuses = [status for answer in answers for status in _statuses(answer)]
     assert sorted(statuses) == [EXISTS] * 5 + [SUCCESS]
@@ -182,7 +182,7 @@ def test_an_unknown_supplier_is_not_found_and_neither_is_another_organisations(
 
 
 @pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
-def test_a_supplier_that_takes_no_more_accounts_still_adds_notes(
+def test_notes_are_added_also_if_the_supplier_is_paused_or_complete(
     account: ImportedAccount, status: SupplierStatus
 ) -> None:
     account.supplier.set_status(status)
@@ -199,7 +199,7 @@ _UNPIN_FAULTS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("note", "code"), _UNPIN_FAULTS)
-def test_what_is_odd_about_unpinning_is_refused_under_the_strict_profile_only(
+def test_doubtful_times_of_unpinning_are_refused_under_the_strict_profile_only(
     account: ImportedAccount, strict_account: ImportedAccount, note: dict[str, Any], code: str
 ) -> None:
     assert _statuses(account.post_notes(note)) == [SUCCESS]
@@ -219,7 +219,7 @@ def test_what_is_odd_about_unpinning_is_refused_under_the_strict_profile_only(
         ({}, []),
     ],
 )
-def test_an_entry_warns_of_what_an_existing_note_did_not_take(
+def test_a_result_warns_that_an_existing_note_was_not_changed(
     account: ImportedAccount, posted: dict[str, Any], lost: list[str]
 ) -> None:
     account.post_notes({"body": "a", "document_paths": [_document("x")]})
@@ -236,7 +236,7 @@ def test_an_entry_warns_of_what_an_existing_note_did_not_take(
     assert (kept["is_pinned"], [it["document_path"] for it in kept["documents"]]) == (False, ["x"])
 
 
-def test_a_moment_is_answered_without_fractions_and_compared_with_them(account: ImportedAccount) -> None:
+def test_times_are_returned_without_fractions_and_compared_with_them(account: ImportedAccount) -> None:
     exact = {"body": "a", "created_at": "2025-11-03T10:30:00.250000+01:00"}
     (created,) = account.post_notes(exact).json  # type: ignore[misc]
     assert created["created_at"] == MOMENT

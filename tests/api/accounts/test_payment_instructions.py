@@ -37,13 +37,13 @@ def localstripe_url() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of the web processes."""
+    """Set the environment of the web processes."""
     monkeypatch.setenv(_SANDBOX_VARIABLE, SANDBOX_KEY)
     monkeypatch.setenv(_STRIPE_VARIABLE, STRIPE_KEY)
 
 
 def _make_vendor(sessions: sessionmaker[Session], kind: VendorKind, url: str, variable: str | None) -> str:
-    """A vendor of its own for a test: each has a circuit breaker of its own, too."""
+    """Create a vendor for one test, with its own circuit breaker."""
     name = f"vendor {uuid4().hex[:8]}"
     with sessions.begin() as session:
         create_payment_vendor(session, name, kind=kind, url=url, secret_env=variable)
@@ -60,7 +60,7 @@ def _instructions(account: ImportedAccount) -> list[dict[str, Any]]:
     return kept
 
 
-def test_a_confirmed_instruction_is_kept_with_what_the_vendor_told(
+def test_a_confirmed_instruction_is_stored_with_the_vendors_details(
     account: ImportedAccount, sandbox: str
 ) -> None:
     answer = account.post_payment_instruction(vendor=sandbox, reference="card-ok-1", type="CARD")
@@ -91,7 +91,7 @@ def test_stripe_confirms_a_payment_method(
     assert (refused.status_code, code_of(refused)) == (400, "payment_instruction_rejected")
 
 
-def test_sent_again_unchanged_it_gets_the_same_answer_and_the_vendor_is_not_asked(
+def test_an_unchanged_request_gets_the_same_answer_without_asking_the_vendor(
     account: ImportedAccount, sessions: sessionmaker[Session]
 ) -> None:
     with run_sandbox(SANDBOX_KEY) as url:
@@ -102,7 +102,7 @@ def test_sent_again_unchanged_it_gets_the_same_answer_and_the_vendor_is_not_aske
     assert len(_instructions(account)) == 1
 
 
-def test_the_same_from_many_requests_at_once_is_kept_once(account: ImportedAccount, sandbox: str) -> None:
+def test_simultaneous_requests_store_an_instruction_once(account: ImportedAccount, sandbox: str) -> None:
     answers = at_once(
         lambda: account.post_payment_instruction(vendor=sandbox, reference="card-ok-2", type="CARD"), times=6
     )
@@ -146,7 +146,7 @@ def test_400_says_do_not_retry_and_500_says_retry(
         assert _instructions(account) == []
 
 
-def test_a_vendor_that_fails_at_times_is_asked_again(account: ImportedAccount, sandbox: str) -> None:
+def test_a_vendor_that_fails_sometimes_is_asked_again(account: ImportedAccount, sandbox: str) -> None:
     answer = account.post_payment_instruction(vendor=sandbox, reference="card-flaky-1", type="CARD")
     assert answer.status_code == 201
 
@@ -176,7 +176,7 @@ def test_no_connection_to_the_database_is_held_while_the_vendor_is_asked(
         def emit(self, record: logging.LogRecord) -> None:
             used.append(pool.checkedout())
 
-    # urllib3 tells of each connection that it opens to the vendor.
+    # urllib3 logs each connection that it opens to the vendor.
     watch, logger = _Watch(), logging.getLogger("urllib3.connectionpool")
     level = logger.level
     logger.addHandler(watch)
@@ -206,7 +206,7 @@ def test_an_unknown_vendor_is_an_error(account: ImportedAccount) -> None:
     assert codes_of(answer) == [("vendor", "payment_vendor_not_found")]
 
 
-def test_a_vendor_whose_secret_is_missing_here_lasts(
+def test_a_vendor_without_its_secret_is_a_permanent_error(
     account: ImportedAccount, sessions: sessionmaker[Session], sandbox_url: str
 ) -> None:
     vendor = _make_vendor(sessions, VendorKind.HTTP, sandbox_url, "TEST_VARIABLE_THAT_IS_NOT_SET")
@@ -241,7 +241,7 @@ def test_an_account_that_is_not_imported_is_an_error(supplier: SupplierClient, s
 
 
 @pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
-def test_a_supplier_that_takes_no_more_accounts_still_adds_payment_instructions(
+def test_payment_instructions_are_added_also_if_the_supplier_is_paused_or_complete(
     account: ImportedAccount, sandbox: str, status: SupplierStatus
 ) -> None:
     account.supplier.set_status(status)

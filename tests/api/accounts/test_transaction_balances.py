@@ -1,4 +1,4 @@
-"""Whatever is imported: balances are sums, nothing is there twice, and a failed request changed nothing."""
+"""After any imports, balances are sums, nothing was added twice, and failed requests changed nothing."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -17,7 +17,7 @@ _SIGNS = {"PAYMENT": 1, "CREDIT": 1, "CHARGE": -1, "SUPPLY_CHARGE": -1, "REPAYME
 _amounts = st.decimals(Decimal(-100_000), Decimal(100_000), places=4) | st.sampled_from([Decimal("0.1")] * 3)
 _transactions = st.fixed_dictionaries(
     {
-        # Few of each, so that ids come again, with the same amount and with another.
+        # There are few of each, so that ids are repeated with the same and with other amounts.
         "transaction_id": st.sampled_from([f"T-{number}" for number in range(6)]),
         "transaction_date": st.integers(-5_000, 500).map(
             lambda days: str(datetime.now(UTC).date() + timedelta(days=days))
@@ -55,7 +55,7 @@ def _signed(transaction: dict[str, Any]) -> Decimal:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(requests=_requests)
-def test_the_balance_is_its_start_and_the_signed_sum_and_nothing_is_there_twice(
+def test_the_balance_is_its_start_plus_the_signed_sum_and_nothing_is_added_twice(
     supplier: SupplierClient, worker_resources: WorkerResources, requests: list[Any]
 ) -> None:
     account = ImportedAccount.create(supplier, worker_resources)

@@ -78,7 +78,7 @@ def _failure(answer: TestResponse) -> dict[str, Any]:
     return body
 
 
-def test_added_transactions_are_on_the_account_with_everything_that_they_have(
+def test_added_transactions_are_on_the_account_with_all_their_fields(
     account: ImportedAccount,
 ) -> None:
     results = _results(account.post_transactions(PAYMENT, SUPPLY_CHARGE))
@@ -105,12 +105,14 @@ def test_added_transactions_are_on_the_account_with_everything_that_they_have(
         ("REPAYMENT", "-12.34"),
     ],
 )
-def test_the_balance_of_the_ledger_follows(account: ImportedAccount, type_: str, change: str) -> None:
+def test_the_balance_of_the_ledger_changes_with_each_type(
+    account: ImportedAccount, type_: str, change: str
+) -> None:
     account.post_transactions(PAYMENT | {"amount": "12.34", "type": type_})
     assert account.balance() == Decimal("10.00") + Decimal(change)
 
 
-def test_one_that_was_added_before_is_skipped_and_echoed(account: ImportedAccount) -> None:
+def test_a_transaction_that_was_added_before_is_skipped_and_returned(account: ImportedAccount) -> None:
     account.post_transactions(PAYMENT)
     new = PAYMENT | {"transaction_id": "T-3"}
     first, second = _results(account.post_transactions(PAYMENT | {"note": "another"}, new))
@@ -121,7 +123,7 @@ def test_one_that_was_added_before_is_skipped_and_echoed(account: ImportedAccoun
     assert account.balance() == Decimal("10.00") + 2 * Decimal("85.5")
 
 
-def test_one_of_the_staged_payload_counts_as_added_before(
+def test_a_transaction_of_the_staged_payload_counts_as_added_before(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     ledger = LEDGER | {"transactions_in_open_settlement_period": [PAYMENT]}
@@ -138,7 +140,7 @@ def test_the_same_twice_in_a_request_is_added_once(account: ImportedAccount) -> 
 
 
 @pytest.mark.parametrize("change", [{"amount": 85.51}, {"type": "CREDIT"}])
-def test_another_amount_or_type_under_a_used_id_is_an_error(
+def test_another_amount_or_type_with_a_known_id_is_an_error(
     account: ImportedAccount, change: dict[str, Any]
 ) -> None:
     other = PAYMENT | change
@@ -152,7 +154,7 @@ def test_another_amount_or_type_under_a_used_id_is_an_error(
     assert account.balance() == Decimal("95.50")
 
 
-def test_without_the_check_one_that_was_added_before_is_an_error(account: ImportedAccount) -> None:
+def test_without_the_check_a_known_transaction_is_an_error(account: ImportedAccount) -> None:
     assert _statuses(account.post_transactions(PAYMENT, check_previously_added="false")) == [ADDED]
     body = _failure(account.post_transactions(PAYMENT, check_previously_added="false"))
     assert body["code"] == "transaction_id_already_used"
@@ -168,7 +170,7 @@ def test_without_the_check_one_that_was_added_before_is_an_error(account: Import
         (date(2999, 1, 1), LAST),
     ],
 )
-def test_one_outside_the_open_period_is_moved_into_it_with_an_explanation_and_a_pinned_note(
+def test_a_transaction_outside_the_open_period_is_moved_and_a_pinned_note_explains_it(
     account: ImportedAccount, sent: date, moved_to: date
 ) -> None:
     transaction = PAYMENT | {"transaction_date": str(sent)}
@@ -196,7 +198,9 @@ def test_the_first_and_the_last_open_day_are_inside(account: ImportedAccount, da
     assert account.notes() == []
 
 
-def test_a_moved_one_that_is_sent_again_is_skipped_and_explained_once(account: ImportedAccount) -> None:
+def test_a_moved_transaction_that_is_sent_again_is_skipped_and_explained_once(
+    account: ImportedAccount,
+) -> None:
     transaction = PAYMENT | {"transaction_date": "2019-01-01"}
     assert _statuses(account.post_transactions(transaction)) == [ADDED]
     answer = account.post_transactions(transaction, force_add_to_current_statement="false")
@@ -205,7 +209,7 @@ def test_a_moved_one_that_is_sent_again_is_skipped_and_explained_once(account: I
 
 
 @pytest.mark.parametrize("day", [FIRST - timedelta(days=1), LAST + timedelta(days=1)])
-def test_one_outside_the_open_period_fails_where_it_may_not_be_moved(
+def test_a_transaction_outside_the_open_period_fails_if_it_may_not_be_moved(
     account: ImportedAccount, day: date
 ) -> None:
     outside = PAYMENT | {"transaction_id": "T-9", "transaction_date": str(day), "amount": "0.10"}
@@ -232,7 +236,7 @@ def test_a_ledger_that_was_never_settled_is_open_for_any_day_of_the_past(
     assert account.balance() == Decimal("85.5")
 
 
-def test_a_ledger_that_was_settled_today_takes_transactions_from_tomorrow(
+def test_a_ledger_that_was_settled_today_is_open_from_tomorrow(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     ledger = LEDGER | {"last_settlement_closing_date": str(TODAY)}
@@ -275,7 +279,7 @@ def test_a_transaction_goes_to_the_ledger_of_its_supply_type_or_the_energy_ledge
     assert len(account.added_transactions(ledger_code)) == 1
 
 
-def test_the_same_transactions_from_many_requests_at_once_are_added_once(account: ImportedAccount) -> None:
+def test_simultaneous_requests_add_transactions_once(account: ImportedAccount) -> None:
     many = [PAYMENT | {"transaction_id": f"T-{number}", "amount": "1.10"} for number in range(10)]
     answers = at_once(lambda: account.post_transactions(*many), times=6)
     statuses = sorted(status for answer in answers for status in _statuses(answer))
@@ -295,7 +299,7 @@ def test_the_same_transactions_from_many_requests_at_once_are_added_once(account
         ({"tax_items": [{"amount": 1, "tax_type": "VAT", "params": {"vat_on": "?"}}]}, None, None),
     ],
 )
-def test_a_faulty_one_is_refused_as_it_was_sent_and_none_is_added(
+def test_a_faulty_transaction_is_returned_as_sent_and_none_is_added(
     account: ImportedAccount, change: dict[str, Any], attr: str | None, code: str | None
 ) -> None:
     faulty = PAYMENT | {"transaction_id": "T-9", "amount": 1} | change
@@ -313,11 +317,13 @@ def test_a_faulty_one_is_refused_as_it_was_sent_and_none_is_added(
 
 
 @pytest.mark.parametrize("transaction", [7, None, "T-1", [], [[]]])
-def test_what_is_not_an_object_is_refused_as_it_was_sent(account: ImportedAccount, transaction: Any) -> None:
+def test_a_transaction_that_is_not_an_object_is_returned_as_sent(
+    account: ImportedAccount, transaction: Any
+) -> None:
     assert _failure(account.post_transactions(transaction))["transaction_data"] == transaction
 
 
-def test_rules_that_warn_refuse_under_the_strict_profile(
+def test_warnings_of_rules_are_errors_under_the_strict_profile(
     account: ImportedAccount, strict_account: ImportedAccount
 ) -> None:
     charge = PAYMENT | {"type": "CHARGE", "transaction_date": "2999-01-01"}
@@ -366,14 +372,14 @@ def test_thousands_of_transactions_are_added_in_one_request(account: ImportedAcc
 
 
 @pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
-def test_a_supplier_that_takes_no_more_accounts_still_adds_transactions(
+def test_transactions_are_added_also_if_the_supplier_is_paused_or_complete(
     account: ImportedAccount, status: SupplierStatus
 ) -> None:
     account.supplier.set_status(status)
     assert _statuses(account.post_transactions(PAYMENT)) == [ADDED]
 
 
-#: Refused by a rule under the strict profile only.
+#: A rule refuses it under the strict profile only.
 _RULE_FAULT = PAYMENT | {"transaction_id": "rule", "type": "CHARGE"}
 _ID_FAULT = PAYMENT | {"transaction_id": "T-1", "amount": 1}
 _PERIOD_FAULT = PAYMENT | {"transaction_id": "period", "transaction_date": "2999-01-01"}
@@ -417,7 +423,7 @@ _SCHEMA_FAULT = PAYMENT | {"transaction_id": "schema", "amount": "ten"}
         ),
     ],
 )
-def test_all_checks_are_done_for_all_transactions_and_the_first_failing_one_is_sent_back(
+def test_all_transactions_are_checked_and_the_first_failing_one_is_returned(
     account: ImportedAccount, faulty: list[dict[str, Any]], codes: list[tuple[str, str]]
 ) -> None:
     account.post_transactions(PAYMENT)

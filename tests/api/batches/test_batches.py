@@ -1,4 +1,4 @@
-"""Batches over HTTP: upload, progress, results, steering, and who may see them."""
+"""Batches over HTTP: upload, progress, results, control, and access."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 
 from batch_client import BatchClient, counts, ndjson
-from migration_service.models import AccountImportProcess, Batch, BatchLine, ImportSupplier
+from migration_service.models import AccountImportProcess, AuditEntry, Batch, BatchLine, ImportSupplier
 from migration_service.services.batches.chunks import release_chunk
 from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.orders import BatchOrder
@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_read_leaves_nothing(batches: BatchClient, body: b
     assert (_count(batches, Batch), _count(batches, BatchLine)) == before
 
 
-def test_an_upload_that_breaks_off_leaves_nothing(batches: BatchClient) -> None:
+def test_an_interrupted_upload_leaves_nothing(batches: BatchClient) -> None:
     before = _count(batches, Batch), _count(batches, BatchLine)
     body = ndjson(batches.supplier.accounts(3), compress=True)
     assert _error(batches.post(body[:-40])) == (400, "batch_file_unreadable")
@@ -109,7 +109,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(batches: BatchClient) -> None:
     assert (_count(batches, Batch), _count(batches, BatchLine)) == before
 
 
-def test_a_file_beyond_the_limit_is_413_however_small_it_is_compressed(batches: BatchClient) -> None:
+def test_a_file_beyond_the_limit_is_413_even_if_it_is_small_when_compressed(batches: BatchClient) -> None:
     with patch(
         "migration_service.blueprints.batch_upload.FileLimits", lambda line, **_: FileLimits(line, 100_000)
     ):
@@ -117,7 +117,7 @@ def test_a_file_beyond_the_limit_is_413_however_small_it_is_compressed(batches: 
     assert _error(answer) == (413, "batch_file_too_large")
 
 
-def test_a_line_longer_than_a_payload_may_be_fails_by_itself(batches: BatchClient) -> None:
+def test_a_line_that_is_too_long_fails_on_its_own(batches: BatchClient) -> None:
     (account,) = batches.supplier.accounts()
     report = batches.run([b'{"a":"' + b"x" * 8_000_000 + b'"}', account], "validate")
     assert counts(report) == {"VALID": 1, "FAILED": 1}
@@ -132,6 +132,9 @@ def test_a_line_longer_than_a_payload_may_be_fails_by_itself(batches: BatchClien
         ({"import_supplier": " "}, "validate", "import_supplier"),
         ({"source": "pending"}, "stage", "mode"),
         ({"source": "file"}, "stage", "source"),
+        ({"stop_after_errors": "some"}, "import", "stop_after_errors"),
+        ({"stop_after_errors": "9", "stop_window_lines": "nine"}, "import", "stop_window_lines"),
+        ({"stop_after_errors": "9", "stop_ignore_codes": ","}, "import", "stop_ignore_codes"),
     ],
 )
 def test_wrong_parameters_are_named(
@@ -147,7 +150,7 @@ def test_a_team_that_does_not_exist_is_400(batches: BatchClient) -> None:
     assert _error(answer) == (400, "operations_team_not_found")
 
 
-def test_another_kind_of_body_is_415(batches: BatchClient) -> None:
+def test_a_body_of_another_content_type_is_415(batches: BatchClient) -> None:
     for headers in ({"Content-Type": "text/xml"}, {"Content-Encoding": "br"}):
         assert _error(batches.post(b"{}", headers=headers)) == (415, "unsupported_media_type")
 
@@ -159,7 +162,7 @@ def test_another_kind_of_body_is_415(batches: BatchClient) -> None:
         (SupplierStatus.COMPLETE, "import_supplier_complete"),
     ],
 )
-def test_a_supplier_that_takes_nothing_still_validates(
+def test_a_paused_or_complete_supplier_can_still_validate(
     batches: BatchClient, status: SupplierStatus, code: str
 ) -> None:
     batches.supplier.set_status(status)
@@ -194,7 +197,7 @@ def test_a_key_belongs_to_its_organisation(batches: BatchClient, worker_resource
     assert [answer.status_code for answer in answers] == [202, 202]
 
 
-def test_one_key_sent_twice_at_once_makes_one_batch(batches: BatchClient) -> None:
+def test_two_simultaneous_uploads_with_one_key_make_one_batch(batches: BatchClient) -> None:
     body = ndjson(batches.supplier.accounts(20))
     key = {"Idempotency-Key": uuid4().hex}
     answers: list[Any] = []
@@ -209,7 +212,7 @@ def test_one_key_sent_twice_at_once_makes_one_batch(batches: BatchClient) -> Non
     assert len({answer.json["batch_id"] for answer in answers}) == 1
 
 
-def test_results_come_as_csv_where_it_is_asked_for(batches: BatchClient) -> None:
+def test_results_are_csv_if_the_accept_header_asks_for_it(batches: BatchClient) -> None:
     sound, broken = batches.supplier.accounts(2)
     del broken["external_account_number"]
     report = batches.run([sound, broken], "validate")
@@ -261,7 +264,9 @@ def test_results_are_filtered_by_code_and_by_path(batches: BatchClient) -> None:
     assert lines("?code=blank&status=VALID") == []
 
 
-def test_failed_lines_are_given_back_as_they_were_sent_and_settle_the_batch(batches: BatchClient) -> None:
+def test_failed_lines_are_returned_as_sent_and_their_correction_settles_the_batch(
+    batches: BatchClient,
+) -> None:
     sound, broken, staged = batches.supplier.accounts(3)
     wrong = broken | {"customers": "nobody"}
     sent = [msgspec.json.encode(sound), b'  {"external_account_number":  "x"}', msgspec.json.encode(wrong)]
@@ -270,7 +275,7 @@ def test_failed_lines_are_given_back_as_they_were_sent_and_settle_the_batch(batc
     assert answer.data.splitlines() == [sent[1].strip(), sent[2]]
     answer = batches.supplier.get(f"/batches/{batch_id}/failed-lines/?path=customers&code=not_a_list")
     assert answer.data.splitlines() == [sent[2]]
-    # A line of what is pending has no text of its own: then it is the staged payload.
+    # A line of a pending account has no text, so the staged payload is returned.
     staged["billing_postcode"] = "nowhere"
     batches.supplier.stage(staged)
     pending = (batches.post(None, source="pending", profile="strict").json or {})["batch_id"]
@@ -288,7 +293,7 @@ def test_a_batch_keeps_its_name_and_the_name_of_its_file(batches: BatchClient) -
     assert (report["name"], report["file_name"], report["profile"]) == ("First night", "book.ndjson", None)
 
 
-def test_a_batch_may_be_stricter_than_its_supplier_and_not_more_lenient(batches: BatchClient) -> None:
+def test_a_batch_may_be_stricter_than_its_supplier_but_not_more_lenient(batches: BatchClient) -> None:
     (account,) = batches.supplier.accounts(1)
     account["billing_postcode"] = "nowhere"
     assert counts(batches.run([account], "stage")) == {"STAGED": 1}
@@ -322,11 +327,43 @@ def test_a_batch_is_paused_resumed_and_cancelled(batches: BatchClient) -> None:
         assert _error(batches.change(batch_id, action)) == (400, "batch_state_conflict")
 
 
-def test_retry_does_the_failed_lines_again_and_no_others(batches: BatchClient) -> None:
+def test_a_brake_is_set_changed_and_taken_away(batches: BatchClient) -> None:
+    given = {"stop_after_errors": "5%", "stop_ignore_codes": "required,invalid_ean"}
+    batch_id = batches.start(batches.supplier.accounts(1), **given)
+    expected: dict[str, Any] = {"stop_min_lines": 200, "stop_window_lines": None, "lines": 0, "errors": 0}
+    expected |= {"stop_after_errors": "5%", "stop_ignore_codes": ["required", "invalid_ean"]}
+    assert batches.get(batch_id)["brake"] == expected
+    answer = batches.supplier.post(f"/batches/{batch_id}/brake/?stop_after_errors=7&stop_window_lines=9")
+    assert answer.status_code == 200
+    changed = {"stop_after_errors": "7", "stop_window_lines": 9, "stop_min_lines": None}
+    assert batches.get(batch_id)["brake"] == expected | changed | {"stop_ignore_codes": []}
+    for query, attr in (("", "stop_after_errors"), ("?stop_after_errors=7&stop_window=9", "stop_window")):
+        answer = batches.supplier.post(f"/batches/{batch_id}/brake/{query}")
+        assert [item["attr"] for item in (answer.json or {})["errors"]] == [attr]
+    assert batches.supplier.post(f"/batches/{batch_id}/brake/?stop_after_errors=off").status_code == 200
+    assert batches.get(batch_id)["brake"] is None
+    with batches.supplier.Session() as session:
+        entries = select(AuditEntry).where(AuditEntry.subject == batch_id).order_by(AuditEntry.id)
+        told = [(it.action, (it.details or {})["stop_after_errors"]) for it in session.scalars(entries)]
+    assert told == [("batch.brake_set", "7"), ("batch.brake_set", "off")]
+    batches.change(batch_id, "cancel")
+    answer = batches.supplier.post(f"/batches/{batch_id}/brake/?stop_after_errors=7")
+    assert _error(answer) == (400, "batch_state_conflict")
+
+
+def test_another_brake_with_the_same_key_is_another_request(batches: BatchClient) -> None:
+    accounts, headers = batches.supplier.accounts(1), {"Idempotency-Key": str(uuid4())}
+    first = batches.start(accounts, headers=headers, stop_after_errors="7")
+    assert batches.start(accounts, headers=headers, stop_after_errors="7") == first
+    answer = batches.post(ndjson(accounts), headers=headers, stop_after_errors="8")
+    assert _error(answer) == (400, "idempotency_key_reused")
+
+
+def test_retry_repeats_only_the_failed_lines(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(3)
     for account in accounts:
         assert batches.supplier.stage(account).status_code == 201
-    # Somebody is creating the second one at this moment.
+    # The second one is being created at this moment.
     batches.supplier.process(accounts[1]["external_account_number"])
     report = batches.run([*accounts, accounts[0], b"{}"])
     assert counts(report) == {"IMPORTED": 2, "FAILED": 3}
@@ -346,7 +383,29 @@ def test_retry_does_the_failed_lines_again_and_no_others(batches: BatchClient) -
     assert (batches.supplier.post(path).json or {})["retried"] == 1
 
 
-def test_after_a_change_of_the_profile_what_failed_for_its_content_may_pass(batches: BatchClient) -> None:
+class _KilledError(BaseException):
+    """What a killed process would not have the time to handle."""
+
+
+def test_a_retry_whose_process_was_killed_after_its_effect_is_answered_by_its_key(
+    batches: BatchClient,
+) -> None:
+    batch_id = batches.run([b"{}"])["batch_id"]
+    path = f"/batches/{batch_id}/retry-failed/?all=true"
+    headers = {"Idempotency-Key": str(uuid4())}
+    killed = patch("migration_service.blueprints.batches.feed_batches", side_effect=_KilledError)
+    with killed, pytest.raises(_KilledError):
+        batches.supplier.post(path, headers=headers)
+    batches.work()
+    again = batches.supplier.post(path, headers=headers)
+    assert again.status_code == 200
+    assert ((again.json or {})["retried"], (again.json or {})["state"]) == (1, "RUNNING")
+    assert counts(batches.get(batch_id)) == {"FAILED": 1}
+
+
+def test_after_a_change_of_the_profile_lines_that_failed_for_their_content_are_retried(
+    batches: BatchClient,
+) -> None:
     (account,) = batches.supplier.accounts(1)
     account["billing_postcode"] = "nowhere"
     _set_profile(batches, "strict")
@@ -365,7 +424,7 @@ def _set_profile(batches: BatchClient, profile: str) -> None:
         )
 
 
-def test_a_batch_that_does_not_get_on_says_why(batches: BatchClient) -> None:
+def test_a_batch_without_progress_reports_the_reason(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(2))
     assert batches.get(batch_id)["condition"] is None
     with batches.supplier.Session.begin() as session:
@@ -383,7 +442,7 @@ def test_a_batch_that_does_not_get_on_says_why(batches: BatchClient) -> None:
     assert batches.get(batch_id)["condition"] is None
 
 
-def test_what_is_pending_is_imported_without_a_file(batches: BatchClient) -> None:
+def test_pending_accounts_are_imported_without_a_file(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(4)
     for account in accounts:
         batches.supplier.stage(account)
@@ -402,6 +461,7 @@ def _others(batch_id: str) -> Iterator[tuple[str, str]]:
     yield "GET", f"/batches/{batch_id}/results/"
     for action in ("pause", "resume", "cancel", "retry-failed"):
         yield "POST", f"/batches/{batch_id}/{action}/"
+    yield "POST", f"/batches/{batch_id}/brake/?stop_after_errors=off"
 
 
 def test_another_organisation_sees_nothing_of_a_batch(batches: BatchClient) -> None:
@@ -417,7 +477,7 @@ def test_another_organisation_sees_nothing_of_a_batch(batches: BatchClient) -> N
     )
 
 
-def test_without_a_token_there_is_nothing(batches: BatchClient) -> None:
+def test_every_route_of_batches_needs_a_token(batches: BatchClient) -> None:
     for method, path in [*_others(str(uuid4())), ("POST", "/batches/"), ("GET", "/batches/")]:
         answer = batches.supplier.app.test_client().open(f"/v1/data-import{path}", method=method)
         assert answer.status_code == 401
@@ -436,11 +496,11 @@ def test_the_list_is_newest_first_in_pages(batches: BatchClient) -> None:
         assert _error(batches.supplier.get(f"/batches/{query}")) == (400, "request_failed_validation")
 
 
-def test_a_key_whose_file_is_still_coming_in_is_refused_until_then(batches: BatchClient) -> None:
+def test_a_key_is_refused_while_its_file_is_being_uploaded(batches: BatchClient) -> None:
     supplier, key = batches.supplier, uuid4().hex
     body = ndjson(supplier.accounts())
     with supplier.Session() as session:
-        # What another upload has written and not committed.
+        # Another upload has written this, and has not committed it.
         known = get_import_supplier(session, supplier.code, organisation_id=None)
         order = BatchOrder(mode=BatchMode.STAGE, idempotency_key=key)
         limits = FileLimits(line=1_000, total=1_000)

@@ -1,4 +1,4 @@
-"""Uploads that are made to hurt: too large, broken off, slow, too many. Nothing of them is left."""
+"""Harmful uploads, which are too large, interrupted, slow or too many. They leave nothing."""
 
 import gzip
 import io
@@ -36,7 +36,7 @@ def make_batches(
     worker_resources: WorkerResources,
     tmp_path: Path,
 ) -> Iterator[MakeBatches]:
-    """Batches of a new organisation, in a service with settings of the test's own."""
+    """Batches of a new organisation, in a service with the settings of the test."""
     made: list[Flask] = []
 
     def make(**changed: Any) -> BatchClient:
@@ -51,14 +51,14 @@ def make_batches(
 
 
 def _bytes_of_tables(batches: BatchClient) -> int:
-    """With dead rows, which refused uploads must not leave either."""
+    """Return the size including dead rows, which refused uploads must not leave either."""
     sizes = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relname IN :tables"
     tables = ("batch", "batch_line", "batch_chunk")
     with batches.supplier.Session() as session:
         return int(session.scalar(text(sizes.replace(":tables", str(tables)))) or 0)
 
 
-#: Pages that the server may add by itself; 100,000 lines take fifty times as many.
+#: Pages that the server may add by itself. 100,000 lines need fifty times as many.
 _NOTHING = 100_000
 
 
@@ -96,21 +96,21 @@ def test_an_upload_beyond_a_limit_is_413_with_a_code_of_its_own_and_leaves_nothi
     assert list(tmp_path.iterdir()) == []
 
 
-def test_lines_as_many_as_there_may_be_are_taken(make_batches: MakeBatches) -> None:
+def test_the_largest_allowed_number_of_lines_is_accepted(make_batches: MakeBatches) -> None:
     batches = make_batches(max_batch_lines=10)
     assert batches.post(b"{}\n" * 10, "validate").status_code == 202
     assert batches.post(b"\n" * 9 + b"{}", "validate").status_code == 202
 
 
 class _Body(io.RawIOBase):
-    """A body that comes in pieces; `meanwhile` is called before each."""
+    """A body that arrives in pieces. `meanwhile` is called before each."""
 
     def __init__(self, pieces: list[bytes], meanwhile: Callable[[], None], length: int) -> None:
         self._pieces, self._meanwhile, self._length = pieces, meanwhile, length
         self._place = 0
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """What the test client finds the length with."""
+        """The test client finds the length with this method."""
         self._place = self._length if whence else offset
         return self._place
 
@@ -144,7 +144,7 @@ def _send_slowly(
     )
 
 
-def test_an_upload_that_breaks_off_leaves_nothing_in_the_tables_and_on_the_disk(
+def test_an_interrupted_upload_leaves_nothing_in_the_tables_and_on_the_disk(
     make_batches: MakeBatches, tmp_path: Path
 ) -> None:
     batches = make_batches()
@@ -157,7 +157,7 @@ def test_an_upload_that_breaks_off_leaves_nothing_in_the_tables_and_on_the_disk(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_connection_to_the_database_is_held_while_a_body_comes_in(make_batches: MakeBatches) -> None:
+def test_no_connection_to_the_database_is_held_while_a_body_is_received(make_batches: MakeBatches) -> None:
     batches = make_batches()
     with batches.supplier.app.app_context():
         pool = resources().Session.kw["bind"].pool
@@ -168,7 +168,7 @@ def test_no_connection_to_the_database_is_held_while_a_body_comes_in(make_batche
     assert set(held) == {0}
 
 
-def test_uploads_at_once_are_bounded_for_each_organisation(
+def test_simultaneous_uploads_are_limited_for_each_organisation(
     make_batches: MakeBatches, sessions: sessionmaker[Session]
 ) -> None:
     batches = make_batches(max_uploads=1)
@@ -201,12 +201,12 @@ def test_an_upload_whose_process_was_killed_is_not_counted_for_long(
     assert redis.zcard(f"migration:uploads:{organisation_id}") == 0
 
 
-def test_uploads_are_taken_while_redis_is_unavailable() -> None:
+def test_uploads_are_accepted_while_redis_is_unavailable() -> None:
     with lease_upload(make_redis("redis://127.0.0.1:1/0"), 1, 1) as renew:
         renew()
 
 
-def test_open_batches_are_bounded_and_a_retry_with_its_key_is_answered_all_the_same(
+def test_open_batches_are_limited_but_a_retry_with_its_key_is_answered(
     make_batches: MakeBatches,
 ) -> None:
     batches = make_batches(max_open_batches=2)
@@ -222,7 +222,7 @@ def test_open_batches_are_bounded_and_a_retry_with_its_key_is_answered_all_the_s
     assert batches.post(b"{}", "validate").status_code == 202
 
 
-def test_the_bytes_of_an_organisations_lines_are_bounded(make_batches: MakeBatches) -> None:
+def test_the_bytes_of_an_organisations_lines_are_limited(make_batches: MakeBatches) -> None:
     batches = make_batches(max_batch_storage_bytes=1_000)
     before = _bytes_of_tables(batches)
     assert _error(batches.post(b"{}\n" * 5, "validate")) == (429, "batch_storage_quota_reached")

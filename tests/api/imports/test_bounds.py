@@ -1,4 +1,4 @@
-"""What no account needs is refused with a code, over validate, stage and batches: never with a 500."""
+"""Bodies beyond a bound are refused with a code by validate, stage and batches, and never with a 500."""
 
 from collections.abc import Callable
 from typing import Any
@@ -80,7 +80,7 @@ def test_a_thousand_errors_are_listed_and_one_that_says_that_there_are_more(
     assert codes[-1] == (None, "too_many_errors")
 
 
-def test_an_unknown_member_is_named_so_that_its_path_is_not_taken_for_another(
+def test_the_path_of_an_unknown_member_is_unambiguous(
     strict: SupplierClient,
 ) -> None:
     (account,) = strict.accounts()
@@ -112,7 +112,7 @@ def test_an_unknown_member_may_have_any_name(
 
 
 @pytest.mark.parametrize("mode", ["validate", "stage", "import"])
-def test_a_line_beyond_a_bound_is_a_failed_line_and_holds_up_no_other(
+def test_a_line_beyond_a_bound_fails_and_does_not_affect_other_lines(
     strict: SupplierClient, worker_resources: WorkerResources, mode: str
 ) -> None:
     sound, *others = strict.accounts(6)

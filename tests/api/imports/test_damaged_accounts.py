@@ -1,4 +1,4 @@
-"""Generated accounts pass the strict profile; damaged ones are answered 200 or 400, never 5xx."""
+"""Generated accounts pass the strict profile. Damaged ones are answered 200 or 400, never 5xx."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""`?report=full` on validate and stage: the account, and everything that was found."""
+"""`?report=full` on validate and stage returns the account and all findings."""
 
 from collections.abc import Callable
 from typing import Any
@@ -75,7 +75,9 @@ def test_restaging_with_a_report_answers_200(supplier: SupplierClient, payload: 
 
 
 @pytest.mark.parametrize("send", [_validate, _stage])
-def test_another_report_is_refused(supplier: SupplierClient, payload: dict[str, Any], send: _Send) -> None:
+def test_an_unknown_kind_of_report_is_refused(
+    supplier: SupplierClient, payload: dict[str, Any], send: _Send
+) -> None:
     answer = send(supplier, payload, "?report=short")
     assert (answer.status_code, code_of(answer)) == (400, "request_failed_validation")
     assert codes_of(answer) == [("report", "invalid_choice")]

@@ -57,7 +57,7 @@ def test_restaging_replaces_the_payload_and_the_same_again_changes_nothing(suppl
     assert after.staged_at > before.staged_at
 
 
-def test_an_invalid_payload_is_refused_and_the_staged_one_stays(supplier: SupplierClient) -> None:
+def test_an_invalid_payload_is_refused_and_the_staged_one_is_kept(supplier: SupplierClient) -> None:
     (account,) = supplier.accounts()
     supplier.stage(account)
     broken = {**account, "supply_addresses": "nowhere"}
@@ -76,7 +76,7 @@ def test_an_invalid_payload_is_refused_and_the_staged_one_stays(supplier: Suppli
         (SupplierStatus.COMPLETE, "import_supplier_complete"),
     ],
 )
-def test_a_supplier_that_is_not_ongoing_takes_nothing_but_may_validate(
+def test_a_supplier_that_is_not_ongoing_can_validate_but_not_stage(
     supplier: SupplierClient, status: SupplierStatus, code: str
 ) -> None:
     (account,) = supplier.accounts()
@@ -114,7 +114,7 @@ def test_a_skipped_account_is_refused_until_it_is_unskipped(supplier: SupplierCl
     assert supplier.stage(account).status_code == 200
 
 
-def test_what_is_pending_can_be_skipped_and_put_back_and_nothing_else(
+def test_only_pending_accounts_can_be_skipped_and_unskipped(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     (account,) = supplier.accounts()
@@ -140,7 +140,7 @@ def test_what_is_pending_can_be_skipped_and_put_back_and_nothing_else(
             change(action)
 
 
-def test_an_account_being_created_and_one_created_are_refused(
+def test_an_account_that_is_being_created_or_exists_cannot_be_staged(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     (account,) = supplier.accounts()
@@ -154,7 +154,7 @@ def test_an_account_being_created_and_one_created_are_refused(
     assert (answer.status_code, _code(answer)) == (400, "account_already_imported")
 
 
-def test_two_stagings_at_once_are_one_201_and_one_200(supplier: SupplierClient) -> None:
+def test_two_simultaneous_stagings_answer_201_and_200(supplier: SupplierClient) -> None:
     for account in supplier.accounts(10):
         answers: list[int] = []
         barrier = threading.Barrier(2)
@@ -182,7 +182,7 @@ def test_warnings_of_the_lenient_profile_are_kept(supplier: SupplierClient) -> N
     assert row.attempt_id is None
 
 
-def test_an_account_that_is_not_staged_is_skipped_by_a_mark_that_is_no_process(
+def test_an_account_that_is_not_staged_is_skipped_without_a_process(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     (account,) = supplier.accounts()
@@ -208,7 +208,7 @@ def test_an_account_that_is_not_staged_is_skipped_by_a_mark_that_is_no_process(
     assert supplier.process(number).status_code == 202
 
 
-def test_staging_and_skipping_at_once_never_leave_an_account_that_can_be_created(
+def test_an_account_that_is_staged_and_skipped_simultaneously_cannot_be_created(
     supplier: SupplierClient,
 ) -> None:
     for account in supplier.accounts(8):
@@ -266,7 +266,7 @@ def test_staging_the_same_payload_after_a_change_of_the_rules_or_the_profile_rec
     assert _row(supplier, number).staged_at == row.staged_at, "nothing has changed"
 
 
-def test_a_mark_to_skip_is_one_of_its_supplier(supplier: SupplierClient) -> None:
+def test_a_mark_to_skip_belongs_to_its_supplier(supplier: SupplierClient) -> None:
     other = SupplierClient.create(supplier.app, supplier.Session)
     (account,) = supplier.accounts()
     with supplier.Session.begin() as session:

@@ -50,7 +50,7 @@ def test_a_number_that_is_not_printable_text_is_refused(supplier: SupplierClient
     assert supplier.stage(account).status_code == 400
 
 
-def test_the_lists_say_what_is_pending_and_what_is_imported(
+def test_the_lists_have_the_pending_and_the_imported_accounts(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     accounts = supplier.accounts(3)
@@ -71,7 +71,7 @@ def test_the_lists_say_what_is_pending_and_what_is_imported(
     assert _list(supplier, "imported") == [everything[1]]
 
 
-def test_a_supplier_without_imports_has_empty_lists_and_an_unknown_one_none(
+def test_lists_are_empty_without_imports_and_404_for_an_unknown_supplier(
     supplier: SupplierClient,
 ) -> None:
     for kind in ("all", "pending", "imported"):
@@ -97,12 +97,12 @@ def test_pages_lead_through_the_whole_list(supplier: SupplierClient) -> None:
 
 
 @pytest.mark.parametrize("query", ["?limit=0", "?limit=100001", "?limit=x", "?cursor=%00", "?limit="])
-def test_a_page_that_cannot_be_is_refused(supplier: SupplierClient, query: str) -> None:
+def test_an_invalid_page_is_refused(supplier: SupplierClient, query: str) -> None:
     answer = supplier.get(f"/all-account-import-processes/{supplier.code}/{query}")
     assert (answer.status_code, (answer.json or {})["code"]) == (400, "request_failed_validation")
 
 
-def test_a_long_list_is_streamed_whole(supplier: SupplierClient) -> None:
+def test_a_long_list_is_streamed_completely(supplier: SupplierClient) -> None:
     for account in supplier.accounts(5):
         supplier.stage(account)
     whole = _list(supplier, "all")

@@ -5,7 +5,7 @@ import pytest
 from supplier_client import SupplierClient
 
 
-def test_a_sound_payload_comes_back_as_it_would_be_stored(supplier: SupplierClient) -> None:
+def test_a_valid_payload_is_returned_as_it_would_be_stored(supplier: SupplierClient) -> None:
     (account,) = supplier.accounts()
     answer = supplier.validate(account)
     assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""Process: the account comes before its supplier; attempts in answers; repeated requests."""
+"""Answers of process: the state of the account comes first, attempts, and repeated requests."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,13 +46,13 @@ def _process(supplier: SupplierClient, number: str, key: str, **fields: Any) -> 
 
 @pytest.fixture
 def impatient(supplier: SupplierClient, make_client: MakeClient, migrated: Settings) -> SupplierClient:
-    """The supplier at an application that waits for no worker."""
+    """Return the supplier as a client of an application that does not wait for a worker."""
     application = make_client(replace(migrated, process_wait_seconds=0.05)).application
     return replace(supplier, app=application)
 
 
 @pytest.mark.parametrize("status", _CLOSED)
-def test_an_imported_account_is_told_by_its_numbers_whatever_its_supplier_is(
+def test_an_imported_account_is_answered_with_its_numbers_whatever_the_status_of_its_supplier(
     account: ImportedAccount, status: SupplierStatus
 ) -> None:
     supplier = account.supplier
@@ -67,7 +67,7 @@ def test_an_imported_account_is_told_by_its_numbers_whatever_its_supplier_is(
 
 
 @pytest.mark.parametrize("status", _CLOSED)
-def test_an_account_that_is_not_past_staging_is_refused_for_its_supplier(
+def test_an_account_that_is_only_staged_is_refused_for_the_status_of_its_supplier(
     supplier: SupplierClient, status: SupplierStatus
 ) -> None:
     number = _stage(supplier)
@@ -79,14 +79,14 @@ def test_an_account_that_is_not_past_staging_is_refused_for_its_supplier(
 
 
 @pytest.mark.parametrize("code", ["NOBODY", "x" * 65])
-def test_an_unknown_supplier_is_at_fault_in_the_field_that_the_body_has(
+def test_the_error_of_an_unknown_supplier_names_the_field_of_the_body(
     supplier: SupplierClient, code: str
 ) -> None:
     answer = supplier.process("1", import_supplier_code=code)
     assert codes_of(answer) == [("import_supplier_code", "import_supplier_not_found")]
 
 
-def test_no_worker_in_time_has_a_code_of_its_own(impatient: SupplierClient) -> None:
+def test_if_no_worker_is_free_in_time_the_answer_has_its_own_code(impatient: SupplierClient) -> None:
     number = _stage(impatient)
     answer = impatient.process(number, prefer="")
     assert (answer.status_code, code_of(answer)) == (429, "no_worker_available")
@@ -94,7 +94,9 @@ def test_no_worker_in_time_has_a_code_of_its_own(impatient: SupplierClient) -> N
     assert json_of(impatient.status(number))["status"] == "UNKNOWN"
 
 
-def test_a_202_leads_to_the_attempt(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
+def test_a_202_has_the_address_of_the_attempt(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
     number = _stage(supplier)
     answer = supplier.process(number, dry_run=True)
     assert answer.status_code == 202
@@ -119,7 +121,7 @@ def test_an_account_that_is_being_created_is_refused_with_retry_after(supplier: 
         assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_a_repeated_request_is_answered_by_the_state_of_its_attempt(
+def test_a_repeated_request_is_answered_with_the_state_of_its_attempt(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     number, key = _stage(supplier), str(uuid4())
@@ -160,7 +162,7 @@ def test_an_error_before_any_attempt_is_kept(supplier: SupplierClient) -> None:
     assert _process(supplier, number, str(uuid4())).status_code == 202
 
 
-def test_an_answer_that_asks_to_come_back_is_not_kept(
+def test_an_answer_that_asks_to_retry_is_not_kept(
     supplier: SupplierClient, impatient: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     number, key = _stage(supplier), str(uuid4())
@@ -180,7 +182,7 @@ def test_an_answer_that_asks_to_come_back_is_not_kept(
     assert _process(supplier, number, key).status_code == 201
 
 
-def test_of_two_at_once_with_one_key_one_begins_an_attempt(supplier: SupplierClient) -> None:
+def test_of_two_simultaneous_requests_with_one_key_one_begins_an_attempt(supplier: SupplierClient) -> None:
     number, key = _stage(supplier), str(uuid4())
     answers = at_once(lambda: _process(supplier, number, key), times=5)
     accepted = [answer for answer in answers if answer.status_code == 202]

@@ -1,4 +1,4 @@
-"""Sections 3.2 and 4.3: staged data becomes an account, exactly one, or a reason why not."""
+"""Sections 3.2 and 4.3: staged data becomes exactly one account, or the request fails with a reason."""
 
 import re
 import threading
@@ -136,11 +136,11 @@ def test_a_dry_run_that_would_succeed_is_rolled_back_and_says_so(
     assert _count_accounts(supplier) == 0
 
 
-def test_what_the_database_refuses_fails_the_attempt_with_a_reason(
+def test_an_account_that_the_database_refuses_fails_the_attempt_with_a_reason(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     number = _stage(supplier)
-    with supplier.Session.begin() as session:  # a date that no schema would have let through
+    with supplier.Session.begin() as session:  # a date that no schema accepts
         session.execute(
             update(AccountImportProcess)
             .where(supplier.process_of(number))
@@ -166,7 +166,7 @@ def test_what_the_database_refuses_fails_the_attempt_with_a_reason(
         ({"dry_run": "perhaps"}, "request_failed_validation"),
     ],
 )
-def test_what_cannot_be_processed_is_refused_with_its_code(
+def test_a_request_that_cannot_be_processed_is_refused_with_its_code(
     supplier: SupplierClient, fields: dict[str, Any], code: str
 ) -> None:
     number = _stage(supplier)
@@ -177,14 +177,14 @@ def test_what_cannot_be_processed_is_refused_with_its_code(
     assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
 
 
-def test_a_paused_supplier_processes_nothing(supplier: SupplierClient) -> None:
+def test_accounts_of_a_paused_supplier_are_not_processed(supplier: SupplierClient) -> None:
     number = _stage(supplier)
     supplier.set_status(SupplierStatus.PAUSED)
     answer = supplier.process(number)
     assert (answer.status_code, (answer.json or {})["code"]) == (400, "import_supplier_paused")
 
 
-def test_two_requests_at_once_begin_one_attempt(
+def test_two_simultaneous_requests_begin_one_attempt(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     number = _stage(supplier)
@@ -239,7 +239,7 @@ def test_two_workers_with_the_same_message_create_one_account(
     assert _count_accounts(supplier) == 1
 
 
-def test_a_number_that_is_taken_is_drawn_again_at_the_next_try(
+def test_a_service_account_number_that_exists_is_drawn_again_at_the_next_try(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     first, second = supplier.accounts(2)
@@ -296,7 +296,7 @@ def _process_to_the_end(supplier: SupplierClient, resources: WorkerResources, nu
         return session.get_one(Attempt, attempt_id)
 
 
-#: A payload that no rule would let through: nobody lives there, and nobody is said not to.
+#: A payload that the rules refuse: it has no customers, and unknown_occupier is not true.
 _AGAINST_THE_RULES = {
     "external_account_number": "1",
     "import_supplier": "S",

@@ -1,4 +1,4 @@
-"""A request that creates nothing keeps nothing: neither its slot nor an attempt that could still run."""
+"""A request that creates no account releases its slot, and leaves no attempt that could still run."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,7 +29,7 @@ MakeSupplier = Callable[[float], SupplierClient]
 def make_supplier(
     migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
 ) -> MakeSupplier:
-    """Make a supplier of a service that waits so many seconds for a worker."""
+    """Makes a supplier of a service that waits this many seconds for a worker."""
 
     def make(seconds: float) -> SupplierClient:
         client = make_client(replace(migrated, process_wait_seconds=seconds))
@@ -82,7 +82,7 @@ def test_without_a_worker_in_time_the_answer_is_429_and_the_attempt_is_withdrawn
     assert supplier.process(number).status_code == 202
 
 
-def test_an_attempt_that_a_worker_has_when_the_time_is_up_is_answered_202_and_keeps_its_slot(
+def test_an_attempt_that_runs_when_the_time_is_up_is_answered_202_and_keeps_its_slot(
     make_supplier: MakeSupplier, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
     supplier = make_supplier(1.5)
@@ -105,7 +105,7 @@ def test_an_attempt_that_a_worker_has_when_the_time_is_up_is_answered_202_and_ke
 def _process_while_locked(
     supplier: SupplierClient, number: str, session: Session, pool: ThreadPoolExecutor
 ) -> "Future[TestResponse]":
-    """Skip the account in an open transaction, and process it: the request waits for the lock."""
+    """Skip the account in an open transaction, and process it. The request waits for the lock."""
     session.execute(
         update(AccountImportProcess).where(supplier.process_of(number)).values(state=ImportState.SKIPPED)
     )
@@ -127,7 +127,7 @@ def _waiting(supplier: SupplierClient) -> list[int]:
         )
 
 
-def test_a_request_that_another_one_overtook_gives_its_slot_back(
+def test_a_request_for_an_account_that_changed_meanwhile_releases_its_slot(
     supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
     number = stage(supplier)
@@ -142,7 +142,7 @@ def test_a_request_that_another_one_overtook_gives_its_slot_back(
     assert attempts_of(supplier, number) == []
 
 
-def test_a_request_whose_connection_is_lost_while_it_begins_gives_its_slot_back(
+def test_a_request_whose_connection_is_lost_at_its_beginning_releases_its_slot(
     supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
     number = stage(supplier)

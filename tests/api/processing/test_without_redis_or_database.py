@@ -1,4 +1,4 @@
-"""Redis refuses connections, or the pool has none left: what answers then, and what changes nothing."""
+"""Redis is unavailable, or the pool is exhausted: what still works, and what is refused without a change."""
 
 import logging
 from collections.abc import Iterator
@@ -96,13 +96,13 @@ def test_a_request_whose_notification_cannot_be_read_asks_the_database(
     assert json_of(supplier.status(number)) == {"status": "COMPLETED", **json_of(answer)}
 
 
-def test_a_worker_that_cannot_notify_says_so_and_goes_on(
+def test_a_worker_that_cannot_notify_logs_it_and_continues(
     no_redis: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempt_id = new_id()
     with caplog.at_level(logging.WARNING):
         notify(no_redis, Slots(no_redis), attempt_id, "A-7KX2M9QD")
-    assert f"nobody was notified of attempt {attempt_id}" in caplog.text
+    assert f"nobody was notified of the attempts {attempt_id}" in caplog.text
 
 
 def test_a_message_that_cannot_be_published_is_left_to_the_sweep(

@@ -37,7 +37,7 @@ def _attempt(supplier: SupplierClient, number: str, resources: WorkerResources, 
 
 
 def _fail(supplier: SupplierClient, number: str, resources: WorkerResources) -> str:
-    """Make an attempt that fails: the payload is found to be wrong when it is validated again."""
+    """Make an attempt that fails, because its payload is refused when it is validated again."""
     with (
         patch("migration_service.services.processing.attempts.RULES_VERSION", "newer"),
         patch("migration_service.services.processing.attempts.validate_account") as validate,
@@ -139,14 +139,14 @@ def test_the_attempts_of_an_account_are_listed_newest_first_in_pages(
         ("cursor=x", "cursor", "invalid"),
     ],
 )
-def test_a_page_that_cannot_be_is_refused(supplier: SupplierClient, query: str, attr: str, code: str) -> None:
+def test_an_invalid_page_is_refused(supplier: SupplierClient, query: str, attr: str, code: str) -> None:
     (number,) = _stage(supplier)
     answer = supplier.get(f"/account-import-attempts/{supplier.code}/{number}/?{query}")
     assert answer.status_code == 400
     assert [(it["attr"], it["code"]) for it in answer.json["errors"]] == [(attr, code)]  # type: ignore[index]
 
 
-def test_only_the_own_organisation_sees_attempts_failures_and_counts(
+def test_attempts_failures_and_counts_are_shown_to_their_organisation_only(
     app: Flask,
     sessions: sessionmaker[Session],
     supplier: SupplierClient,

@@ -1,4 +1,4 @@
-"""/metrics: who may ask, and what it tells."""
+"""/metrics: access, and the metrics."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -27,7 +27,7 @@ HERE = {"REMOTE_ADDR": "127.0.0.1"}
 
 
 def read_samples(client: FlaskClient) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Every sample of /metrics by its name and labels."""
+    """Return every sample of /metrics by its name and labels."""
     response = client.get("/metrics", environ_overrides=HERE)
     assert response.status_code == 200
     assert response.content_type.startswith("text/plain; version=")
@@ -39,7 +39,7 @@ def read_samples(client: FlaskClient) -> dict[tuple[str, frozenset[tuple[str, st
 
 
 def value(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], name: str, **labels: str) -> float:
-    """One sample."""
+    """Return one sample."""
     return samples[name, frozenset(labels.items())]
 
 
@@ -53,7 +53,7 @@ def value(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], name: st
         ({"REMOTE_ADDR": "127.0.0.1", "HTTP_FORWARDED": "for=192.0.2.7"}, 404),
     ],
 )
-def test_without_a_token_only_this_machine_is_answered(
+def test_without_a_token_only_clients_of_this_machine_are_answered(
     client: FlaskClient, environ: dict[str, str], status: int
 ) -> None:
     assert client.get("/metrics", environ_overrides=environ).status_code == status
@@ -63,7 +63,7 @@ def test_without_a_token_only_this_machine_is_answered(
     ("authorization", "status"),
     [(f"Bearer {TOKEN}", 200), ("Bearer something else", 401), (TOKEN, 401), ("", 401)],
 )
-def test_with_a_token_set_everybody_has_to_send_it(
+def test_if_a_token_is_set_every_client_has_to_send_it(
     migrated: Settings, make_client: MakeClient, authorization: str, status: int
 ) -> None:
     client = make_client(replace(migrated, metrics_token=TOKEN))
@@ -77,7 +77,7 @@ def test_requests_are_counted_by_the_template_of_their_route(client: FlaskClient
         ("GET", "/v1/no/such/path/jan@post.example/"),
         ("BREW", "/health/live"),
     ):
-        # Buffered: read to its end and closed, as a server does it.
+        # Buffered: it is read to its end and closed, as by a server.
         client.open(path, method=method, buffered=True)
     samples = read_samples(client)
     name = "migration_http_request_duration_seconds_count"
@@ -92,7 +92,7 @@ def test_requests_are_counted_by_the_template_of_their_route(client: FlaskClient
     assert "jan@post.example" not in told
 
 
-def test_accounts_attempts_slots_queues_and_tasks_are_told(
+def test_accounts_attempts_slots_queues_and_tasks_have_metrics(
     supplier: SupplierClient,
     worker_resources: WorkerResources,
     migrated: Settings,
@@ -132,7 +132,7 @@ def test_accounts_attempts_slots_queues_and_tasks_are_told(
     assert value(samples, "migration_part_up", part="database") == 1
 
 
-def test_a_part_that_is_away_is_told_and_hides_nothing_else(
+def test_an_unavailable_part_is_reported_and_the_other_metrics_are_complete(
     migrated: Settings, make_client: MakeClient
 ) -> None:
     samples = read_samples(make_client(replace(migrated, redis_url="redis://127.0.0.1:1/0")))
@@ -161,7 +161,7 @@ def test_attempts_of_a_batch_are_in_progress_while_they_hold_their_slots(
     assert value(read_samples(client), "migration_attempts_in_progress") == before
 
 
-def test_a_batch_that_stands_still_shows_for_how_long(
+def test_a_stalled_batch_has_the_time_since_its_last_progress(
     client: FlaskClient,
     supplier: SupplierClient,
     worker_resources: WorkerResources,
@@ -186,7 +186,7 @@ def test_a_batch_that_stands_still_shows_for_how_long(
     assert idle() == 0
 
 
-def test_refused_lines_of_an_import_count_as_failed_attempts_and_never_fewer(
+def test_refused_lines_of_an_import_count_as_failed_attempts_and_the_count_never_decreases(
     client: FlaskClient,
     supplier: SupplierClient,
     worker_resources: WorkerResources,

@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules ask for what is there."""
+"""The dashboard and the alert rules use metrics that exist."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from migration_service.tasks.counts import count_accounts_for_metrics
 
 FOLDER = Path(__file__).resolve().parents[3] / "monitoring"
 NAME = re.compile(r"\bmigration_[a-z0-9_]+")
-#: What the parser leaves out of the name of a family.
+#: Suffixes that the parser removes from the name of a family.
 SUFFIXES = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",), "gauge": ("",)}
 
 
@@ -25,7 +25,8 @@ def exported(
     client: FlaskClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> set[str]:
     """The name of every sample that /metrics can have."""
-    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)  # another test may have asked a moment ago
+    # Another test may have requested it a moment ago.
+    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
     worker_resources.redis.delete("migration:metrics:rest")
     count_accounts_for_metrics()
     text = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text
@@ -33,14 +34,14 @@ def exported(
     return {family.name + suffix for family in families for suffix in SUFFIXES.get(family.type, ())}
 
 
-def test_the_dashboard_is_what_its_panels_say() -> None:
+def test_the_committed_dashboard_is_the_generated_one() -> None:
     assert FILE.read_text() == render(), "run `make docs`"
     panels = json.loads(FILE.read_text())["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
 @pytest.mark.parametrize("file", ["grafana-dashboard.json", "alerts.yml"])
-def test_every_metric_that_is_asked_for_is_exported(file: str, exported: set[str]) -> None:
+def test_every_metric_of_a_query_is_exported(file: str, exported: set[str]) -> None:
     asked = set(NAME.findall((FOLDER / file).read_text()))
     assert asked
     assert asked - exported == set()
@@ -62,7 +63,7 @@ def _alerts() -> dict[str, str]:
     return dict(zip(names, runbooks, strict=True))
 
 
-def test_each_alert_leads_to_its_section_of_the_runbooks_and_back() -> None:
+def test_each_alert_has_its_section_in_the_runbooks_and_each_section_its_alert() -> None:
     page = FOLDER.parent / "docs/operators/runbooks.md"
     sections = re.findall(r"^## (\w+)$", page.read_text(), re.MULTILINE)
     assert _alerts() == {name: f"docs/operators/runbooks.md#{name.lower()}" for name in sections}

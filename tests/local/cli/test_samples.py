@@ -1,4 +1,4 @@
-"""`migration-service samples`, in the process and as a program of its own."""
+"""`migration-service samples`, in this process and as a program."""
 
 import gzip
 import os
@@ -40,14 +40,14 @@ def test_a_larger_book_is_made_by_several_processes(tmp_path: Path) -> None:
     assert path.read_bytes() == _expected(1200)
 
 
-def test_a_name_in_gz_is_compressed(tmp_path: Path) -> None:
+def test_an_output_file_with_the_suffix_gz_is_compressed(tmp_path: Path) -> None:
     path = tmp_path / "book.ndjson.gz"
     result = CliRunner().invoke(main, ["samples", "30", *BOOK, "--output", str(path)])
     assert result.exit_code == 0
     assert gzip.decompress(path.read_bytes()) == _expected(30)
 
 
-def test_a_reader_that_leaves_early_is_no_error() -> None:
+def test_it_is_no_error_if_the_reader_ends_early() -> None:
     writer = subprocess.Popen(
         [*PROGRAM, "5000", *BOOK, "--workers", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -60,7 +60,7 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert writer.returncode == 0
 
 
-def test_a_terminal_sees_a_progress_bar() -> None:
+def test_a_terminal_shows_a_progress_bar() -> None:
     parent, child = pty.openpty()
     done = subprocess.run([*PROGRAM, "600", *BOOK], stdout=subprocess.PIPE, stderr=child, check=True)
     os.close(child)
@@ -81,7 +81,7 @@ def test_a_terminal_sees_a_progress_bar() -> None:
         (["5", *BOOK, "--output", "/no/such/folder/book.ndjson"], "The accounts could not be written"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(arguments: list[str], says: str) -> None:
+def test_an_invalid_request_is_answered_with_one_sentence(arguments: list[str], says: str) -> None:
     result = CliRunner().invoke(main, ["samples", *arguments])
     assert result.exit_code != 0
     assert says in result.output

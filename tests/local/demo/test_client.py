@@ -1,4 +1,4 @@
-"""The sample supplier's client, against a web server that answers as it is told to."""
+"""The sample supplier's client, with a web server whose answers the test chooses."""
 
 import json
 import threading
@@ -17,7 +17,7 @@ TOKEN: Answer = (200, {"data": {"obtainServiceToken": {"token": "T"}}})
 
 
 class Interface(ThreadingHTTPServer):
-    """Answers requests in turn with `answers`; after those with a token to log in, and 200 to the rest."""
+    """Answers requests with `answers` in turn, then login with a token, and everything else with 200."""
 
     daemon_threads = True
 
@@ -42,7 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, *args: Any) -> None:
-        """Not on the terminal."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_an_account_is_validated_staged_and_processed(interface: Interface, over
     ],
     ids=["no slot", "unavailable", "accepted", "in progress"],
 )
-def test_an_answer_that_asks_for_it_is_followed_by_the_same_request(
+def test_a_request_is_retried_if_the_answer_asks_for_it(
     interface: Interface, over: threading.Event, answer: Answer
 ) -> None:
     outcome = RequestOutcome()
@@ -105,7 +105,7 @@ def test_an_answer_that_asks_for_it_is_followed_by_the_same_request(
     assert outcome.failures == []
 
 
-def test_an_account_that_was_imported_before_is_no_failure(
+def test_an_account_that_was_imported_before_is_not_a_failure(
     interface: Interface, over: threading.Event
 ) -> None:
     outcome = RequestOutcome()
@@ -164,7 +164,9 @@ def test_a_book_is_migrated_by_several_clients_each_account_once(
     assert len(progress) == 20
 
 
-def test_a_stopping_service_is_left_alone(interface: Interface, over: threading.Event) -> None:
+def test_nothing_is_sent_to_a_service_that_is_being_stopped(
+    interface: Interface, over: threading.Event
+) -> None:
     outcome = RequestOutcome()
     over.set()
     with SupplierClient(interface.url, outcome, over) as client:

@@ -1,4 +1,4 @@
-"""What `up` prints when it is ready: credentials on a terminal only, and lines that a shell understands."""
+"""The output of `up` when it is ready: credentials on a terminal only, and valid lines for a shell."""
 
 import io
 import json
@@ -41,7 +41,7 @@ def test_a_terminal_shows_the_key_and_the_password(tmp_path: Path, sample: Sampl
     assert str(sample.key_file) in text
 
 
-def test_anything_but_a_terminal_gets_the_files_that_hold_them(tmp_path: Path, sample: Sample) -> None:
+def test_other_outputs_show_the_files_that_hold_the_credentials(tmp_path: Path, sample: Sample) -> None:
     text = printed(tmp_path, sample, terminal=False)
     assert "key-of-sample" not in text
     assert "password-of-flower" not in text
@@ -54,10 +54,10 @@ def test_the_sandbox_vendor_is_marked_as_one(tmp_path: Path, sample: Sample) -> 
     assert "for trials only" not in printed(tmp_path, None, terminal=False)
 
 
-def test_the_lines_to_paste_are_what_a_shell_makes_a_request_of(sample: Sample) -> None:
+def test_the_lines_to_paste_are_a_valid_request_for_a_shell(sample: Sample) -> None:
     read_key, log_in, status = curl_lines("http://127.0.0.1:8000", sample.key_file, "SAMPLE", "10/0 3")
     arguments = log_in.removeprefix("TOKEN=$(curl ").partition(" |")[0]
-    # The shell itself says what curl would be given.
+    # The shell itself prints the arguments of curl.
     script = f"{read_key}\nprintf '%s\\n' {arguments}"
     words = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout
     query = json.loads(next(line for line in words.splitlines() if line.startswith("{")))["query"]

@@ -1,4 +1,4 @@
-"""What every sample account must satisfy, one function a fact, written without the service's own rules."""
+"""Checks for every sample account, one function each, which do not use the service's own rules."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ def balance(items: list[dict[str, Any]]) -> Decimal:
 
 
 def has_right_check_digit(code: str) -> bool:
-    """GS1: weights 3, 1, 3, ... from the right of the digits before the check digit."""
+    """Return the GS1 check digit: weights 3, 1, 3, ... from the right of the other digits."""
     weighted = sum(
         int(digit) * (3 if place % 2 == 0 else 1) for place, digit in enumerate(reversed(code[:-1]))
     )
@@ -208,7 +208,7 @@ def estimated_volumes_follow_one_another(account: Account, today: date) -> None:
                 if volume["direction"] == direction
             ]
             for volume in volumes:
-                datetime.strptime(volume["start_at"], "%Y-%m-%dT%H:%M:%S")  # raises unless of this form
+                datetime.strptime(volume["start_at"], "%Y-%m-%dT%H:%M:%S")  # raises ValueError
             for before, after in pairwise(volumes):
                 assert before["start_at"] < before["end_at"] == after["start_at"]
             assert not volumes or volumes[-1]["end_at"] is None
@@ -299,7 +299,7 @@ def meter_readings_go_on_where_they_were(account: Account, today: date) -> None:
             point["supply_type"] for point in meter_points(account) if point["ean"] in ledger["identifiers"]
         ]
         if not are_unique(kinds):
-            continue  # several meters of one supply type: which reading is whose cannot be told
+            continue  # With several meters of one supply type it is unknown to which a reading belongs.
         for charge in ledger["historical_statement_transactions"]:
             readings = [line["units"] for line in charge.get("line_items", []) if "units" in line]
             for place, (start, end) in enumerate(readings):

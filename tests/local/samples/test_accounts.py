@@ -20,12 +20,12 @@ def book() -> list[Account]:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=[check.__name__ for check in CHECKS])
-def test_in_every_account(check: Check, book: list[Account]) -> None:
+def test_every_account_passes_the_check(check: Check, book: list[Account]) -> None:
     for account in book:
         check(account, TODAY)
 
 
-def test_there_are_checks() -> None:
+def test_the_checks_are_found() -> None:
     assert len(CHECKS) >= 24
 
 
@@ -119,7 +119,7 @@ VARIETY: list[tuple[str, Callable[[Account], bool], float, float]] = [
 @pytest.mark.parametrize(
     ("holds", "least", "most"), [case[1:] for case in VARIETY], ids=[c[0] for c in VARIETY]
 )
-def test_the_book_has_its_share_of(
+def test_the_book_has_its_share_of_each_kind(
     holds: Callable[[Account], bool], least: float, most: float, book: list[Account]
 ) -> None:
     assert least <= sum(map(holds, book)) / len(book) <= most

@@ -51,8 +51,8 @@ def test_lines_are_the_accounts_as_json() -> None:
     )
 
 
-def test_the_books_of_everybody_else_have_not_changed() -> None:
-    """Tests and benchmarks rely on seeds: what changes the books should be meant to."""
+def test_the_books_of_known_seeds_have_not_changed() -> None:
+    """Tests and benchmarks rely on seeds, so a change of the books should be intended."""
     lines = b"".join(generate_lines(200, supplier="NORTHSTAR", seed=1, today=TODAY, broken_share=0.1))
     assert (
         hashlib.sha256(lines).hexdigest()
@@ -64,7 +64,7 @@ def test_the_books_of_everybody_else_have_not_changed() -> None:
     "arguments",
     [{"count": -1}, {"count": 1, "first": -1}, {"count": 1, "seed": -1}, {"count": 1, "broken_share": 1.5}],
 )
-def test_impossible_books_are_refused(arguments: dict[str, Any]) -> None:
+def test_invalid_books_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be"):
         next(generate_accounts(**arguments, supplier="NORTHSTAR"))
 
@@ -74,7 +74,7 @@ def test_a_day_too_far_away_is_refused() -> None:
         next(generate_accounts(1, supplier="NORTHSTAR", today=date(1999, 12, 31)))
 
 
-def test_the_broken_share_is_kept_and_nothing_says_which_are_broken() -> None:
+def test_the_broken_share_is_as_requested_and_broken_accounts_are_not_marked() -> None:
     sound = list(generate_accounts(2_000, supplier="NORTHSTAR", today=TODAY))
     pairs = list(generate_accounts_with_faults(2_000, supplier="NORTHSTAR", today=TODAY, broken_share=0.03))
     broken = [(index, fault) for index, (_, fault) in enumerate(pairs) if fault]
@@ -99,12 +99,12 @@ def test_chunks_are_the_lines_in_order_whatever_the_number_of_workers(workers: i
     assert (gzip.decompress(data) if compress else data) == expected
 
 
-def test_leaving_off_early_ends_the_workers() -> None:
+def test_the_workers_end_if_the_reader_stops_early() -> None:
     order = BookOrder(100 * ACCOUNTS_A_CHUNK, "NORTHSTAR", 1, TODAY)
     chunks = generate_chunks(order, workers=2)
     assert [accounts for accounts, _ in islice(chunks, 2)] == [ACCOUNTS_A_CHUNK] * 2
     assert isinstance(chunks, Generator)
-    chunks.close()  # joins the workers, which would otherwise write for a long time
+    chunks.close()  # waits for the workers, which would otherwise write for a long time
 
 
 def test_an_empty_book_has_no_chunks() -> None:

@@ -17,7 +17,7 @@ def _accounts() -> list[Account]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_broken_copy_fails_and_the_original_stays_sound(fault: str) -> None:
+def test_the_broken_copy_fails_and_the_original_stays_valid(fault: str) -> None:
     tried = 0
     for position, account in enumerate(_accounts()):
         if FAULTS[fault].needs_customers and "customers" not in account:
@@ -26,7 +26,7 @@ def test_the_broken_copy_fails_and_the_original_stays_sound(fault: str) -> None:
         broken = break_account(account, fault, Random(position))
         assert account == before
         assert broken != account
-        if fault != "unknown_transaction_type":  # the checks know no closed lists
+        if fault != "unknown_transaction_type":  # the checks have no closed lists
             with pytest.raises(
                 (AssertionError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, IndexError)
             ):

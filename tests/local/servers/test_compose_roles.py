@@ -1,4 +1,4 @@
-"""What docker-compose.yml gives to whom: the script that makes the roles, tried for real, and secrets."""
+"""The roles and secrets of docker-compose.yml. The script that creates the roles is run."""
 
 import os
 import re
@@ -46,7 +46,7 @@ def run_script(servers: EmbeddedServers) -> None:
 
 
 @pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
-def test_the_script_makes_both_roles_and_hands_over_what_an_earlier_version_made(
+def test_the_script_creates_both_roles_and_hands_over_the_tables_of_an_earlier_version(
     servers: EmbeddedServers,
 ) -> None:
     superuser = servers.home.secret("postgres_password")
@@ -55,7 +55,7 @@ def test_the_script_makes_both_roles_and_hands_over_what_an_earlier_version_made
     ) as connection:
         connection.execute("CREATE DATABASE migration")
     address = f"postgresql://{{}}@127.0.0.1:{servers.postgres.port}/migration"
-    upgrade(address.format(f"postgres:{superuser}"))  # by the superuser, as earlier versions did
+    upgrade(address.format(f"postgres:{superuser}"))  # created by the superuser, as in earlier versions
     run_script(servers)
     run_script(servers)  # again: nothing to do
     owner = address.format("migration_owner:owner's%20%241")
@@ -91,7 +91,7 @@ def test_each_container_gets_the_secrets_that_it_needs() -> None:
     }
 
 
-def test_every_container_is_closed() -> None:
+def test_every_container_is_restricted() -> None:
     for name, service in _services().items():
         assert service["cap_drop"] == ["ALL"], name
         assert service["read_only"] is True, name

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL and Valkey, and what may have gone wrong before they are started."""
+"""The embedded PostgreSQL and Valkey, also after crashes and with damaged files."""
 
 import os
 import shutil
@@ -80,7 +80,7 @@ def test_committed_data_survives_kill_9_of_both_servers(servers: EmbeddedServers
         assert client.get("kept") == b"42"
 
 
-def test_the_service_changes_rows_and_no_tables(migrated: Settings) -> None:
+def test_the_role_of_the_service_can_change_rows_but_not_tables(migrated: Settings) -> None:
     with psycopg.connect(migrated.database_url, autocommit=True) as connection:
         assert connection.execute(
             "SELECT rolsuper, rolcreatedb, rolcreaterole FROM pg_roles WHERE rolname = current_user"
@@ -120,7 +120,7 @@ def superuser_url(servers: EmbeddedServers) -> str:
     return f"postgresql://postgres:{password}@127.0.0.1:{servers.postgres.port}/postgres"
 
 
-def test_nobody_gets_in_without_the_password(embedded_servers: EmbeddedServers) -> None:
+def test_both_servers_require_the_password(embedded_servers: EmbeddedServers) -> None:
     postgres = embedded_servers.postgres
     for role in ("postgres", "migration_service"):
         with pytest.raises(psycopg.OperationalError, match="password"):
@@ -141,7 +141,7 @@ def test_both_servers_listen_on_the_loopback_address_only(embedded_servers: Embe
     assert not list(embedded_servers.postgres.data.glob(".s.PGSQL*"))
 
 
-def test_data_and_passwords_are_closed_to_other_users(embedded_servers: EmbeddedServers) -> None:
+def test_other_users_cannot_read_data_and_passwords(embedded_servers: EmbeddedServers) -> None:
     home = embedded_servers.home.path
     closed = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (home / "postgres", home / "valkey")}
     assert closed == {"postgres": 0o700, "valkey": 0o700}
@@ -161,7 +161,7 @@ def test_a_second_copy_on_the_same_folder_is_refused_and_names_the_first(folder:
 
 
 @pytest.mark.parametrize("code", ["exit 0", "exec sleep 60"], ids=["a zombie", "another program"])
-def test_a_pid_file_that_names_something_else_does_not_keep_postgres_from_starting(
+def test_a_pid_file_that_names_another_program_does_not_prevent_the_start_of_postgres(
     servers: EmbeddedServers, code: str
 ) -> None:
     write_row(servers.owner_url)
@@ -177,13 +177,13 @@ def test_a_pid_file_that_names_something_else_does_not_keep_postgres_from_starti
 
     assert read_row(servers.owner_url) == 42
     if "sleep" in code:
-        assert other.poll() is None, "the other program was none of our business"
+        assert other.poll() is None, "the other program was stopped"
         other.kill()
     other.wait()
 
 
 @pytest.mark.parametrize("content", ["", "12", "garbage\nmore"])
-def test_a_damaged_pid_file_does_not_keep_postgres_from_starting(
+def test_a_damaged_pid_file_does_not_prevent_the_start_of_postgres(
     servers: EmbeddedServers, content: str
 ) -> None:
     servers.kill("postgres")
@@ -244,7 +244,7 @@ def test_ports_stay_the_same_until_something_else_takes_one(folder: Path) -> Non
         write_row(servers.owner_url)
 
 
-def test_a_replaced_password_file_is_said_to_be_the_reason(folder: Path) -> None:
+def test_a_replaced_password_file_is_reported_as_the_reason(folder: Path) -> None:
     with EmbeddedServers(folder):
         pass
     (folder / "home" / "secrets.json").unlink()

@@ -1,4 +1,4 @@
-"""The home folder's own files: secrets and ports that stay, written for our eyes only and in one step."""
+"""The files of the home folder: permanent secrets and ports, which are private and replaced atomically."""
 
 import shutil
 import stat
@@ -41,7 +41,7 @@ def test_files_are_readable_by_us_alone_and_replaced_in_one_step(home: Home) -> 
     assert not list(home.path.glob("*.new"))
 
 
-def test_a_file_that_is_not_there_is_empty(home: Home) -> None:
+def test_a_missing_file_is_empty(home: Home) -> None:
     assert home.read("demo.json") == {}
 
 

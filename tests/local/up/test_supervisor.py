@@ -1,4 +1,4 @@
-"""The supervisor with small programs of its own: restarts, crash loops, the order of stopping."""
+"""The supervisor with small programs: restarts, crash loops, and the order of stopping."""
 
 import io
 import os
@@ -25,7 +25,7 @@ IGNORE_SIGTERM = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n
 
 
 class Screen:
-    """What the supervisor printed."""
+    """The output of the supervisor."""
 
     def __init__(self) -> None:
         self._file = io.StringIO()
@@ -49,7 +49,7 @@ def program(folder: Path, name: str, code: str, stop: Sequence[tuple[signal.Sign
 
 
 def signal_soon(number: signal.Signals, condition: Callable[[], object]) -> threading.Thread:
-    """Send ourselves a signal as soon as the condition holds; the supervisor needs the main thread."""
+    """Send ourselves a signal as soon as the condition holds. The supervisor needs the main thread."""
 
     def send() -> None:
         wait_until(condition, "the moment for the signal")
@@ -123,7 +123,7 @@ def test_a_program_that_does_not_stop_in_its_time_is_killed(tmp_path: Path) -> N
     assert processes_in(tmp_path) == []
 
 
-def test_what_a_program_started_itself_goes_with_it(tmp_path: Path) -> None:
+def test_the_children_of_a_stopped_program_are_stopped(tmp_path: Path) -> None:
     screen = Screen()
     code = "import subprocess\nsubprocess.Popen(['sleep', '60'])\n" + SERVE
     with Supervisor(screen.output) as supervisor:
@@ -159,7 +159,7 @@ def test_a_signal_during_the_start_ends_it(tmp_path: Path) -> None:
     assert processes_in(tmp_path) == []
 
 
-def test_a_second_signal_kills_what_takes_its_time(tmp_path: Path) -> None:
+def test_a_second_signal_kills_programs_that_are_still_running(tmp_path: Path) -> None:
     screen = Screen()
     with Supervisor(screen.output) as supervisor:
         supervisor.start(program(tmp_path, "deaf", IGNORE_SIGTERM, stop=((signal.SIGTERM, 60),)))
@@ -171,7 +171,7 @@ def test_a_second_signal_kills_what_takes_its_time(tmp_path: Path) -> None:
     assert processes_in(tmp_path) == []
 
 
-def test_a_reader_that_goes_away_stops_nothing(tmp_path: Path) -> None:
+def test_programs_continue_if_the_reader_of_the_output_ends(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as nobody_reads:
@@ -197,7 +197,20 @@ def test_programs_are_started_from_the_main_thread_only(tmp_path: Path) -> None:
     assert "main thread" in str(caught[0])
 
 
-def test_a_program_that_does_not_exist_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["lib", "elsewhere"])
+def test_a_copied_interpreter_passes_on_the_path_of_its_own_library_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    path = str(Path(sys.executable).parent.parent / folder)
+    monkeypatch.setenv("LD_LIBRARY_PATH", path)
+    code = "import os; print(os.environ.get('LD_LIBRARY_PATH'))"
+    child = Child(program(tmp_path, "one", code), subprocess.PIPE)
+    printed = child.process.communicate()[0].decode().strip()
+    assert printed == (path if folder == "lib" else "None")
+    assert child.has_ended()
+
+
+def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     missing = Program(name="missing", arguments=["/does/not/exist"], environment={}, folder=tmp_path, stop=())
     child = Child(missing, subprocess.PIPE)
     assert child.process.communicate()[0] == b"cannot run /does/not/exist: No such file or directory\n"
@@ -227,7 +240,7 @@ def test_children_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
     wait_until(lambda: processes_in(folder) == [], "the child's end", 5)
 
 
-def test_an_orphan_is_found_by_its_folder_and_program_and_no_other_process_is(tmp_path: Path) -> None:
+def test_only_orphans_of_this_folder_and_program_are_found(tmp_path: Path) -> None:
     ours, other = (tmp_path / name for name in ("ours", "other"))
     running = []
     for folder in (ours, other):
@@ -248,9 +261,7 @@ def test_an_orphan_is_found_by_its_folder_and_program_and_no_other_process_is(tm
         process.wait()
 
 
-def test_an_orphan_that_ignores_the_polite_signal_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_orphan_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("migration_service_local.servers.orphans._SECONDS", 0.3)
     code = "import signal, time; signal.signal(2, signal.SIG_IGN); open('up', 'w').close(); time.sleep(60)"
     orphan = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)

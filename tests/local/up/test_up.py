@@ -1,4 +1,4 @@
-"""`migration-service up` as a person runs it: from nothing, again, after a crash, and to its end."""
+"""`migration-service up` as a person runs it: the first time, again, after a crash, and to its end."""
 
 import json
 import os
@@ -20,6 +20,7 @@ import pytest
 import requests
 
 from migration_service.config import load_saved_settings
+from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.ports import random_free_port
 from servers import EmbeddedServers, RunningService, processes_in, temporary_folder, wait_until
 
@@ -36,9 +37,17 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[RunningService]:
-    """One service for all tests that do not end it."""
+    """One service for all tests that do not end it. Its default ports were taken when it started.
+
+    If we are root, it finds a home folder in which an earlier version, which ran as root, left a file.
+    """
     folder = temporary_folder()
-    with RunningService(folder / "home", "--sample", "0", *small_service()) as service:
+    flower = folder / "home/programs/flower"
+    flower.mkdir(parents=True, mode=0o700)
+    (folder / "home").chmod(0o711)
+    (flower / "left-by-root").touch(mode=0o600)
+    start = partial(RunningService, folder / "home", "--sample", "0", *SMALL)
+    with taken_if_free(8000), taken_if_free(5555), start() as service:
         service.wait_until_serving()
         yield service
     shutil.rmtree(folder)
@@ -50,7 +59,7 @@ def options() -> tuple[str, ...]:
 
 
 def small_service() -> tuple[str, ...]:
-    """Options for a small service beside whatever else runs here."""
+    """Return options for a small service on free ports."""
     return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()), *SMALL)
 
 
@@ -65,12 +74,15 @@ def pasted_commands(output: str) -> str:
     return "\n".join(line for line in output.splitlines() if line.startswith(("KEY=", "TOKEN=", "curl ")))
 
 
-def test_the_sample_book_is_migrated_once_and_stays_however_the_service_ends(
+def test_an_ordinary_user_migrates_the_sample_book_once_and_it_stays_however_the_service_ends(
     home: Path, options: tuple[str, ...]
 ) -> None:
-    start = partial(RunningService, home, "--sample", "5", *options)
+    home.parent.chmod(0o777)
+    start = partial(RunningService, home, "--sample", "5", *options, prefix=ordinary_user())
     with start() as first:
         first.wait_until_serving()
+        assert home.stat().st_uid == home.joinpath("postgres").stat().st_uid
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
         assert "Sample migration: 5 accounts" in first.output
         assert re.search(r"imported by a batch\W+4\b", first.output)
         for added in ("notes", "transactions", "statements", "payment instructions"):
@@ -107,7 +119,7 @@ def assert_warm(service: RunningService) -> None:
 
 
 def assert_credentials_are_in_files_only(service: RunningService) -> None:
-    """The output of the tests is no terminal, so it is treated as a log that others may read."""
+    """The output of the tests is not a terminal, so it is treated as a log that others may read."""
     key_file = service.home / "sample-api-key"
     assert str(key_file) in service.output
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
@@ -132,7 +144,7 @@ def kill_everything(service: RunningService) -> None:
     service.process.wait()
 
 
-def test_every_process_that_is_killed_comes_back(running: RunningService) -> None:
+def test_every_killed_process_is_started_again(running: RunningService) -> None:
     killed = {}
     for name in NAMES:
         process = running.find(name)
@@ -174,7 +186,7 @@ def test_a_second_copy_on_the_same_folder_is_refused(running: RunningService) ->
     assert running.process.poll() is None
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_an_error(home: Path) -> None:
+def test_a_chosen_port_that_is_taken_is_an_error(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         service = RunningService(home, "--port", str(port))
@@ -183,21 +195,30 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error(home: Path) -> None:
     assert processes_in(home) == []
 
 
-def test_default_ports_that_are_taken_are_replaced_and_it_is_said(home: Path) -> None:
-    start = partial(RunningService, home, "--sample", "0", *SMALL)
-    with taken_if_free(8000), taken_if_free(5555), start() as service:
-        service.wait_until_serving()
-        settings = load_saved_settings(home)
-        for what, port, variable in (
-            ("The web server", 8000, "MIGRATION_SERVICE_WEB_URL"),
-            ("Flower", 5555, "FLOWER_URL"),
-        ):
-            used = settings[variable].rpartition(":")[2]
-            assert f"Port {port} is taken: {what} uses {used}." in service.output
+def test_default_ports_that_are_taken_are_replaced_and_the_output_says_so(running: RunningService) -> None:
+    settings = load_saved_settings(running.home)
+    for what, port, variable in (
+        ("The web server", 8000, "MIGRATION_SERVICE_WEB_URL"),
+        ("Flower", 5555, "FLOWER_URL"),
+    ):
+        used = settings[variable].rpartition(":")[2]
+        assert f"Port {port} is taken: {what} uses {used}." in running.output
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_started_as_root_it_runs_as_another_user_and_takes_over_the_files_of_an_earlier_root(
+    running: RunningService,
+) -> None:
+    assert "runs as root" not in running.output
+    processes = [psutil.Process(running.process.pid), *processes_in(running.home)]
+    assert len(processes) > 7
+    roots = [process.cmdline() for process in processes if 0 in (*process.uids(), *process.gids())]
+    assert roots == []
+    assert (running.home / "programs/flower/left-by-root").stat().st_uid == ServerAccount.choose().user
 
 
 def taken_if_free(port: int) -> socket.socket:
-    """The port is taken within the `with` statement, by us or by whoever had it before."""
+    """Let the port be taken within the `with` statement, by us or by another program."""
     taken = socket.socket()
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -208,7 +229,7 @@ def taken_if_free(port: int) -> socket.socket:
     return taken
 
 
-def test_flower_wants_its_password(running: RunningService) -> None:
+def test_flower_requires_its_password(running: RunningService) -> None:
     settings = load_saved_settings(running.home)
     workers = f"{settings['FLOWER_URL']}/workers"
     wait_until(lambda: reachable(workers), "Flower listens")
@@ -233,7 +254,7 @@ def test_settings_are_for_its_user_only_and_passwords_are_on_no_command_line(run
         assert secret not in command_lines
 
 
-def test_servers_of_ones_own_replace_the_embedded_ones(
+def test_other_servers_can_replace_the_embedded_ones(
     home: Path, options: tuple[str, ...], embedded_servers: EmbeddedServers
 ) -> None:
     own = {
@@ -249,27 +270,19 @@ def test_servers_of_ones_own_replace_the_embedded_ones(
         assert service.find("valkey") is None
 
 
-def test_it_runs_as_an_ordinary_user(home: Path, options: tuple[str, ...]) -> None:
-    home.parent.chmod(0o777)
-    with RunningService(home, "--sample", "2", *options, prefix=ordinary_user()) as service:
-        service.wait_until_serving()
-        assert home.stat().st_uid == home.joinpath("postgres").stat().st_uid
-        assert stat.S_IMODE(home.stat().st_mode) == 0o700
-
-
 def ordinary_user() -> tuple[str, ...]:
-    """Starts a command as `nobody` if we are root.
+    """Start a command as `nobody` if we are root.
 
     Python and the environment may lie in a folder that only root can enter (`/root`). The command then runs
-    in a user namespace, where we are called `nobody` and have no power beyond our own files; or, where there
-    are none, as a `nobody` who may pass through every folder.
+    in a user namespace, where we are called `nobody` and can use only our own files. If user namespaces are
+    not available, it runs as a `nobody` that may pass through every folder.
     """
     if os.geteuid() != 0:
         return ()
     become = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
     namespace = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
     for prefix in (become, namespace):
-        # By way of a shell: what setpriv itself starts is still reached with the rights of root.
+        # It is started by a shell, because setpriv itself starts a program with the rights of root.
         attempt = [*prefix, "/bin/sh", "-c", '"$0" -c "import migration_service"', sys.executable]
         if subprocess.run(attempt, check=False, stderr=subprocess.DEVNULL).returncode == 0:
             return prefix

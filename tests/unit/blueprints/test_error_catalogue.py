@@ -1,4 +1,4 @@
-"""Every code that an answer can carry is documented, and docs/suppliers/errors.md says what the code says."""
+"""Every code that an answer can have is documented, and docs/suppliers/errors.md is up to date."""
 
 import re
 
@@ -16,17 +16,17 @@ from migration_service.errors import ImportSupplierMismatchError, ServiceError, 
 from migration_service.schemas.coded import Coded
 
 
-def test_the_page_of_errors_is_what_the_code_says() -> None:
+def test_the_page_of_errors_is_the_generated_one() -> None:
     assert FILE.read_text() == render(), "run `make docs`"
 
 
-def test_each_code_has_a_meaning_and_says_what_to_do() -> None:
+def test_each_code_has_a_meaning_and_a_remedy() -> None:
     for entry in [*request_errors(), *field_errors(), *rule_errors(), *note_errors()]:
         assert entry.meaning.endswith("."), entry
         assert entry.remedy.endswith("."), entry
 
 
-def test_each_class_with_a_code_of_its_own_has_a_remedy_of_its_own() -> None:
+def test_each_class_with_its_own_code_has_its_own_remedy() -> None:
     for error in _all_errors():
         assert ("code" in vars(error)) == ("remedy" in vars(error)), error
 
@@ -48,7 +48,7 @@ def test_each_error_is_exported() -> None:
     assert {error.__name__ for error in _all_errors()} < set(errors.__all__)
 
 
-def test_a_value_from_a_request_is_named_on_one_line_and_cut() -> None:
+def test_a_value_of_a_request_is_shown_on_one_line_and_cut() -> None:
     assert quoted("acme") == "'acme'"
     assert quoted("a\nb\x00\udcff") == r"'a\nb\x00\udcff'"
     assert quoted("x" * 1000) == "'" + "x" * 59 + "…'"
@@ -61,7 +61,7 @@ def test_a_message_names_what_was_found_and_what_was_expected() -> None:
 
 
 def _all_errors(error: type[ServiceError] = ServiceError) -> set[type[ServiceError]]:
-    """Return the product's classes of errors; a module may derive private ones from them."""
+    """Return the public classes of errors. A module may derive private ones from them."""
     found = {error}.union(*map(_all_errors, error.__subclasses__()))
     return {each for each in found if each.__module__.startswith("migration_service.errors.")}
 
@@ -70,7 +70,7 @@ def _all_fields(field: type[Coded] = Coded) -> set[type[Coded]]:
     return {field}.union(*map(_all_fields, field.__subclasses__()))
 
 
-def test_each_code_that_a_field_refuses_with_is_documented() -> None:
+def test_each_error_code_of_a_field_is_documented() -> None:
     messages = [item for field in _all_fields() for item in field.default_error_messages.items()]
     codes = {getattr(text, "code", key) for key, text in messages}
     of_schemas = {"max_length", "invalid_choice", "note_body_or_document_path_not_found", "unknown_field"}

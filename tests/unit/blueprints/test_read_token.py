@@ -27,12 +27,12 @@ def test_a_token_is_read(header: str) -> None:
 
 
 @pytest.mark.parametrize("header", ["", " ", "Token", "Bearer ", "jwt"])
-def test_no_token_is_said_to_be_none(header: str) -> None:
+def test_a_missing_token_is_reported_as_missing(header: str) -> None:
     with pytest.raises(NotAuthenticatedError):
         read_token(header)
 
 
 @pytest.mark.parametrize("header", ["Basic a.b.c", "Token a b", "Token Token a", "a.b.c, a.b.c"])
-def test_another_form_is_refused(header: str) -> None:
+def test_another_form_of_the_header_is_refused(header: str) -> None:
     with pytest.raises(UnauthenticatedError, match="must be: Token <token>"):
         read_token(header)

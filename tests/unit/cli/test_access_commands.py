@@ -23,7 +23,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(migrated: Settings) -> Run:
-    """Runs `migration-service` with these arguments, and an input."""
+    """Run `migration-service` with these arguments and an input."""
     environment = {
         "DATABASE_URL": migrated.database_url,
         "REDIS_URL": migrated.redis_url,
@@ -87,7 +87,7 @@ def test_a_key_is_issued_with_limits_rolled_and_listed(run: Run, customer: Custo
         (("--name", " "), 1, "printable characters"),
     ],
 )
-def test_limits_that_cannot_be_are_refused(
+def test_invalid_limits_of_a_key_are_refused(
     run: Run, customer: Customer, options: tuple[str, ...], status: int, sentence: str
 ) -> None:
     result = run("api-keys", "issue", "--organisation", customer.organisation, *options)
@@ -95,7 +95,7 @@ def test_limits_that_cannot_be_are_refused(
     assert sentence in result.stderr
 
 
-def test_another_organisations_supplier_is_no_limit_of_a_key(
+def test_a_key_cannot_be_limited_to_a_supplier_of_another_organisation(
     run: Run, customer: Customer, sessions: sessionmaker[Session]
 ) -> None:
     theirs = make_customer(sessions).import_supplier
@@ -117,7 +117,7 @@ def test_sessions_are_listed_and_ended(
         refresh_tokens(session, migrated, tokens.refresh_token)
 
 
-def test_an_operator_is_made_given_a_password_and_a_role_and_disabled(
+def test_an_operator_is_created_gets_a_password_and_a_role_and_is_disabled(
     run: Run, customer: Customer, sessions: sessionmaker[Session]
 ) -> None:
     name, password = f"Anna {secrets.token_hex(4)}", "a long enough password"
@@ -139,7 +139,7 @@ def test_an_operator_is_made_given_a_password_and_a_role_and_disabled(
         authenticate_operator(session, name, f"{password} 2")
 
 
-def test_what_a_command_does_is_in_the_audit_with_the_system_user(run: Run) -> None:
+def test_each_command_has_an_audit_entry_with_the_system_user(run: Run) -> None:
     name = f"Noord {secrets.token_hex(4)}"
     for command in (("organisations", "create", name), ("teams", "create", name, "--organisation", name)):
         assert run(*command).exit_code == 0
@@ -157,7 +157,7 @@ def test_what_a_command_does_is_in_the_audit_with_the_system_user(run: Run) -> N
     assert "has nothing of this" in run("audit", "list", "--organisation", name, "--refused").stdout
 
 
-def test_the_audit_is_exported_and_that_too_is_in_it(run: Run) -> None:
+def test_exporting_the_audit_has_an_entry_too(run: Run) -> None:
     name = f"Noord {secrets.token_hex(4)}"
     run("organisations", "create", name)
     (entry,) = _lines(run("audit", "export", "--organisation", name))
@@ -170,7 +170,7 @@ def test_the_audit_is_exported_and_that_too_is_in_it(run: Run) -> None:
     assert {"organisation": name} in [entry["details"] for entry in exports]
 
 
-def test_the_audit_of_a_service_that_runs_is_in_order(run: Run) -> None:
+def test_the_audit_of_a_running_service_passes_the_verification(run: Run) -> None:
     found = _json(run("audit", "verify", "--json"))
     assert found["problems"] == []
     wrong = run("audit", "verify", "--head", "00")

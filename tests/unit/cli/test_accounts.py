@@ -1,4 +1,4 @@
-"""`migration-service accounts`: a whole account on the screen, taken out, put back."""
+"""`migration-service accounts`: an account is shown, skipped, unskipped and erased."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_the_whole_account_is_shown(
         assert value in text
 
 
-def test_an_account_is_skipped_and_unskipped_and_wrong_requests_say_why(
+def test_an_account_is_skipped_and_unskipped_and_wrong_requests_are_explained(
     environment: dict[str, str], supplier: SupplierClient
 ) -> None:
     (account,) = supplier.accounts()
@@ -60,7 +60,7 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_say_why(
     assert (missing.exit_code, missing.stdout) == (1, "")
     assert "not staged" in missing.stderr
     supplier.stage(account)
-    assert _run(environment, "unskip", supplier.code, number).exit_code == 0  # nothing to do
+    assert _run(environment, "unskip", supplier.code, number).exit_code == 0  # there is nothing to do
     assert _run(environment, "skip", supplier.code, number).exit_code == 0
     again = _run(environment, "skip", supplier.code, number, "--json")
     assert json.loads(again.stdout)["state"] == "SKIPPED"
@@ -74,7 +74,7 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_say_why(
     assert "'NOBODY' does not exist" in _run(environment, "show", "NOBODY", number).stderr
 
 
-def test_an_account_that_every_line_refused_is_shown_with_its_lines(
+def test_an_account_that_was_only_refused_is_shown_with_its_lines(
     environment: dict[str, str], supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     (account,) = supplier.accounts()
@@ -118,7 +118,7 @@ def test_numbers_from_a_file_are_skipped_before_they_are_staged(
     assert _run(environment, "skip", supplier.code).exit_code == 2
 
 
-def test_an_account_is_erased_with_a_reason_and_only_if_somebody_says_yes(
+def test_an_account_is_erased_only_with_a_reason_and_a_confirmation(
     environment: dict[str, str], supplier: SupplierClient
 ) -> None:
     (account,) = supplier.accounts()

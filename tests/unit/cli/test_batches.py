@@ -65,7 +65,7 @@ def test_a_file_is_started_from_disk_and_from_standard_input(
     assert [(item["mode"], item["done"]) for item in map(json.loads, listed)] == [("import", 3), ("stage", 3)]
 
 
-def test_what_is_pending_needs_no_file(run: Run, batches: BatchClient) -> None:
+def test_pending_accounts_are_imported_without_a_file(run: Run, batches: BatchClient) -> None:
     for account in batches.supplier.accounts(2):
         batches.supplier.stage(account)
     supplier = batches.supplier
@@ -75,7 +75,7 @@ def test_what_is_pending_needs_no_file(run: Run, batches: BatchClient) -> None:
     assert batches.get(started["batch_id"])["counts"]["WOULD_IMPORT"] == 2
 
 
-def test_watch_ends_with_1_where_a_line_failed_and_0_where_none_did(run: Run, batches: BatchClient) -> None:
+def test_watch_exits_with_1_if_a_line_failed_and_otherwise_with_0(run: Run, batches: BatchClient) -> None:
     for accounts, status in ((batches.supplier.accounts(2), 0), ([b"{}"], 1)):
         batch_id = _start(run, batches, accounts, mode="validate")
         batches.work()
@@ -98,6 +98,23 @@ def test_a_batch_is_paused_resumed_retried_and_cancelled(run: Run, batches: Batc
     assert (refused.exit_code, "CANCELLED" in refused.stderr) == (1, True)
 
 
+def test_a_braked_batch_says_so_and_is_not_waited_for(run: Run, batches: BatchClient) -> None:
+    batch_id = _start(run, batches, [b"{"] * 300, "--stop-after-errors", "5%", "--stop-window", "50")
+    shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
+    assert (shown["brake"]["stop_after_errors"], shown["brake"]["stop_window_lines"]) == ("5%", 50)
+    batches.work()
+    watched = run("batches", "watch", batch_id)
+    assert (watched.exit_code, "error_threshold_reached" in watched.stdout) == (1, True)
+    assert "(now 100 errors in 100 lines)" in run("batches", "show", batch_id).stdout
+    changed = run("batches", "brake", batch_id, "9", "--stop-ignore", "parse_error", "--stop-ignore", "blank")
+    assert "paused after 9 errors, not counting parse_error, blank" in changed.stdout
+    shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
+    assert (shown["brake"]["lines"], shown["brake"]["errors"]) == (100, 0)
+    refused = run("batches", "brake", batch_id, "9", "--stop-min-lines", "10")
+    assert (refused.exit_code, "stop_min_lines" in refused.stderr) == (1, True)
+    assert json.loads(run("batches", "brake", batch_id, "off", "--json").stdout)["brake"] is None
+
+
 def test_results_are_written_as_ndjson_and_csv(run: Run, batches: BatchClient) -> None:
     batch_id = _start(run, batches, [*batches.supplier.accounts(2), b"{"], mode="validate")
     batches.work()
@@ -111,7 +128,7 @@ def test_results_are_written_as_ndjson_and_csv(run: Run, batches: BatchClient) -
     assert run("batches", "failed-lines", batch_id).stdout == "{\n"
 
 
-def test_a_batch_has_the_name_of_its_file_and_one_of_its_own(
+def test_a_batch_shows_its_own_name_and_that_of_its_file(
     run: Run, batches: BatchClient, tmp_path: Path
 ) -> None:
     file = tmp_path / "book.ndjson"
@@ -130,7 +147,7 @@ def test_a_batch_has_the_name_of_its_file_and_one_of_its_own(
         ("start", "-", "--pending", "--supplier", "S", "--mode", "validate"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(run: Run, arguments: tuple[str, ...]) -> None:
+def test_options_that_contradict_each_other_are_refused(run: Run, arguments: tuple[str, ...]) -> None:
     assert run("batches", *arguments, given=b"{}").exit_code == 2
 
 
@@ -142,14 +159,14 @@ def test_what_does_not_fit_together_is_refused(run: Run, arguments: tuple[str, .
         (("-", "--mode", "validate", "--idempotency-key", "k" * 129), "invalid at Idempotency-Key"),
     ],
 )
-def test_what_the_interface_refuses_is_refused_with_the_same_code(
+def test_requests_are_refused_with_the_same_codes_as_by_the_interface(
     run: Run, arguments: tuple[str, ...], code: str
 ) -> None:
     result = run("batches", "start", "--supplier", "S", *arguments, given=b"{}")
     assert (result.exit_code, code in result.stderr) == (1, True)
 
 
-def test_reconcile_ends_with_0_1_or_2(run: Run, batches: BatchClient, tmp_path: Path) -> None:
+def test_the_exit_status_of_reconcile_is_0_1_or_2(run: Run, batches: BatchClient, tmp_path: Path) -> None:
     accounts = batches.supplier.accounts(3)
     batch_id = _start(run, batches, accounts[:2])
     batches.work()
@@ -171,7 +188,9 @@ def test_reconcile_ends_with_0_1_or_2(run: Run, batches: BatchClient, tmp_path: 
         assert run("reconcile", *arguments).exit_code == 2
 
 
-def test_what_was_refused_is_acknowledged_with_who_and_why(run: Run, batches: BatchClient) -> None:
+def test_refused_accounts_are_acknowledged_with_the_operator_and_a_reason(
+    run: Run, batches: BatchClient
+) -> None:
     (broken,) = batches.supplier.accounts(1)
     number = broken["external_account_number"]
     batch_id = _start(run, batches, [broken | {"customers": "nobody"}, b"{"])

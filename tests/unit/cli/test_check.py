@@ -1,4 +1,4 @@
-"""`migration-service check`: a file is validated with no server, no settings and no database."""
+"""`migration-service check` validates a file without a server, settings or a database."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def _write(folder: Path, accounts: Any, *, compress: bool = False) -> Path:
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_a_sound_file_ends_with_0_under_the_strict_profile(tmp_path: Path, compress: bool) -> None:
+def test_a_valid_file_exits_with_0_under_the_strict_profile(tmp_path: Path, compress: bool) -> None:
     file = _write(tmp_path, generate_accounts(20, supplier="S"), compress=compress)
     result = _check(file, "--profile", "strict", "--processes", "1")
     assert (result.exit_code, result.stdout) == (0, "20 lines: 20 without errors, 0 with errors.\n")
@@ -47,7 +47,7 @@ def test_each_fault_is_counted_with_its_first_examples(tmp_path: Path, processes
         assert len(found["examples"][code]) <= 3
 
 
-def test_what_only_a_whole_file_can_have_is_found(tmp_path: Path) -> None:
+def test_faults_across_the_lines_of_a_file_are_found(tmp_path: Path) -> None:
     account, other = generate_accounts(2, supplier="S")
     lines = [account, b"{", account, other | {"import_supplier": "T"}]
     result = _check(_write(tmp_path, lines), "--json", "--supplier", "S", "--processes", "1")
@@ -58,7 +58,7 @@ def test_what_only_a_whole_file_can_have_is_found(tmp_path: Path) -> None:
     }
 
 
-def test_people_see_what_is_wrong_and_where_first(tmp_path: Path) -> None:
+def test_the_output_for_people_shows_each_fault_and_its_first_line(tmp_path: Path) -> None:
     (account,) = generate_accounts(1, supplier="S")
     del account["ledgers"][0]["ledger_code"]
     result = _check(_write(tmp_path, [b"", account]), "--processes", "1")
@@ -69,7 +69,7 @@ def test_people_see_what_is_wrong_and_where_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x1f\x8bnothing"])
-def test_a_file_that_cannot_be_read_ends_with_2(tmp_path: Path, content: bytes | None) -> None:
+def test_a_file_that_cannot_be_read_exits_with_2(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "book.ndjson"
     if content is not None:
         file.write_bytes(content)
@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_read_ends_with_2(tmp_path: Path, content: bytes |
     assert "cannot be read" in result.stderr
 
 
-def test_a_pipe_is_read_though_it_has_no_position(tmp_path: Path) -> None:
+def test_a_pipe_can_be_checked(tmp_path: Path) -> None:
     file = tmp_path / "book.ndjson"
     file.write_bytes(b"{}\n")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What the doctor says of suppliers, batches and the limit."""
+"""The checks of the doctor for suppliers, batches and the limit."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -25,7 +25,7 @@ def parts(migrated: Settings) -> Iterator[ServiceParts]:
     parts.redis.connection_pool.disconnect()
 
 
-def test_a_paused_supplier_is_a_line_with_its_waiting_batches(
+def test_a_paused_supplier_is_reported_with_its_waiting_batches(
     parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     batches = BatchClient(supplier, worker_resources)
@@ -44,7 +44,7 @@ def test_a_paused_supplier_is_a_line_with_its_waiting_batches(
     assert not [it for it in check_suppliers(parts) if supplier.code in it.seen]
 
 
-def test_a_batch_that_stands_still_is_a_line(
+def test_a_stalled_batch_is_reported(
     parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     batches = BatchClient(supplier, worker_resources)
@@ -59,7 +59,7 @@ def test_a_batch_that_stands_still_is_a_line(
     assert not [it for it in check_batches(parts) if batch_id in it.seen]
 
 
-def test_an_exhausted_limit_and_a_limit_of_1_are_lines(
+def test_an_exhausted_limit_and_a_limit_of_1_are_reported(
     parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     (account,) = supplier.accounts(1)

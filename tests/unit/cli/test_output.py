@@ -1,4 +1,4 @@
-"""What commands print: no control character of a supplier's text, nothing padded or cut in a pipe."""
+"""Commands print no control characters of suppliers' texts, and neither pad nor cut values in a pipe."""
 
 import json
 import os
@@ -16,7 +16,7 @@ HOSTILE = "a\x1b[2Jb\x9bc\u202ed\u200be\rf\tg"
 SHOWN = r"a\x1b[2Jb\x9bc\u202ed\u200be\x0df\x09g"
 
 
-def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_are_shown_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     output.show_record({"name": HOSTILE}, as_json=False)
     output.show_list([{"name": HOSTILE}], as_json=False, nothing="")
     output.show_tree(HOSTILE, {HOSTILE: HOSTILE, "below": [{"it": HOSTILE}]})
@@ -27,19 +27,19 @@ def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture
     assert not set(text) & {"\x9b", "\u202e", "\u200b"}
 
 
-def test_json_says_the_same_with_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_same_values_with_escapes(capsys: pytest.CaptureFixture[str]) -> None:
     output.show_list([{"name": HOSTILE}], as_json=True, nothing="")
     text = capsys.readouterr().out
     assert json.loads(text) == {"name": HOSTILE}
     assert not set(text) & {"\x1b", "\x9b", "\u202e", "\u200b"}
 
 
-def test_text_in_other_scripts_stays_as_it_is() -> None:
+def test_text_in_other_scripts_is_not_changed() -> None:
     text = "Zoë Ångström, Łódź, 東京, \N{SNOWMAN}"
     assert output.escape_controls(text) == text
 
 
-def test_a_pipe_gets_values_with_tabs_that_are_neither_padded_nor_cut(
+def test_a_pipe_gets_values_separated_by_tabs_neither_padded_nor_cut(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows: list[output.Record] = [

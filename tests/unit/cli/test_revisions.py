@@ -14,7 +14,7 @@ from servers import EmbeddedServers
 
 @pytest.fixture
 def environment() -> Iterator[dict[str, str]]:
-    """A database of its own without tables."""
+    """A new database without tables."""
     with EmbeddedServers() as servers:
         yield {
             "DATABASE_URL": servers.database_url,
@@ -37,7 +37,7 @@ def test_upgrade_brings_empty_tables_to_the_newest_revision_once(environment: di
     assert json.loads(after.stdout) == {"current": newest_revision(), "newest": newest_revision()}
 
 
-def test_upgrade_says_what_to_do_if_the_role_may_not_change_tables(environment: dict[str, str]) -> None:
+def test_upgrade_explains_what_to_do_if_the_role_may_not_change_tables(environment: dict[str, str]) -> None:
     runtime = environment | {"MIGRATION_SERVICE_OWNER_DATABASE_URL": ""}
     with psycopg.connect(environment["MIGRATION_SERVICE_OWNER_DATABASE_URL"]) as owner:
         owner.execute("DROP TABLE IF EXISTS alembic_version")
@@ -46,7 +46,7 @@ def test_upgrade_says_what_to_do_if_the_role_may_not_change_tables(environment: 
     assert "MIGRATION_SERVICE_OWNER_DATABASE_URL" in result.stderr
 
 
-def test_upgrade_says_so_where_there_is_no_database(environment: dict[str, str]) -> None:
+def test_upgrade_reports_a_database_that_cannot_be_reached(environment: dict[str, str]) -> None:
     nobody_there = dict.fromkeys(environment, "postgresql://a:b@127.0.0.1:1/c")
     result = CliRunner(env=nobody_there).invoke(main, ["revisions", "upgrade"])
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""The operators' commands, with `--json` and for people, and how they end when something is wrong."""
+"""The operators' commands, with `--json` and for people, and their exit statuses after errors."""
 
 import json
 import platform
@@ -35,7 +35,7 @@ def environment(migrated: Settings) -> dict[str, str]:
 
 @pytest.fixture
 def run(environment: dict[str, str]) -> Run:
-    """Runs `migration-service` with these arguments; options change the environment."""
+    """Run `migration-service` with these arguments. Options change the environment."""
 
     def run(*arguments: str, **changed: str) -> Result:
         result = CliRunner().invoke(main, arguments, env=environment | changed)
@@ -61,7 +61,7 @@ def _lines(result: Result) -> list[Any]:
 
 
 @pytest.mark.parametrize("group", ["organisations", "teams"])
-def test_what_has_a_name_is_made_once_and_listed(run: Run, group: str) -> None:
+def test_organisations_teams_and_suppliers_are_created_once_and_listed(run: Run, group: str) -> None:
     name = f"Noord [bold] {secrets.token_hex(4)}"
     assert _json(run(group, "create", name, "--json"))["name"] == name
     again = run(group, "create", name)
@@ -88,7 +88,7 @@ def test_a_key_is_issued_used_listed_and_revoked(
         authenticate_api_key(session, issued["api_key"])
 
 
-def test_for_people_a_key_stands_alone_on_standard_output(
+def test_for_people_only_the_key_is_on_standard_output(
     run: Run, customer: Customer, sessions: sessionmaker[Session]
 ) -> None:
     result = run("api-keys", "issue", "--organisation", customer.organisation)
@@ -97,7 +97,7 @@ def test_for_people_a_key_stands_alone_on_standard_output(
         authenticate_api_key(session, result.stdout.strip())
 
 
-def test_a_supplier_is_made_shown_and_given_another_status(run: Run, customer: Customer) -> None:
+def test_a_supplier_is_created_shown_and_gets_another_status(run: Run, customer: Customer) -> None:
     code = f"NOORD {secrets.token_hex(4)}"
     options = ("--organisation", customer.organisation, "--document-root", "s3://b/f/", "--profile", "strict")
     made = _json(run("suppliers", "create", code, *options, "--json"))
@@ -133,7 +133,7 @@ def test_the_limit_is_shown_with_the_slots_in_use_and_set(
     assert isinstance(_json(run("limit", "show", "--json"))["slots_in_use"], int)
 
 
-def test_the_limit_is_shown_while_redis_is_away(run: Run) -> None:
+def test_the_limit_is_shown_while_redis_is_unavailable(run: Run) -> None:
     result = run("limit", "show", "--json", REDIS_URL="redis://127.0.0.1:1/0")
     assert _json(result) == {"concurrency_limit": 250, "slots_in_use": None}
 
@@ -149,7 +149,7 @@ def test_the_limit_is_shown_while_redis_is_away(run: Run) -> None:
         (("organisations", "create", " "), "printable characters"),
     ],
 )
-def test_what_is_refused_says_why_in_one_line_and_ends_with_1(
+def test_a_refused_command_explains_it_in_one_line_and_exits_with_1(
     run: Run, arguments: tuple[str, ...], sentence: str
 ) -> None:
     result = run(*arguments)
@@ -172,7 +172,7 @@ def test_what_is_refused_says_why_in_one_line_and_ends_with_1(
         ({"MIGRATION_SERVICE_SECRET_KEY": "short"}, "MIGRATION_SERVICE_SECRET_KEY has 5 characters"),
     ],
 )
-def test_what_cannot_run_says_why_in_one_line_and_ends_with_2(
+def test_a_command_that_cannot_run_explains_it_in_one_line_and_exits_with_2(
     run: Run, changed: dict[str, str], sentence: str
 ) -> None:
     result = run("limit", "show", **changed)
@@ -182,7 +182,7 @@ def test_what_cannot_run_says_why_in_one_line_and_ends_with_2(
     assert result.stderr.count("\n") == 1
 
 
-def test_a_database_without_the_tables_is_said_to_be_one(run: Run, migrated: Settings) -> None:
+def test_a_database_without_the_tables_is_reported(run: Run, migrated: Settings) -> None:
     place, _, _ = migrated.database_url.rpartition("/")
     result = run("teams", "list", DATABASE_URL=f"{place}/postgres")
     assert result.exit_code == 2
@@ -196,7 +196,7 @@ def test_a_limit_is_a_number_or_off(run: Run, number: str) -> None:
     assert "neither `off` nor a whole number" in result.stderr
 
 
-def test_the_list_of_commands_says_what_each_says_of_itself(run: Run) -> None:
+def test_the_list_of_commands_has_the_first_line_of_each_help(run: Run) -> None:
     context = main.make_context("migration-service", ["limit", "show"])
     for name, (_place, line) in COMMANDS.items():
         command = main.get_command(context, name)
@@ -208,7 +208,7 @@ def test_the_list_of_commands_says_what_each_says_of_itself(run: Run) -> None:
     assert run("nothing").exit_code == 2
 
 
-def test_help_imports_none_of_the_commands() -> None:
+def test_help_imports_no_command() -> None:
     script = (
         "import sys; from click.testing import CliRunner; from migration_service.cli import main; "
         "assert CliRunner().invoke(main, ['--help']).exit_code == 0; "
@@ -217,7 +217,7 @@ def test_help_imports_none_of_the_commands() -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_a_payment_vendor_is_made_and_listed_and_its_secret_is_only_named(run: Run) -> None:
+def test_a_payment_vendor_is_created_and_listed_without_its_secret(run: Run) -> None:
     name = f"vendor {secrets.token_hex(4)}"
     options = ("--kind", "http", "--url", "https://gateway.acme.example/v2", "--secret-env", "ACME_SECRET")
     made = _json(run("vendors", "create", name, *options, "--json", ACME_SECRET="hidden-value"))
@@ -252,7 +252,7 @@ def test_a_payment_vendor_that_cannot_be_called_is_refused(
     assert reason in result.stderr
 
 
-def test_customer_emails_are_switched_on_where_there_is_a_mail_server(run: Run, customer: Customer) -> None:
+def test_customer_emails_can_be_switched_on_if_there_is_a_mail_server(run: Run, customer: Customer) -> None:
     code = customer.import_supplier
     mail = {
         "MIGRATION_SERVICE_SMTP_URL": "smtp://127.0.0.1:2525",

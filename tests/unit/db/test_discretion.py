@@ -1,4 +1,4 @@
-"""No value of a row is in an error of the database, nor in the server's own log."""
+"""Errors of the database and the server's own log have no values of rows."""
 
 import traceback
 

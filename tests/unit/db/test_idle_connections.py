@@ -1,4 +1,4 @@
-"""What `db.make_engine` does instead of asking before each use whether a connection still lives."""
+"""`db.make_engine` replaces closed connections without checking every connection before each use."""
 
 from unittest.mock import patch
 
@@ -26,7 +26,7 @@ def _end_connections(database_url: str) -> None:
         )
 
 
-def test_a_connection_that_rested_and_died_is_replaced_before_it_is_used(
+def test_an_idle_connection_that_was_closed_is_replaced_before_it_is_used(
     engine: Engine, database_url: str
 ) -> None:
     first = _process_id(engine)
@@ -36,7 +36,7 @@ def test_a_connection_that_rested_and_died_is_replaced_before_it_is_used(
     engine.dispose()
 
 
-def test_a_connection_that_answered_a_moment_ago_is_used_without_asking(engine: Engine) -> None:
+def test_a_connection_that_was_used_recently_is_not_checked(engine: Engine) -> None:
     first = _process_id(engine)
     with (
         patch.object(db, "_TRUSTED_FOR", 60.0),
@@ -46,7 +46,7 @@ def test_a_connection_that_answered_a_moment_ago_is_used_without_asking(engine: 
     engine.dispose()
 
 
-def test_one_that_died_within_that_moment_fails_once_and_takes_the_whole_pool_with_it(
+def test_a_recently_used_connection_that_was_closed_fails_once_and_the_pool_is_replaced(
     engine: Engine, database_url: str
 ) -> None:
     with engine.connect() as one, engine.connect() as two:

@@ -1,4 +1,4 @@
-"""The revisions make exactly the tables that the models describe, and can be taken back."""
+"""The revisions create exactly the tables of the models, and can be reverted."""
 
 import logging
 import threading
@@ -22,13 +22,13 @@ from migration_service.db.revisions import (
 from migration_service.models import Account
 from servers import EmbeddedServers, wait_until
 
-# What a transaction holds that has written a line: a foreign key to the table has to wait for it.
+# The lock of a transaction that has written a line. A foreign key to the table has to wait for it.
 WRITE_LOCK = text("LOCK TABLE import_supplier IN ROW EXCLUSIVE MODE")
 
 
 @pytest.fixture
 def engine() -> Iterator[Engine]:
-    """An empty database of its own."""
+    """A new, empty database."""
     with EmbeddedServers() as servers:
         engine = make_engine(servers.owner_url, pool_size=1, max_overflow=1, application_name="tests")
         yield engine
@@ -39,15 +39,15 @@ def _url(engine: Engine) -> str:
     return engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
 
-def test_a_fresh_database_has_what_the_models_describe(engine: Engine) -> None:
+def test_a_new_database_has_the_tables_of_the_models(engine: Engine) -> None:
     upgrade(_url(engine))
-    upgrade(_url(engine))  # again: nothing to do
+    upgrade(_url(engine))  # the second time there is nothing to do
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Account.metadata) == []
 
 
-def test_nothing_is_left_for_a_commit_to_refuse_so_that_a_dry_run_finds_it(engine: Engine) -> None:
+def test_no_constraint_is_deferred_so_that_a_dry_run_finds_every_error(engine: Engine) -> None:
     upgrade(_url(engine))
     with engine.connect() as connection:
         deferrable = connection.execute(text("SELECT conname FROM pg_constraint WHERE condeferrable"))
@@ -65,7 +65,7 @@ def test_each_revision_can_be_taken_back_and_applied_again(engine: Engine) -> No
         assert connection.scalar(text("SELECT concurrency_limit FROM service_limit")) == 250
 
 
-def test_a_revision_does_not_wait_for_ever_behind_a_long_transaction(
+def test_a_revision_does_not_wait_forever_for_a_long_transaction(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(revisions, "LOCK_SECONDS", 0.1)
@@ -77,7 +77,7 @@ def test_a_revision_does_not_wait_for_ever_behind_a_long_transaction(
         assert current_revision(somebody) == "0002"
 
 
-def test_others_get_through_while_a_revision_waits_and_it_goes_on_afterwards(
+def test_other_sessions_continue_while_a_revision_waits_and_it_is_applied_afterwards(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(revisions, "LOCK_SECONDS", 0.1)

@@ -1,4 +1,4 @@
-"""What happens if the server that writes becomes one that only reads, as after a switch-over."""
+"""The primary server becomes read-only, as after a switch-over."""
 
 import socket
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def own_sessions(engine: Engine) -> sessionmaker[Session]:
 
 @contextmanager
 def only_reading(settings: Settings) -> Iterator[None]:
-    """New transactions of everybody only read meanwhile: those of connections that are open, too."""
+    """Let all new transactions be read-only within the `with` statement, also those of open connections."""
     name = sql.Identifier(str(parse_database_url(settings.database_url).username))
     with psycopg.connect(settings.database_url, autocommit=True) as connection:
         role = sql.SQL("ALTER ROLE {} {} default_transaction_read_only {}")
@@ -55,7 +55,7 @@ def process_id(engine: Engine) -> int:
 
 
 def become_a_reader(engine: Engine) -> None:
-    """Let every connection of the pool be one to a server that only reads."""
+    """Let every connection of the pool be to a read-only server."""
     connections = [engine.connect() for _ in range(3)]
     for connection in connections:
         connection.execute(text("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"))
@@ -63,7 +63,7 @@ def become_a_reader(engine: Engine) -> None:
         connection.close()
 
 
-def test_a_session_that_cannot_write_leaves_all_connections_of_its_pool(
+def test_a_session_that_cannot_write_discards_all_connections_of_its_pool(
     engine: Engine, own_sessions: sessionmaker[Session]
 ) -> None:
     become_a_reader(engine)
@@ -75,21 +75,21 @@ def test_a_session_that_cannot_write_leaves_all_connections_of_its_pool(
 
 
 @pytest.mark.parametrize("opened", [autocommit, begin])
-def test_a_statement_of_the_hot_path_does_the_same(
+def test_a_statement_that_cannot_write_discards_all_connections_of_its_pool(
     engine: Engine, own_sessions: sessionmaker[Session], opened: type
 ) -> None:
     become_a_reader(engine)
     statement = f"{WRITE} RETURNING 1"
     with pytest.raises(OperationalError, match="read-only transaction"), opened(own_sessions) as statements:
         statements.execute(statement, {})
-    held = [engine.connect() for _ in range(3)]  # all at once, so that each is another connection
+    held = [engine.connect() for _ in range(3)]  # all at the same time, so that each is another connection
     for connection in held:
         connection.execute(text(WRITE))
         connection.rollback()
         connection.close()
 
 
-def test_a_connection_whose_server_shuts_down_is_left_too(
+def test_a_connection_whose_server_shuts_down_is_discarded(
     engine: Engine, own_sessions: sessionmaker[Session], migrated: Settings
 ) -> None:
     before = process_id(engine)
@@ -118,15 +118,15 @@ def test_the_service_answers_503_and_is_not_ready_while_the_server_only_reads(
 
 
 def _renew_connections(client: FlaskClient, settings: Settings) -> None:
-    """Let the web application connect again, as the setting of a role counts for new connections."""
+    """Let the web application connect again, because the setting of a role applies to new connections."""
     with psycopg.connect(settings.database_url) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'migration-web'"
         )
-    client.get("/health/ready")  # meets the end of its connection, and leaves it
+    client.get("/health/ready")  # finds its connection closed, and discards it
 
 
-def test_of_several_hosts_the_one_that_writes_is_taken(migrated: Settings) -> None:
+def test_of_several_hosts_the_one_that_can_write_is_used(migrated: Settings) -> None:
     url = parse_database_url(migrated.database_url)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
@@ -152,17 +152,17 @@ def test_of_several_hosts_the_one_that_writes_is_taken(migrated: Settings) -> No
         ("postgresql://u:p%40x@[::1]:1,two:2/n", ("[::1]:1", "two:2")),
     ],
 )
-def test_several_hosts_are_read(address: str, hosts: tuple[str, ...]) -> None:
+def test_addresses_with_several_hosts_are_understood(address: str, hosts: tuple[str, ...]) -> None:
     url = parse_database_url(address)
     assert (url.username, url.database, url.normalized_query["host"]) == ("u", "n", hosts)
 
 
-def test_one_host_is_read_as_always() -> None:
+def test_an_address_with_one_host_is_understood_as_before() -> None:
     url = parse_database_url("postgresql://u:p,q@one:1/n")
     assert (url.host, url.port, url.password) == ("one", 1, "p,q")
 
 
-def test_the_doctor_says_that_the_server_only_reads(migrated: Settings) -> None:
+def test_the_doctor_reports_that_the_server_only_reads(migrated: Settings) -> None:
     class Parts:
         sessions = make_sessionmaker(
             make_engine(migrated.database_url, pool_size=1, max_overflow=0, application_name="doctor")

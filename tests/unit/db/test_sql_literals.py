@@ -1,4 +1,4 @@
-"""SQL text takes states, statuses and modes from their enumerations, and one module changes import states."""
+"""SQL text uses states, statuses and modes of the enumerations. One module changes import states."""
 
 import ast
 import re
@@ -27,7 +27,10 @@ _CHANGES_STATE = re.compile(r"account_import_process\b[^;]*?\bSET\s+state\b", re
 
 
 def _texts(tree: ast.AST) -> Iterator[str]:
-    """Yield every string of a module, with `?` for what an f-string inserts; docstrings are none of them."""
+    """Yield every string of a module, with `?` for values that an f-string inserts.
+
+    Docstrings are left out.
+    """
     docstrings = {
         id(node.body[0].value)
         for node in ast.walk(tree)

@@ -1,5 +1,6 @@
-"""A function that needs a transaction cannot be called without one: the type checker refuses it, and so
-does the first statement that locks a row."""
+"""A function that needs a transaction cannot be called without one.
+
+The type checker refuses it, and so does the first statement that locks a row."""
 
 from pathlib import Path
 

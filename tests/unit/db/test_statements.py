@@ -1,4 +1,4 @@
-"""Statements without a Session: transactions, connections that come back to the pool, errors."""
+"""Statements without a Session: transactions, errors, and the return of connections to the pool."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -14,7 +14,7 @@ from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.statements import OpenTransaction, autocommit, begin
 
-#: What yields a connection of these sessions.
+#: Yields a connection of these sessions.
 _Opens = Callable[["sessionmaker[Session]"], AbstractContextManager[Any]]
 
 _FIND = "SELECT id, name FROM operations_team WHERE name = %(name)s"
@@ -30,7 +30,7 @@ def one_connection(migrated: Settings) -> "Iterator[sessionmaker[Session]]":
     engine.dispose()
 
 
-def test_each_statement_is_a_transaction_of_its_own(one_connection: "sessionmaker[Session]") -> None:
+def test_each_statement_is_its_own_transaction(one_connection: "sessionmaker[Session]") -> None:
     with pytest.raises(RuntimeError), autocommit(one_connection) as statements:
         statements.execute(_MAKE, {"name": "kept"})
         raise RuntimeError
@@ -50,7 +50,7 @@ def test_a_transaction_is_committed_at_its_end_or_not_at_all(one_connection: "se
         assert statements.execute(_FIND, {"name": "done"})
 
 
-def test_a_session_finds_its_connection_as_it_left_it(one_connection: "sessionmaker[Session]") -> None:
+def test_a_session_after_statements_can_roll_back(one_connection: "sessionmaker[Session]") -> None:
     with autocommit(one_connection) as statements:
         statements.execute(_PID, {})
     with one_connection() as session:
@@ -103,7 +103,7 @@ def test_a_commit_that_is_lost_is_an_error(
         assert statements.execute(_FIND, {"name": "lost"}) == []
 
 
-def test_values_are_values(one_connection: "sessionmaker[Session]") -> None:
+def test_values_are_never_parts_of_the_statement(one_connection: "sessionmaker[Session]") -> None:
     name = make_customer(one_connection).operations_team
     with autocommit(one_connection) as statements:
         assert [row.name for row in statements.execute(_FIND, {"name": name})] == [name]

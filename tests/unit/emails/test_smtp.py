@@ -1,4 +1,4 @@
-"""Sending through real SMTP servers (aiosmtpd), sound ones and others."""
+"""Sending through real SMTP servers (aiosmtpd), also faulty ones."""
 
 import socket
 import ssl
@@ -26,7 +26,7 @@ from migration_service.emails.smtp import (
 
 
 class Mailbox:
-    """A handler that keeps what it gets; `answers` replaces its answers by recipient, or to the text."""
+    """A handler that keeps messages. `answers` replaces its answers by recipient, or to the text."""
 
     def __init__(self) -> None:
         self.envelopes: list[Envelope] = []
@@ -50,7 +50,7 @@ class Mailbox:
     def log_in(
         self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: LoginPassword
     ) -> AuthResult:
-        """An authenticator: a user who logs in correctly is added to `logins`."""
+        """Return an authenticator that adds users who log in correctly to `logins`."""
         if data != LoginPassword(b"service@energy", b"p@ss/word"):
             return AuthResult(success=False, handled=False)
         self.logins.append(data.login.decode())
@@ -64,7 +64,7 @@ def mailbox() -> Mailbox:
 
 @pytest.fixture
 def start_smtp(mailbox: Mailbox) -> Iterator[Callable[..., str]]:
-    """Start a mail server of the mailbox, with aiosmtpd's own options; returns its host and port."""
+    """Start a mail server of the mailbox, with options of aiosmtpd. Return its host and port."""
     controllers: list[Controller] = []
 
     def start(**options: Any) -> str:
@@ -83,7 +83,7 @@ def start_smtp(mailbox: Mailbox) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def server_tls(tmp_path: Path) -> ssl.SSLContext:
-    """A server's certificate for 127.0.0.1; its authority is in tmp_path / "ca.pem"."""
+    """A server's certificate for 127.0.0.1. Its authority is in tmp_path / "ca.pem"."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -110,7 +110,7 @@ def welcome(recipient: str = "jan@post.example") -> EmailMessage:
 LOGIN = "service%40energy:p%40ss%2Fword"
 
 
-def test_the_server_gets_the_message(start_smtp: Callable[..., str], mailbox: Mailbox) -> None:
+def test_the_server_receives_the_message(start_smtp: Callable[..., str], mailbox: Mailbox) -> None:
     send(welcome(), SmtpSettings.from_url(f"smtp://{start_smtp()}"))
     [envelope] = mailbox.envelopes
     assert envelope.mail_from == "welcome@energy.example"
@@ -129,7 +129,7 @@ def test_the_server_gets_the_message(start_smtp: Callable[..., str], mailbox: Ma
         ("DATA", "451 4.3.0 try later", EmailDelayedError),
     ],
 )
-def test_lasting_refusals_are_told_from_passing_ones(
+def test_permanent_refusals_are_distinguished_from_temporary_ones(
     start_smtp: Callable[..., str], mailbox: Mailbox, where: str, answer: str, expected: type[EmailError]
 ) -> None:
     mailbox.answers[where] = answer
@@ -156,7 +156,7 @@ def test_implicit_tls_and_login(
     assert mailbox.logins == ["service@energy"]
 
 
-def test_a_wrong_password_delays_and_is_not_shown(
+def test_a_wrong_password_delays_the_message_and_is_not_shown(
     start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext, trusted: None
 ) -> None:
     address = start_smtp(tls_context=server_tls, authenticator=mailbox.log_in, auth_required=True)
@@ -166,7 +166,7 @@ def test_a_wrong_password_delays_and_is_not_shown(
     assert mailbox.envelopes == []
 
 
-def test_a_certificate_of_an_unknown_authority_delays(
+def test_a_certificate_of_an_unknown_authority_delays_the_message(
     start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext
 ) -> None:
     with pytest.raises(EmailDelayedError, match="TLS"):
@@ -174,7 +174,7 @@ def test_a_certificate_of_an_unknown_authority_delays(
     assert mailbox.envelopes == []
 
 
-def test_nothing_is_sent_where_starttls_is_wanted_and_not_offered(
+def test_nothing_is_sent_if_starttls_is_required_and_not_offered(
     start_smtp: Callable[..., str], mailbox: Mailbox
 ) -> None:
     with pytest.raises(EmailDelayedError, match="STARTTLS"):
@@ -182,14 +182,14 @@ def test_nothing_is_sent_where_starttls_is_wanted_and_not_offered(
     assert mailbox.envelopes == []
 
 
-def test_a_server_that_is_away_delays() -> None:
+def test_an_unavailable_server_delays_the_message() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(EmailDelayedError, match="reached"):
         send(welcome(), SmtpSettings.from_url(f"smtp://127.0.0.1:{port}"))
 
 
-def test_a_server_that_says_nothing_delays() -> None:
+def test_a_server_that_does_not_answer_delays_the_message() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(EmailDelayedError):
         send(
             welcome(),
@@ -198,24 +198,24 @@ def test_a_server_that_says_nothing_delays() -> None:
 
 
 @pytest.mark.parametrize("greeting", [b"554 no service here\r\n", b"421 busy\r\n", b"nonsense\r\n", b""])
-def test_a_server_that_takes_nothing_delays(greeting: bytes) -> None:
+def test_a_server_that_accepts_nothing_delays_the_message(greeting: bytes) -> None:
     with pytest.raises(EmailDelayedError):
         _send_to_script([greeting])
 
 
-def test_a_message_that_was_taken_is_sent_even_if_the_goodbye_fails() -> None:
+def test_an_accepted_message_counts_as_sent_even_if_quit_fails() -> None:
     _send_to_script(
         [b"220 hello\r\n", b"250 hello\r\n", b"250 ok\r\n", b"250 ok\r\n", b"354 go\r\n", b"250 taken\r\n"]
     )
 
 
-def test_a_connection_lost_before_the_server_took_the_message_delays() -> None:
+def test_a_connection_that_is_lost_before_the_message_is_accepted_delays_it() -> None:
     with pytest.raises(EmailDelayedError):
         _send_to_script([b"220 hello\r\n", b"250 hello\r\n", b"250 ok\r\n", b"250 ok\r\n", b"354 go\r\n"])
 
 
 def _send_to_script(lines: list[bytes]) -> None:
-    """Send to a server that says these lines, one after each thing it is told, and hangs up."""
+    """Send to a server that answers with these lines in turn, and then closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=_say_lines, args=(listener, lines))
         thread.start()
@@ -232,7 +232,7 @@ def _say_lines(listener: socket.socket, lines: list[bytes]) -> None:
             connection.sendall(line)
             received = told.readline()
             while line.startswith(b"354") and received.strip() != b".":
-                assert received, "the client hung up in the middle of its message"
+                assert received, "the client closed the connection in the middle of its message"
                 received = told.readline()
         connection.sendall(lines[-1])
 
@@ -249,7 +249,7 @@ def _say_lines(listener: socket.socket, lines: list[bytes]) -> None:
         ),
     ],
 )
-def test_a_url_says_how_the_server_is_reached(url: str, expected: SmtpSettings) -> None:
+def test_a_url_determines_the_port_and_the_encryption(url: str, expected: SmtpSettings) -> None:
     assert SmtpSettings.from_url(url) == expected
 
 
@@ -268,7 +268,7 @@ def test_a_url_says_how_the_server_is_reached(url: str, expected: SmtpSettings) 
         "smtp://[hush",
     ],
 )
-def test_a_url_that_cannot_be_is_refused_without_showing_it(url: str) -> None:
+def test_an_invalid_url_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(SettingsError, match="MIGRATION_SERVICE_SMTP_URL") as caught:
         SmtpSettings.from_url(url)
     assert "hush" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Real vendors to call: the sandbox, localstripe, and servers that say exactly what a test wants."""
+"""Real vendors: the sandbox, localstripe, and servers whose answers the test chooses."""
 
 import contextlib
 import socket
@@ -16,13 +16,13 @@ Script: TypeAlias = Callable[[socket.socket, bytes], None]
 
 @pytest.fixture(scope="session")
 def limits() -> CallLimits:
-    """Short enough for tests, long enough for a busy machine to answer a sound request."""
+    """Time limits that are short for tests, but long enough for a busy machine."""
     return CallLimits(connect_seconds=2, answer_seconds=2, total_seconds=6, pause_seconds=0.001)
 
 
 @pytest.fixture(scope="session")
 def impatient_limits() -> CallLimits:
-    """For servers that never answer in time."""
+    """Time limits for servers that never answer in time."""
     return CallLimits(connect_seconds=0.2, answer_seconds=0.2, total_seconds=0.6, pause_seconds=0.001)
 
 
@@ -59,7 +59,7 @@ def start_server() -> Iterator[Callable[[Script], "RawServer"]]:
 
 
 class RawServer:
-    """A TCP server on a free port of this machine; `heads` are the request heads that it has received."""
+    """A TCP server on a free port of this machine. `heads` has the request heads that it has received."""
 
     def __init__(self, script: Script) -> None:
         self.heads: list[bytes] = []

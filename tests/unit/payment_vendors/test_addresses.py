@@ -1,4 +1,4 @@
-"""No reference changes what is called, and no URL is taken that could give a secret away."""
+"""No reference changes the called address, and no URL is accepted that could reveal a secret."""
 
 import socket
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def recorder(start_server: Callable[..., Any], limits: CallLimits) -> tuple[Vend
 @example(reference="../../v2/secrets", instruction_type="CARD")
 @example(reference="//other.example/x", instruction_type="CARD")
 @example(reference="a\r\nHost: other.example", instruction_type="CARD")
-def test_a_reference_stays_one_segment_of_the_path(
+def test_a_reference_is_one_segment_of_the_path(
     recorder: tuple[VendorClient, list[bytes], bytes], reference: str, instruction_type: str
 ) -> None:
     vendor, heads, host = recorder
@@ -63,7 +63,7 @@ def test_a_reference_stays_one_segment_of_the_path(
 @pytest.mark.parametrize(
     "reference", ["", "  ", ".", "..", "a\nb", "a\x00b", "a\u202eb", "\ud800", "x" * 256]
 )
-def test_a_reference_that_cannot_be_is_refused_without_a_call(
+def test_an_invalid_reference_is_refused_without_a_call(
     recorder: tuple[VendorClient, list[bytes], bytes], reference: str
 ) -> None:
     vendor, heads, _ = recorder
@@ -90,7 +90,7 @@ def test_a_reference_that_cannot_be_is_refused_without_a_call(
         ("http://vendor.example", True),
     ],
 )
-def test_a_url_that_cannot_be_a_vendors_is_refused(url: str, with_secret: bool) -> None:
+def test_an_unsafe_url_of_a_vendor_is_refused(url: str, with_secret: bool) -> None:
     with pytest.raises(ValueError, match="payment vendor"):
         check_vendor_url(url, with_secret=with_secret)
 
@@ -106,5 +106,5 @@ def test_a_url_that_cannot_be_a_vendors_is_refused(url: str, with_secret: bool) 
         ("http://gateway.internal", False),
     ],
 )
-def test_other_urls_are_taken(url: str, with_secret: bool) -> None:
+def test_other_urls_are_accepted(url: str, with_secret: bool) -> None:
     check_vendor_url(url, with_secret=with_secret)

@@ -9,7 +9,7 @@ class Clock:
         return self.now
 
 
-def test_it_opens_after_failures_in_a_row_only() -> None:
+def test_the_breaker_opens_only_after_failures_in_a_row() -> None:
     breaker = CircuitBreaker(failures_to_open=3, open_seconds=10, clock=Clock())
     for _ in range(5):
         breaker.record_failure()
@@ -21,7 +21,7 @@ def test_it_opens_after_failures_in_a_row_only() -> None:
     assert not breaker.allows_call()
 
 
-def test_after_the_pause_one_call_is_let_through_and_a_success_closes_it() -> None:
+def test_after_the_pause_one_call_is_allowed_and_its_success_closes_the_breaker() -> None:
     clock = Clock()
     breaker = CircuitBreaker(failures_to_open=1, open_seconds=10, clock=clock)
     breaker.record_failure()
@@ -47,7 +47,7 @@ def test_a_failed_trial_starts_another_pause() -> None:
     assert breaker.allows_call()
 
 
-def test_a_trial_whose_outcome_is_never_known_does_not_keep_it_open_for_ever() -> None:
+def test_a_trial_without_an_outcome_does_not_keep_the_breaker_open_forever() -> None:
     clock = Clock()
     breaker = CircuitBreaker(failures_to_open=1, open_seconds=10, clock=clock)
     breaker.record_failure()

@@ -1,4 +1,4 @@
-"""What can go wrong on the way to a vendor, shown with servers that really do it."""
+"""Faults of the connection to a vendor, with servers that cause them."""
 
 import json
 import re
@@ -21,12 +21,12 @@ from migration_service.errors import (
 )
 from migration_service.payment_vendors.connection import CallLimits, VendorConnection
 
-# `say` closes the connection. Unless the answer tells it, the client may use the connection once more.
+# `say` closes the connection. Unless the answer announces it, the client may use the connection again.
 SOUND = b'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 11\r\n\r\n{"a": "b"}\n'
 
 
 def say(answer: bytes) -> Callable[[socket.socket, bytes], None]:
-    """A script that sends this and closes."""
+    """Return a script that sends this and closes the connection."""
 
     def script(connection: socket.socket, head: bytes) -> None:
         connection.sendall(answer)
@@ -85,7 +85,7 @@ def body(content: bytes) -> bytes:
         (say(b"HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n"), PaymentVendorUnreachableError, "418"),
     ],
 )
-def test_a_server_that_misbehaves_is_told_apart(
+def test_each_fault_of_a_server_has_its_error(
     start_server: Callable[..., Any],
     limits: CallLimits,
     script: Callable[[socket.socket, bytes], None],
@@ -97,7 +97,7 @@ def test_a_server_that_misbehaves_is_told_apart(
         VendorConnection(name="nasty", url=server.url, limits=limits).get("x")
 
 
-def test_headers_that_drip_in_hit_the_time_limit(
+def test_headers_that_are_sent_slowly_exceed_the_time_limit(
     start_server: Callable[..., Any], impatient_limits: CallLimits
 ) -> None:
     server = start_server(drip_headers)
@@ -107,7 +107,7 @@ def test_headers_that_drip_in_hit_the_time_limit(
 
 @pytest.fixture
 def netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Credentials for this machine, which requests would send by itself."""
+    """Credentials for this machine, which requests would send on its own."""
     file = tmp_path / "netrc"
     file.write_text("machine 127.0.0.1 login root password root\n")
     file.chmod(0o600)
@@ -133,7 +133,7 @@ def test_a_redirect_is_not_followed(start_server: Callable[..., Any], limits: Ca
     assert target.heads == []
 
 
-def test_a_refused_connection_passes(limits: CallLimits) -> None:
+def test_a_refused_connection_is_a_temporary_error(limits: CallLimits) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with pytest.raises(PaymentVendorUnavailableError, match="refused"):
@@ -147,7 +147,7 @@ def test_a_refused_connection_passes(limits: CallLimits) -> None:
         (socket.EAI_AGAIN, PaymentVendorUnavailableError),
     ],
 )
-def test_an_unknown_host_name_lasts_and_a_silent_name_server_passes(
+def test_an_unknown_host_name_is_a_permanent_error_and_a_silent_name_server_a_temporary_one(
     monkeypatch: pytest.MonkeyPatch, limits: CallLimits, number: int, expected: type[ServiceError]
 ) -> None:
     def fail(*args: object, **kwargs: object) -> None:
@@ -158,7 +158,7 @@ def test_an_unknown_host_name_lasts_and_a_silent_name_server_passes(
         VendorConnection(name="nowhere", url="https://vendor.invalid", limits=limits).get("x")
 
 
-def test_a_host_name_that_cannot_exist_lasts(limits: CallLimits) -> None:
+def test_an_impossible_host_name_is_a_permanent_error(limits: CallLimits) -> None:
     with pytest.raises(PaymentVendorUnreachableError, match="host name"):
         VendorConnection(name="nowhere", url=f"https://{'x' * 70}.invalid", limits=limits).get("x")
 
@@ -175,7 +175,7 @@ def test_a_call_is_tried_three_times(
     assert len(server.heads) == failures + 1
 
 
-def test_a_vendor_that_is_asked_too_often_is_not_asked_again_at_once(
+def test_a_vendor_that_answers_429_is_not_called_again_immediately(
     start_server: Callable[..., Any], limits: CallLimits
 ) -> None:
     server = start_server(say(b"HTTP/1.1 429 Slow down\r\nContent-Length: 0\r\n\r\n"))
@@ -184,7 +184,7 @@ def test_a_vendor_that_is_asked_too_often_is_not_asked_again_at_once(
     assert len(server.heads) == 1
 
 
-def test_a_vendor_that_stays_down_is_left_alone_and_then_tried_again(
+def test_a_vendor_that_keeps_failing_is_not_called_for_a_while_and_then_tried_again(
     start_server: Callable[..., Any],
 ) -> None:
     now = [1000.0]
@@ -231,7 +231,7 @@ def test_threads_do_not_wait_for_one_another(start_server: Callable[..., Any], l
     assert answers == [{"a": "b"}] * 4
 
 
-def test_a_cookie_is_not_kept(start_server: Callable[..., Any], limits: CallLimits) -> None:
+def test_cookies_are_not_stored(start_server: Callable[..., Any], limits: CallLimits) -> None:
     answer = SOUND.replace(b"\r\n", b"\r\nSet-Cookie: session=1\r\n", 1)
     server = start_server(say(answer))
     vendor = VendorConnection(name="cookies", url=server.url, limits=limits)
@@ -247,7 +247,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def start_tls_server(authority: trustme.CA) -> Iterator[Callable[[str], str]]:
-    """Start a server with a certificate for a name; returns its URL."""
+    """Start a server with a certificate for a name. Return its URL."""
     listeners: list[socket.socket] = []
 
     def serve(listener: socket.socket, context: ssl.SSLContext) -> None:
@@ -277,14 +277,14 @@ def start_tls_server(authority: trustme.CA) -> Iterator[Callable[[str], str]]:
         listener.close()
 
 
-def test_a_certificate_of_an_unknown_authority_lasts(
+def test_a_certificate_of_an_unknown_authority_is_a_permanent_error(
     start_tls_server: Callable[[str], str], limits: CallLimits
 ) -> None:
     with pytest.raises(PaymentVendorUnreachableError, match="certificate"):
         VendorConnection(name="self-signed", url=start_tls_server("127.0.0.1"), limits=limits).get("x")
 
 
-def test_a_certificate_for_another_name_lasts(
+def test_a_certificate_for_another_name_is_a_permanent_error(
     start_tls_server: Callable[[str], str],
     authority: trustme.CA,
     limits: CallLimits,
@@ -297,7 +297,7 @@ def test_a_certificate_for_another_name_lasts(
         VendorConnection(name="other", url=start_tls_server("vendor.example"), limits=limits).get("x")
 
 
-def test_a_private_authority_can_be_trusted_by_the_usual_variable(
+def test_a_private_authority_can_be_trusted_with_the_usual_variable(
     start_tls_server: Callable[[str], str],
     authority: trustme.CA,
     limits: CallLimits,
@@ -310,7 +310,7 @@ def test_a_private_authority_can_be_trusted_by_the_usual_variable(
     assert VendorConnection(name="private", url=url, limits=limits).get("x") == {"a": "b"}
 
 
-def test_tls_to_a_server_without_it_lasts(limits: CallLimits) -> None:
+def test_a_server_without_tls_is_a_permanent_error(limits: CallLimits) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=_greet_in_plain_text, args=(listener,))

@@ -1,4 +1,4 @@
-"""What the http adapter takes over from a vendor's answer, and what it never does."""
+"""The details of a vendor's answer that the http adapter stores, and those that it never does."""
 
 import json
 import socket
@@ -19,7 +19,7 @@ SOUND = {"reference": "r-1", "type": "CARD", "status": "ACTIVE"}
 def retrieve(
     start_server: Callable[..., Any], limits: CallLimits
 ) -> Callable[[object], PaymentInstructionDetails]:
-    """Retrieve r-1 as a CARD from a vendor that answers with this."""
+    """Retrieve r-1 as a CARD from a vendor with this answer."""
 
     def ask(answer: object) -> PaymentInstructionDetails:
         content = json.dumps(answer).encode()
@@ -33,7 +33,7 @@ def retrieve(
     return ask
 
 
-def test_only_known_details_are_kept(retrieve: Callable[[object], PaymentInstructionDetails]) -> None:
+def test_only_known_details_are_stored(retrieve: Callable[[object], PaymentInstructionDetails]) -> None:
     details = {"brand": "visa", "expiry_month": 7, "token": "t0p", "cvc": "123", "holder": ["no", "text"]}
     assert retrieve(SOUND | {"details": details}).details == {"brand": "visa", "expiry_month": 7}
 

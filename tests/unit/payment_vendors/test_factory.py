@@ -1,4 +1,4 @@
-"""A vendor as an operator has set it up; and its secret, which is seen nowhere."""
+"""A vendor as an operator has set it up, and its secret, which is not shown anywhere."""
 
 import logging
 import socket

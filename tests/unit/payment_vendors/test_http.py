@@ -21,7 +21,7 @@ def sandbox(sandbox_url: str, sandbox_secret: str, limits: CallLimits) -> Vendor
     return make_vendor("http", sandbox_url, sandbox_secret, limits=limits)
 
 
-def test_a_sound_instruction_is_retrieved_with_its_details(sandbox: VendorClient) -> None:
+def test_a_valid_instruction_is_retrieved_with_its_details(sandbox: VendorClient) -> None:
     instruction = sandbox.retrieve_instruction(reference="card-ok-1", type="CARD")
     assert (instruction.reference, instruction.type, instruction.status) == ("card-ok-1", "CARD", "ACTIVE")
     assert instruction.details["last_four_digits"] == "4242"
@@ -32,7 +32,7 @@ def test_the_url_may_end_in_a_slash(sandbox_url: str, sandbox_secret: str, limit
     assert vendor.retrieve_instruction(reference="sepa-ok-1", type="SEPA_DEBIT").type == "SEPA_DEBIT"
 
 
-def test_a_vendor_that_fails_at_times_is_asked_again(sandbox: VendorClient) -> None:
+def test_a_vendor_that_fails_sometimes_is_asked_again(sandbox: VendorClient) -> None:
     assert sandbox.retrieve_instruction(reference="card-flaky-1", type="CARD").status == "ACTIVE"
 
 
@@ -51,7 +51,7 @@ def test_a_vendor_that_fails_at_times_is_asked_again(sandbox: VendorClient) -> N
         ("card-cut-1", "CARD", PaymentVendorUnavailableError),
     ],
 )
-def test_each_failure_is_told_apart(
+def test_each_failure_has_its_error(
     sandbox: VendorClient, reference: str, instruction_type: str, expected: type[ServiceError]
 ) -> None:
     with pytest.raises(expected):
@@ -68,7 +68,9 @@ def test_a_vendor_that_takes_too_long_is_unavailable(
 
 
 @pytest.mark.parametrize("secret", ["another-secret", None])
-def test_refused_credentials_last(sandbox_url: str, limits: CallLimits, secret: str | None) -> None:
+def test_refused_credentials_are_a_permanent_error(
+    sandbox_url: str, limits: CallLimits, secret: str | None
+) -> None:
     vendor = make_vendor("http", sandbox_url, secret, limits=limits)
     with pytest.raises(PaymentVendorUnreachableError, match="credentials"):
         vendor.retrieve_instruction(reference="card-ok-1", type="CARD")

@@ -69,7 +69,7 @@ def test_a_card_is_retrieved_with_its_last_digits_and_never_its_number(
     }
 
 
-def test_a_card_of_a_customer_is_known_to_be_attached(
+def test_a_card_of_a_customer_is_recognised_as_attached(
     stripe: VendorClient, localstripe_url: str, card: str
 ) -> None:
     customer = post(localstripe_url, "customers", {"email": "jan@example.nl"})
@@ -98,14 +98,16 @@ def test_a_payment_method_of_another_type_is_rejected(
 @pytest.mark.parametrize(
     "reference", ["pm_unknown", "cus_1", "pm_1/attach", "pm_1?expand[]=customer", "pm_é"]
 )
-def test_a_reference_that_is_no_known_payment_method_is_rejected(
+def test_a_reference_that_is_not_a_known_payment_method_is_rejected(
     stripe: VendorClient, reference: str
 ) -> None:
     with pytest.raises(PaymentInstructionRejectedError):
         stripe.retrieve_instruction(reference=reference, type="CARD")
 
 
-def test_a_key_that_stripe_refuses_lasts(localstripe_url: str, limits: CallLimits, card: str) -> None:
+def test_a_key_that_stripe_refuses_is_a_permanent_error(
+    localstripe_url: str, limits: CallLimits, card: str
+) -> None:
     vendor = make_vendor("stripe", localstripe_url, "not-a-key", limits=limits)
     with pytest.raises(PaymentVendorUnreachableError, match="credentials"):
         vendor.retrieve_instruction(reference=card, type="CARD")

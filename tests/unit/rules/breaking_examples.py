@@ -1,6 +1,6 @@
 """For each rule, changes to the valid account that break it and no other.
 
-`docs/suppliers/errors.md` shows them too.
+`docs/suppliers/errors.md` also shows them.
 """
 
 from copy import deepcopy
@@ -12,7 +12,7 @@ from unit.rules.valid_account import ABSENT, ELECTRICITY_EAN, GAS_EAN
 
 
 class BreakingExample(NamedTuple):
-    """Changes (see `valid_account.change`), and the one finding that they lead to."""
+    """Changes (`valid_account.change`), and their only finding."""
 
     code: str
     severity: str

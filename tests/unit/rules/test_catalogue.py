@@ -1,4 +1,4 @@
-"""What holds for all rules together: order, profiles, what the schema said already, the version."""
+"""All rules together: their order, the profiles, errors of the schema, and the version."""
 
 import re
 from pathlib import Path
@@ -48,7 +48,7 @@ def _reverse_keys(value: Any) -> Any:
     return [_reverse_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def test_every_tenth_finding_of_many_places_comes_in_the_order_of_the_indexes() -> None:
+def test_findings_in_a_list_are_sorted_by_index_and_not_as_text() -> None:
     customer = {"given_name": "A"}
     findings = _check(
         {**make_valid_account(), "customers": [{**customer, "email": f"{i}@a.nl"} for i in range(12)]}
@@ -56,7 +56,7 @@ def test_every_tenth_finding_of_many_places_comes_in_the_order_of_the_indexes() 
     assert [finding.path[1] for finding in findings] == list(range(12))
 
 
-def test_what_the_schema_reported_is_not_reported_again() -> None:
+def test_errors_of_the_schema_are_not_reported_again() -> None:
     account = change(make_valid_account(), {"customers.0": {}, "ledgers.0.ledger_code": ABSENT})
     assert [finding.attr for finding in _check(account)] == ["customers.0.family_name"]
     assert _check(account, faulty=["customers.0", "ledgers.0.ledger_code"]) == []
@@ -70,7 +70,7 @@ def test_checking_changes_nothing_in_the_account() -> None:
         assert account == change(make_valid_account(), example.changes)
 
 
-def test_a_rule_is_named_like_its_code_unless_the_code_is_shared() -> None:
+def test_a_rule_has_the_name_of_its_code_unless_rules_share_the_code() -> None:
     names = {rule.check.__name__: rule.code for rule in RULES}
     assert {name: code for name, code in names.items() if name != code} == {
         "date_of_birth_too_long_ago": "date_of_birth_in_future"
@@ -98,8 +98,8 @@ def test_the_version_changes_with_a_rule(tmp_path: Path) -> None:
     assert len({before, changed, digest_sources(tmp_path)}) == 3
 
 
-def test_the_version_covers_every_module_that_decides_about_a_payload() -> None:
-    """The modules of the account's fields, with whatever they import of `schemas`."""
+def test_the_version_covers_every_module_that_validates_a_payload() -> None:
+    """They are the modules of the account's fields, and those that they import from `schemas`."""
     folder = Path(schemas.__file__).parent
     found, waiting = set(), {"account"}
     while waiting:

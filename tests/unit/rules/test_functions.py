@@ -1,4 +1,4 @@
-"""The pure functions that other parts of the service use as well."""
+"""The pure functions that other parts of the service also use."""
 
 from decimal import Decimal
 
@@ -40,17 +40,17 @@ def test_the_last_digit_of_a_gs1_number_is_its_check_digit(number: str) -> None:
         " 71685920001232914",
     ],
 )
-def test_anything_else_is_no_ean(number: str) -> None:
+def test_other_texts_are_not_eans(number: str) -> None:
     assert not is_gs1_number(number, 18)
 
 
-def test_every_other_last_digit_is_wrong() -> None:
+def test_every_other_check_digit_is_wrong() -> None:
     body = "87168592000123291"
     assert [digit for digit in "0123456789" if is_gs1_number(body + digit, 18)] == ["4"]
 
 
 @pytest.mark.parametrize("postcode", ["1000 AA", "9999ZZ", "3511 ab", "1234 SB", "1234 AS"])
-def test_a_dutch_postcode(postcode: str) -> None:
+def test_dutch_postcodes_are_recognised(postcode: str) -> None:
     assert is_dutch_postcode(postcode)
 
 
@@ -70,7 +70,7 @@ def test_a_dutch_postcode(postcode: str) -> None:
         "",
     ],
 )
-def test_no_dutch_postcode(postcode: str) -> None:
+def test_other_texts_are_not_dutch_postcodes(postcode: str) -> None:
     assert not is_dutch_postcode(postcode)
 
 
@@ -97,7 +97,7 @@ def test_a_signed_amount_keeps_every_digit() -> None:
     assert signed_amount({"type": "CHARGE", "amount": long}).copy_abs().compare_total(long) == 0
 
 
-def test_the_sum_of_transactions_is_unknown_where_one_has_no_amount_or_no_type() -> None:
+def test_the_sum_of_transactions_is_unknown_if_one_has_no_amount_or_type() -> None:
     paid, charged = {"type": "PAYMENT", "amount": Decimal(3)}, {"type": "CHARGE", "amount": Decimal("2.9")}
     assert sum_signed_amounts([paid, charged]) == Decimal("0.1")
     assert sum_signed_amounts([]) == 0

@@ -1,4 +1,4 @@
-"""Rules run over whatever the schema left of a payload: they never raise, and what is gone is not judged."""
+"""Rules get the parts of a payload that the schema loaded. They never raise, and ignore missing values."""
 
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -28,7 +28,7 @@ _PATHS = sorted(_VALUES, key=repr)
 
 
 def _set(account: Any, path: tuple[str | int, ...], value: Any) -> None:
-    """Set a value, or delete a key; a place that an earlier change took away is left alone."""
+    """Set a value, or delete a key. Ignore a place that an earlier change removed."""
     for part in path[:-1]:
         try:
             account = account[part]
@@ -56,14 +56,14 @@ def _check_every_promise(account: dict[str, Any]) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(_PATHS), min_size=1, max_size=40))
-def test_rules_never_raise_where_keys_are_missing(paths: list[tuple[str | int, ...]]) -> None:
+def test_rules_never_raise_if_keys_are_missing(paths: list[tuple[str | int, ...]]) -> None:
     account = make_valid_account()
     for path in paths:
         _set(account, path, ABSENT)
     _check_every_promise(account)
 
 
-def test_rules_never_raise_where_any_one_key_is_missing() -> None:
+def test_rules_never_raise_if_any_single_key_is_missing() -> None:
     for path in _PATHS:
         account = make_valid_account()
         _set(account, path, ABSENT)
@@ -92,7 +92,7 @@ def test_rules_never_raise_on_other_values_of_the_same_kind(data: st.DataObject)
     _check_every_promise(account)
 
 
-def test_an_account_without_anything_has_nothing_but_what_an_account_needs() -> None:
+def test_an_empty_account_lacks_only_the_required_fields() -> None:
     findings = check_account({}, profile=Profile.LENIENT, today=TODAY)
     assert [(finding.attr, finding.code) for finding in findings] == [
         ("billing_address1", "billing_address_not_provided"),
@@ -119,7 +119,7 @@ _HISTORICAL = "ledgers.0.historical_statement_transactions"
     ],
     ids=lambda changes: next(iter(changes)),
 )
-def test_nothing_follows_from_a_value_that_is_gone(changes: dict[str, Any]) -> None:
-    """Sums, references and sequences are not judged where a part of them is missing."""
+def test_no_rule_judges_a_value_that_the_schema_refused(changes: dict[str, Any]) -> None:
+    """Sums, references and sequences are not checked if a part of them is missing."""
     changes = {**changes, "ledgers.0.ledger_balance": ABSENT}
     assert check_account(change(make_valid_account(), changes), profile=Profile.STRICT, today=TODAY) == []

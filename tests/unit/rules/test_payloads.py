@@ -1,4 +1,4 @@
-"""Payloads through schema and rules: sample books, known faults, mutated payloads, anything at all."""
+"""The schema and the rules with sample books, known faults, mutated payloads and any JSON."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -21,12 +21,12 @@ from migration_service_local.samples.faults import FAULTS, break_account
 
 _TODAY = date(2025, 6, 15)
 _LINES = list(generate_lines(150, supplier="S", today=_TODAY))
-#: Small ones, so that a mutation hits something new each time.
+#: They are small, so that mutations change different values.
 _SHORTEST = [parse_json(line) for line in sorted(_LINES, key=len)[:100:20]]
 
 
 def _find_everything(payload: Any, profile: Profile) -> list[ErrorItem]:
-    """What the schema says, then what the rules say about the rest."""
+    """Return the errors of the schema, and the findings of the rules for the rest."""
     data, errors = load(ACCOUNT_IMPORT, payload)
     faulty = [error.attr for error in errors if error.attr]
     findings = check_account(data, profile=profile, today=_TODAY, faulty=faulty)
@@ -67,7 +67,7 @@ _ANY_JSON = st.recursive(
 
 @settings(deadline=None)
 @given(st.data())
-def test_a_mutated_payload_is_judged_and_breaks_nothing(data: st.DataObject) -> None:
+def test_a_mutated_payload_is_validated_without_an_exception(data: st.DataObject) -> None:
     payload = deepcopy(data.draw(st.sampled_from(_SHORTEST)))
     for _ in range(data.draw(st.integers(1, 6))):
         container = data.draw(st.sampled_from([place for place in _containers(payload) if place]))
@@ -83,7 +83,7 @@ def test_a_mutated_payload_is_judged_and_breaks_nothing(data: st.DataObject) -> 
 
 @settings(deadline=None)
 @given(_ANY_JSON)
-def test_anything_at_all_is_judged(payload: Any) -> None:
+def test_any_json_is_validated_without_an_exception(payload: Any) -> None:
     errors = _find_everything(payload, Profile.STRICT)
     assert errors
     _assert_the_answer_can_be_sent(errors)

@@ -1,4 +1,4 @@
-"""The rules one by one: what breaks them, what does not, and what they say."""
+"""Each rule: what breaks it, what does not, and its texts."""
 
 import re
 from datetime import date
@@ -48,18 +48,18 @@ def test_every_rule_has_an_example_that_breaks_it() -> None:
     assert shown == {(rule.code, rule.severity) for rule in RULES}
 
 
-def test_a_code_and_a_severity_make_one_rule() -> None:
+def test_each_code_and_severity_has_one_rule() -> None:
     assert len({(rule.code, rule.severity) for rule in RULES}) == len(RULES)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.code}-{rule.severity}")
-def test_a_rule_says_what_it_means_and_what_to_do(rule: Any) -> None:
+def test_a_rule_has_a_meaning_and_a_remedy(rule: Any) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", rule.code)
     for sentence in (rule.meaning, rule.remedy):
         assert re.fullmatch(r"[A-Z][^\n]+\.", sentence)
 
 
-#: Changes in which nothing is wrong, or not yet.
+#: Changes that no rule finds.
 SOUND_CHANGES: dict[str, dict[str, Any]] = {
     "a postcode is empty and the occupier unknown": {
         "unknown_occupier": True,
@@ -147,11 +147,11 @@ SOUND_CHANGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", SOUND_CHANGES)
-def test_nothing_is_found_where_nothing_is_wrong(name: str) -> None:
+def test_nothing_is_found_in_valid_variants(name: str) -> None:
     assert _check(SOUND_CHANGES[name]) == []
 
 
-def test_a_rule_finds_every_place_not_only_the_first() -> None:
+def test_a_rule_finds_every_place() -> None:
     findings = _check({"customers.0.family_name": ABSENT, "customers.1.family_name": "  "})
     assert [f.attr for f in findings] == ["customers.0.family_name", "customers.1.family_name"]
 

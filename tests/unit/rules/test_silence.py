@@ -1,4 +1,4 @@
-"""A rule is silent where what it compares with was faulty already."""
+"""A rule finds nothing if a value that it compares with was already refused."""
 
 import json
 from copy import deepcopy
@@ -40,7 +40,7 @@ def _null_line_items(payload: Any) -> None:
         (_null_line_items, "null"),
     ],
 )
-def test_only_the_fault_itself_is_told(change: Any, code: str) -> None:
+def test_only_the_fault_itself_is_reported(change: Any, code: str) -> None:
     assert _codes(change) == [code]
 
 

@@ -1,7 +1,7 @@
-"""A complete account, as the schema hands it to the rules, in which no rule finds anything; and changing it.
+"""A complete account as the schema loads it, in which no rule finds anything, and a function to change it.
 
-Also its shapes are those that suppliers send: a fixed line as the mobile number, empty address lines, a
-statement with a path and an empty context, two registers under profile E1A, agreements without an end.
+It has the unusual shapes that suppliers send: a fixed line as the mobile number, empty address lines, a
+statement with a path and an empty context, two registers under profile E1A, and agreements without an end.
 """
 
 from copy import deepcopy
@@ -13,12 +13,12 @@ TODAY = date(2025, 6, 15)
 ELECTRICITY_EAN = "871685920001232914"
 GAS_EAN = "871687100009943212"
 
-#: The value of a change that takes the key away.
+#: The value of a change that deletes the key.
 ABSENT = object()
 
 
 def make_valid_account() -> dict[str, Any]:
-    """A new copy of the account."""
+    """Return a new copy of the account."""
     return {
         "external_account_number": "1000-1",
         "import_supplier": "SUPPLIER",
@@ -46,7 +46,10 @@ def make_valid_account() -> dict[str, Any]:
 
 
 def change(account: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`account` with each path set to its value; `+` appends, ABSENT deletes, a function gets the account."""
+    """Return `account` with each path set to its value.
+
+    `+` appends, and ABSENT deletes. A value that is a function is called with the account.
+    """
     for path, value in changes.items():
         *above, last = (int(part) if part.isdigit() else part for part in path.split("."))
         parent: Any = account
@@ -207,7 +210,7 @@ def _transaction(serial: int, kind: str, amount: str, day: date, **fields: Any) 
 
 
 def _electricity_charge() -> dict[str, Any]:
-    """VAT for each line item, which it refers to."""
+    """Return a charge with a tax item for each line item."""
     return _transaction(
         1,
         "SUPPLY_CHARGE",
@@ -233,7 +236,7 @@ def _electricity_charge() -> dict[str, Any]:
 
 
 def _gas_charge() -> dict[str, Any]:
-    """One tax item for all, and no references."""
+    """Return a charge with one tax item for all line items, and no references."""
     line = _line("CONSUMPTION_STANDARD", "100", "1.10", "110.00", "")
     del line["params"]
     return _transaction(

@@ -1,4 +1,4 @@
-"""The account payload: shapes of the specification, all errors at once, each with its path."""
+"""The account payload: the shapes of the specification, and all errors with their paths."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def test_every_error_of_a_payload_is_found_with_its_path() -> None:
     }
 
 
-def test_what_is_sound_beside_errors_keeps_its_place() -> None:
+def test_valid_values_beside_errors_keep_their_positions() -> None:
     payload = {"customers": ["bad", {"family_name": "Jansen", "email": "bad"}]}
     data, _ = load(ACCOUNT_IMPORT, _read(payload))
     assert data["customers"] == [{}, {"family_name": "Jansen"}]

@@ -1,4 +1,4 @@
-"""The work for a body is bounded: each bound has a code of its own, and twice the input costs about twice."""
+"""The work for a body is bounded. Each bound has its own code, and the work grows linearly."""
 
 import sys
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from migration_service.states import Profile
         (b'{"a":1,"a":2}', "parse_error"),
     ],
 )
-def test_what_is_beyond_a_bound_of_json_is_refused_with_its_code(body: bytes, code: str) -> None:
+def test_json_beyond_a_bound_is_refused_with_its_code(body: bytes, code: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_json(body)
     assert [item.code for item in caught.value.errors] == [code]
@@ -54,7 +54,7 @@ def test_what_is_beyond_a_bound_of_json_is_refused_with_its_code(body: bytes, co
         b"0e5",
     ],
 )
-def test_what_is_within_the_bounds_of_json_is_read(body: bytes) -> None:
+def test_json_within_the_bounds_is_read(body: bytes) -> None:
     parse_json(body)
 
 
@@ -152,7 +152,7 @@ def test_a_command_refuses_members_that_it_does_not_have() -> None:
 
 
 def _count_work(work: Callable[[], Any]) -> int:
-    """Count the lines of Python that run and the functions of C that are called: no clock is asked."""
+    """Count the executed lines of Python and the calls of C functions, instead of measuring time."""
     count = 0
 
     def trace(_frame: Any, _event: str, _argument: Any) -> Any:
@@ -253,7 +253,7 @@ LONG_LISTS: dict[str, Callable[[int], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", LONG_LISTS)
-def test_twice_the_list_costs_about_twice_the_work(name: str) -> None:
+def test_the_work_grows_linearly_with_a_list(name: str) -> None:
     small, large = (parse_json(encode_json(_account(**LONG_LISTS[name](size)))) for size in (100, 200))
     costs = [_count_work(partial(validate_account, it, Profile.STRICT)) for it in (small, large)]
     assert costs[1] < 3 * costs[0]

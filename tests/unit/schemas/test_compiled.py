@@ -1,4 +1,4 @@
-"""The compiled acceptance test and marshmallow always agree: what it accepts, both load alike."""
+"""The compiled acceptance test and marshmallow agree: both load what it accepts in the same way."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ has_known_members = compile_shape(ACCOUNT_IMPORT)
 
 
 def _typed(value: Any) -> Any:
-    """A value with the types of all its parts: Decimal("1.50") is not Decimal("1.5"), nor True 1."""
+    """Return a value with the types of all its parts, so that Decimal("1.50") differs from Decimal("1.5")."""
     if isinstance(value, dict):
         return {key: _typed(below) for key, below in value.items()}
     if isinstance(value, list):
@@ -37,23 +37,23 @@ def _agree(payload: Any) -> bool:
     return accepted is not None
 
 
-def test_every_sound_account_of_the_generator_is_accepted() -> None:
+def test_every_valid_account_of_the_generator_is_accepted() -> None:
     for account in generate_accounts(300, supplier="S", today=TODAY):
         assert _agree(parse_json(json.dumps(account).encode()))
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged_accounts())
-def test_what_is_accepted_of_damaged_accounts_is_loaded_alike(payload: Any) -> None:
+def test_damaged_accounts_that_are_accepted_are_loaded_as_by_marshmallow(payload: Any) -> None:
     text = json.dumps(payload)
     try:
         _agree(parse_json(text.encode()) if "\\ud" not in text else payload)
     except ParseError:
-        _agree(payload)  # a number beyond the bounds: the fields refuse it, too
+        _agree(payload)  # The fields also refuse a number beyond the bounds.
 
 
 SMALL = json.dumps(min(generate_accounts(30, supplier="S", seed=2, today=TODAY), key=lambda it: len(str(it))))
-#: What clients send in place of a value: zeros of every form, empty and blank texts, other spellings.
+#: Values that clients send instead: zeros of every form, empty and blank texts, other spellings.
 STAND_INS = [
     "",
     " ",
@@ -93,7 +93,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(below)
 
 
-def test_every_stand_in_at_every_place_of_an_account_is_loaded_alike() -> None:
+def test_every_unusual_value_at_every_place_is_loaded_as_by_marshmallow() -> None:
     payload = json.loads(SMALL)
     agreed = 0
     for container, key in _places(payload):

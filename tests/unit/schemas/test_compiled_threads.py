@@ -1,10 +1,10 @@
-"""The compiled acceptance test, first used by many threads at once, as a web process does when it starts."""
+"""The compiled acceptance test is first used by many threads, as in a web process that starts."""
 
 import subprocess
 import sys
 
-# In a process of its own, because what this is about is a crash of the interpreter. Compiled anew each
-# time: only the first use of a type is dangerous.
+# It runs in its own process, because the fault is a crash of the interpreter. It compiles each time, because
+# only the first use of a type is dangerous.
 FIRST_USES = """
 import sys, threading
 from migration_service_local.samples import generate_accounts

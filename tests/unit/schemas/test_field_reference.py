@@ -1,4 +1,4 @@
-"""Every field says what it means, in one place: its schema. The page and OpenAPI are written from it."""
+"""The schema of every field describes it. The page and OpenAPI are generated from the schemas."""
 
 import json
 from collections.abc import Iterator

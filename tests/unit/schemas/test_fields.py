@@ -1,4 +1,4 @@
-"""Each kind of value: what it takes, what it makes of it, and the code it refuses with."""
+"""Each kind of field: the values that it loads, and the codes with which it refuses others."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -150,7 +150,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("field", "value", "loaded"), ACCEPTED, ids=lambda it: str(it)[:40])
-def test_a_good_value_is_taken(field: Any, value: Any, loaded: Any) -> None:
+def test_a_valid_value_is_loaded(field: Any, value: Any, loaded: Any) -> None:
     result, codes = _load(field, value)
     assert codes == []
     assert result == loaded
@@ -159,11 +159,11 @@ def test_a_good_value_is_taken(field: Any, value: Any, loaded: Any) -> None:
 
 
 @pytest.mark.parametrize(("field", "value", "code"), REFUSED, ids=lambda it: str(it)[:40])
-def test_a_bad_value_is_refused_with_its_code(field: Any, value: Any, code: str) -> None:
+def test_an_invalid_value_is_refused_with_its_code(field: Any, value: Any, code: str) -> None:
     assert _load(field, value)[1] == [code]
 
 
-def test_a_required_field_that_is_missing_is_an_error_of_its_own() -> None:
+def test_a_missing_required_field_has_its_own_error() -> None:
     _, errors = load(Schema.from_dict({"value": fields.Text(required=True)})(), {})
     assert [(error.code, error.attr) for error in errors] == [("required", "value")]
 
@@ -194,7 +194,7 @@ def _detail(field: Any, value: Any) -> str:
         (fields.Code(), "y" * 64, "'" + "y" * 37 + "...' is not a code"),
     ],
 )
-def test_a_message_names_what_was_found(field: Any, value: Any, part: str) -> None:
+def test_a_message_shows_the_value_that_was_found(field: Any, value: Any, part: str) -> None:
     assert part in _detail(field, value)
 
 

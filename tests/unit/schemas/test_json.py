@@ -1,4 +1,4 @@
-"""JSON is read exactly or refused with a reason, never half understood."""
+"""JSON is read exactly, or refused with a reason."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -28,7 +28,7 @@ from migration_service.schemas.json import encode_json, parse_json
         (b"\xef\xbb\xbf{}", "not valid JSON"),
     ],
 )
-def test_what_is_not_json_is_refused_with_the_reason(body: bytes, part_of_detail: str) -> None:
+def test_invalid_json_is_refused_with_the_reason(body: bytes, part_of_detail: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_json(body)
     assert part_of_detail in caught.value.detail

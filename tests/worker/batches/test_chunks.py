@@ -1,4 +1,4 @@
-"""Chunks in the hands of workers: claimed, lost, found again; slots; no line twice."""
+"""Chunks are claimed, lost and recovered. They need slots, and no line is processed twice."""
 
 import threading
 from collections.abc import Iterator
@@ -91,7 +91,7 @@ def _chunk(batches: BatchClient, key: ChunkKey) -> BatchChunk:
 
 
 def _age(batches: BatchClient, key: ChunkKey) -> None:
-    """Let a minute pass for a chunk."""
+    """Let a chunk be a minute older."""
     with batches.resources.Session.begin() as session:
         session.execute(
             update(BatchChunk)
@@ -101,7 +101,7 @@ def _age(batches: BatchClient, key: ChunkKey) -> None:
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_lines_are_cut_into_chunks_and_counted_together(batches: BatchClient) -> None:
+def test_lines_are_divided_into_chunks_and_counted_together(batches: BatchClient) -> None:
     report = batches.run([b"", *batches.supplier.accounts(7), b"{}"], "validate")
     assert counts(report) == {"VALID": 7, "FAILED": 1}
     with batches.supplier.Session() as session:
@@ -113,14 +113,14 @@ def test_lines_are_cut_into_chunks_and_counted_together(batches: BatchClient) ->
     assert [tuple(chunk) for chunk in chunks] == [(2, 4), (5, 7), (8, 9)]
 
 
-def test_a_chunk_whose_worker_was_killed_is_found_and_each_line_done_once(batches: BatchClient) -> None:
+def test_a_chunk_of_a_killed_worker_is_recovered_and_each_line_processed_once(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(4))
     (key,) = batches.dispatch()
-    _claim(batches, key, 4)  # and then the worker is gone
+    _claim(batches, key, 4)  # and then the worker was killed
     with batches.resources.Session.begin() as session:
         recover_chunks(session)  # also of other tests, which share the tables
         chunk = session.get_one(BatchChunk, (key.batch_id, key.first_line))
-        assert chunk.state == ChunkState.DISPATCHED, "it could still be at work"
+        assert chunk.state == ChunkState.DISPATCHED, "the worker could still be running"
     _age(batches, key)
     with batches.resources.Session.begin() as session:
         assert recover_chunks(session) >= 1
@@ -143,7 +143,7 @@ def test_a_claim_that_another_worker_took_over_does_nothing(batches: BatchClient
 
 
 @pytest.mark.parametrize("hindrance", ["the batch is paused", "the supplier is paused"])
-def test_a_claim_on_a_batch_that_does_not_run_is_given_back_with_its_try(
+def test_a_claim_on_a_batch_that_does_not_run_is_released_with_its_try(
     batches: BatchClient, hindrance: str
 ) -> None:
     batch_id = batches.start(batches.supplier.accounts(2))
@@ -173,7 +173,7 @@ def test_a_worker_that_dies_before_its_commit_leaves_every_line_pending(batches:
     assert (counts(batches.get(batch_id)), _accounts(batches)) == ({"IMPORTED": 3}, 3)
 
 
-def test_many_workers_at_one_chunk_do_each_line_once(batches: BatchClient) -> None:
+def test_many_workers_on_one_chunk_process_each_line_once(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(10))
     (key,) = batches.dispatch()
     threads = [
@@ -192,7 +192,7 @@ def test_many_workers_at_one_chunk_do_each_line_once(batches: BatchClient) -> No
     assert (counts(batches.get(batch_id)), _accounts(batches)) == ({"IMPORTED": 10}, 10)
 
 
-def test_a_line_that_no_worker_survives_is_given_up_and_the_others_go_on(batches: BatchClient) -> None:
+def test_a_line_that_kills_its_workers_fails_and_the_other_lines_are_processed(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(3))
     (key,) = batches.dispatch()
     for _ in range(MAX_TRIES):
@@ -207,7 +207,7 @@ def test_a_line_that_no_worker_survives_is_given_up_and_the_others_go_on(batches
 
 
 @pytest.mark.usefixtures("limit_of_51")
-def test_a_chunk_works_on_as_many_lines_as_it_has_slots_and_leaves_the_reserve(batches: BatchClient) -> None:
+def test_a_chunk_processes_as_many_lines_as_it_has_slots_and_leaves_the_reserve(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(3))
     held: list[int] = []
 

@@ -1,4 +1,7 @@
-"""Lines that are made to hurt: expensive, unstorable, unexpected. Each fails alone; the others go on."""
+"""Harmful lines: expensive, impossible to store, or unexpected.
+
+Each fails alone, and the others are processed.
+"""
 
 import time
 from contextlib import suppress
@@ -44,7 +47,9 @@ def _codes(batches: BatchClient, batch_id: str) -> list[list[str]]:
     return [[item["code"] for item in line["errors"] or ()] for line in batches.results(batch_id)]
 
 
-def test_a_line_that_takes_too_much_processor_time_fails_and_the_chunk_goes_on(batches: BatchClient) -> None:
+def test_a_line_that_takes_too_much_processor_time_fails_and_the_chunk_continues(
+    batches: BatchClient,
+) -> None:
     first, second, third = batches.supplier.accounts(3)
     second["billing_address1"] = MARKED
 
@@ -63,7 +68,7 @@ def test_a_line_that_takes_too_much_processor_time_fails_and_the_chunk_goes_on(b
     assert counts(batches.get(batch_id)) == {"VALID": 2, "FAILED": 1}
 
 
-def test_work_within_its_processor_time_is_left_alone_and_the_next_one_has_its_own() -> None:
+def test_work_within_its_processor_time_is_not_interrupted_and_the_next_line_has_its_own() -> None:
     assert limit_processor_time(5.0, lambda: 7) == 7
     with pytest.raises(ProcessorTimeExceededError):
         limit_processor_time(0.05, lambda: _spin(60))
@@ -71,7 +76,7 @@ def test_work_within_its_processor_time_is_left_alone_and_the_next_one_has_its_o
     assert limit_processor_time(0, lambda: _spin(0.1)) is None
 
 
-def test_code_that_handles_every_exception_is_interrupted_all_the_same() -> None:
+def test_code_that_handles_every_exception_is_interrupted_too() -> None:
     def stubborn() -> None:
         while True:
             with suppress(Exception):
@@ -116,7 +121,7 @@ def test_text_that_the_database_cannot_store_fails_its_own_line_only(
 
 
 @pytest.mark.parametrize("mode", ["validate", "stage", "import"])
-def test_an_unknown_member_with_nul_is_a_warning_of_its_line(batches: BatchClient, mode: str) -> None:
+def test_an_unknown_member_with_nul_is_a_warning_for_its_line(batches: BatchClient, mode: str) -> None:
     accounts = batches.supplier.accounts(2)
     accounts[0]["un\0known"] = 1
     report = batches.run(accounts, mode)
@@ -125,7 +130,7 @@ def test_an_unknown_member_with_nul_is_a_warning_of_its_line(batches: BatchClien
     assert statuses[1] != "FAILED"
 
 
-def test_a_mistake_in_the_validation_fails_the_line_and_the_log_has_nothing_of_it(
+def test_an_error_in_the_validation_fails_the_line_and_its_values_are_not_logged(
     batches: BatchClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = batches.supplier.accounts(2)
@@ -157,9 +162,9 @@ def test_organisations_take_turns_however_many_batches_one_of_them_has(
     with batches.resources.Session.begin() as session:
         first = [str(batch_id) for batch_id, _ in dispatch_chunks(session, 3)]
     with batches.resources.Session.begin() as session:
-        assert dispatch_chunks(session, 3) == []  # both have their share in the queue
+        assert dispatch_chunks(session, 3) == []  # both have chunks in the queue
     assert len(first) == 6
     for turn in (first[:2], first[2:4], first[4:]):
         assert one in turn
         assert many & set(turn)
-    assert len(many & set(first)) == 3  # its own batches take turns, too
+    assert len(many & set(first)) == 3  # batches of one organisation also take turns

@@ -1,4 +1,4 @@
-"""What locks a batch, a chunk or its lines, in every order: claims, recovery, steering, staging, uploads."""
+"""Everything that locks a batch, a chunk or its lines, in every order."""
 
 import io
 from dataclasses import dataclass, field
@@ -17,9 +17,11 @@ from migration_service.db.statements import OpenTransaction
 from migration_service.errors import BatchStateError
 from migration_service.models import Account, Batch, BatchChunk, BatchLine
 from migration_service.schemas.json import parse_json
+from migration_service.services.batches.brakes import NO_BRAKE, Brake, set_brake
 from migration_service.services.batches.chunks import (
     ChunkKey,
     claim_chunk,
+    read_chunk,
     release_chunk,
     work_on_chunk,
 )
@@ -45,7 +47,7 @@ def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> Batc
 
 
 def _accounts(batches: BatchClient) -> list[dict[str, Any]]:
-    """Return one payload of a number of its own."""
+    """Return one payload with a new number."""
     (account,) = batches.supplier.accounts()
     return [account | {"external_account_number": f"interleaved {uuid4()}"}]
 
@@ -94,7 +96,7 @@ class Started:
         return ("work", lambda session: work_on_chunk(session, self.key, [self.claims[worker]]))
 
     def act(self, action: Any) -> Any:
-        """Return a step's function that does `action` to the batch. It answers whether that was possible."""
+        """Return the function of a step that applies `action`, and returns if that was possible."""
 
         def act(session: Session) -> bool:
             batch = session.get_one(Batch, self.batch_id, populate_existing=True)
@@ -151,8 +153,8 @@ def test_a_chunk_that_two_workers_claim_and_the_sweep_recovers_is_done_once(batc
             if 0 in worked:
                 assert (chunk.state, chunk.attempts) == (ChunkState.DONE, None)
             elif run.before("other.claim and commit", "sweep.recover and commit"):
-                assert chunk.state == ChunkState.PENDING, "the sweep took it from both"
-            assert not run.waited, "nobody waits for a chunk"
+                assert chunk.state == ChunkState.PENDING, "the sweep recovered it from both"
+            assert not run.waited, "a session waited for a chunk"
 
         acts: dict[str, list[Step]] = {
             "one": [started.claim("one"), started.work("one"), COMMIT],
@@ -164,7 +166,7 @@ def test_a_chunk_that_two_workers_claim_and_the_sweep_recovers_is_done_once(batc
     assert explore(batches.supplier.Session, scenario) == 60
 
 
-def test_a_chunk_is_released_by_who_has_no_slots_or_done_by_who_has(batches: BatchClient) -> None:
+def test_a_chunk_is_released_without_slots_or_processed_with_them(batches: BatchClient) -> None:
     def scenario() -> Scenario:
         started = Started.start(batches)
 
@@ -178,7 +180,7 @@ def test_a_chunk_is_released_by_who_has_no_slots_or_done_by_who_has(batches: Bat
             assert started.chunk().state == (ChunkState.DONE if worked else ChunkState.PENDING)
             released_first = run.before("other.release", "one.claim and commit")
             if released_first and run.before("other.commit", "one.claim and commit"):
-                assert worked, "a claim after the release holds"
+                assert worked, "a claim after the release was lost"
 
         acts = {
             "one": [started.claim("one"), started.work("one"), COMMIT],
@@ -189,14 +191,14 @@ def test_a_chunk_is_released_by_who_has_no_slots_or_done_by_who_has(batches: Bat
     explore(batches.supplier.Session, scenario)
 
 
-def test_of_two_decisions_about_a_batch_the_second_sees_the_first(batches: BatchClient) -> None:
+def test_of_two_changes_of_a_batch_the_second_sees_the_first(batches: BatchClient) -> None:
     def scenario() -> Scenario:
         started = Started.start(batches)
 
         def check(run: Run) -> None:
             no_errors(run)
             batch = started.batch()
-            assert run.results["one.cancel"], "a batch can be cancelled whether it is paused or not"
+            assert run.results["one.cancel"], "a batch could not be cancelled, paused or not"
             assert (batch.state, batch.finished_at is None) == (BatchState.CANCELLED, False)
             paused, resumed = run.results["other.pause"], run.results["third.resume"]
             assert paused or not resumed
@@ -211,7 +213,7 @@ def test_of_two_decisions_about_a_batch_the_second_sees_the_first(batches: Batch
     assert explore(batches.supplier.Session, scenario) > 20
 
 
-def test_a_batch_that_is_paused_or_cancelled_while_it_ends_stays_so(batches: BatchClient) -> None:
+def test_a_batch_that_is_paused_or_cancelled_while_it_ends_keeps_that_state(batches: BatchClient) -> None:
     def scenario() -> Scenario:
         started = Started.start(batches, "validate")
         started.change(state=ChunkState.DONE)
@@ -230,7 +232,7 @@ def test_a_batch_that_is_paused_or_cancelled_while_it_ends_stays_so(batches: Bat
     assert explore(batches.supplier.Session, scenario) >= 4
 
 
-def test_a_line_of_a_batch_that_is_cancelled_meanwhile_is_done_as_a_whole_or_left(
+def test_a_line_of_a_batch_that_is_cancelled_meanwhile_is_processed_completely_or_not_at_all(
     batches: BatchClient,
 ) -> None:
     def scenario() -> Scenario:
@@ -284,7 +286,9 @@ def test_two_retries_open_a_failed_line_once(batches: BatchClient) -> None:
     assert explore(batches.supplier.Session, scenario) >= 4
 
 
-def test_an_account_that_is_staged_again_while_a_batch_takes_what_is_pending(batches: BatchClient) -> None:
+def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is_imported_once(
+    batches: BatchClient,
+) -> None:
     supplier = batches.supplier
     with supplier.Session() as session:
         known = get_import_supplier(session, supplier.code, organisation_id=None)
@@ -300,7 +304,7 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_what_is_pending(bat
                 BatchLine.batch_id == started.batch_id, BatchLine.external_account_number == number
             )
             first_line = session.scalars(line).one()
-        assert first_line == 1, "what was pending before was imported by the runs before"
+        assert first_line == 1, "accounts of earlier runs are still pending"
         changed = parse_json(msgspec.json.encode(payload | {"billing_address1": "Damrak 2"}))
         account = validate_account(changed, Profile.LENIENT)
 
@@ -314,9 +318,10 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_what_is_pending(bat
             (line,) = batches.results(str(started.batch_id))
             if line["status"] == "FAILED":
                 assert line["errors"][0]["code"] == "account_import_in_progress"
-                assert taken, "only who holds the lock keeps the batch out"
+                assert taken, "the batch skipped an account that was not locked"
                 assert started.created() == 0
-                with supplier.Session.begin() as session:  # or the next run's batch would have it, too
+                # Otherwise the batch of the next run would have it, too.
+                with supplier.Session.begin() as session:
                     skip_accounts(session, known.id, [number])
                 return
             assert line["status"] == "IMPORTED"
@@ -367,6 +372,37 @@ def test_an_account_that_is_skipped_while_it_is_staged_first_is_never_created(ba
     assert explore(supplier.Session, scenario) >= 4
 
 
+def test_a_brake_that_is_taken_away_or_reached_while_somebody_cancels(batches: BatchClient) -> None:
+    def scenario() -> Scenario:
+        started = Started.start(batches, "validate")
+        with batches.resources.Session.begin() as session:
+            set_brake(session, session.get_one(Batch, started.batch_id), Brake(stop_after_errors="1"))
+        started.change(worked_at=func.now(), done=1, failures={"required": 1})
+
+        def take_away(session: Session, batch: Batch) -> None:
+            set_brake(session, batch, NO_BRAKE)
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            begins = run.results["worker.read"] is not None
+            assert run.results["person.cancel"], "a batch can be cancelled whether its brake paused it or not"
+            batch = started.batch()
+            assert (batch.state, batch.reason) == (BatchState.CANCELLED, None)
+            if run.results["other.take away"]:
+                assert batch.brake is None
+            if begins:
+                assert run.before("other.commit", "worker.read"), "nobody begins with the brake reached"
+
+        acts: dict[str, list[Step]] = {
+            "worker": [("read", lambda session: read_chunk(session, started.key)), COMMIT],
+            "person": [("cancel", started.act(cancel_batch)), COMMIT],
+            "other": [("take away", started.act(take_away)), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(batches.supplier.Session, scenario) > 20
+
+
 @pytest.mark.parametrize("end", [COMMIT, ROLLBACK], ids=["commit", "rollback"])
 def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step) -> None:
     supplier = batches.supplier
@@ -400,7 +436,7 @@ def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step)
     explore(supplier.Session, scenario)
 
 
-def test_a_chunk_is_dispatched_once_by_two_feeders(batches: BatchClient) -> None:
+def test_two_feeders_dispatch_a_chunk_once(batches: BatchClient) -> None:
     def scenario() -> Scenario:
         started = Started.start(batches, "validate")
         started.change(state=ChunkState.PENDING, dispatched_at=None)

@@ -1,4 +1,4 @@
-"""What becomes of the lines of a batch, in each mode and with everything that can be wrong with them."""
+"""The results of the lines of a batch, in each mode and with every kind of error."""
 
 from copy import deepcopy
 from random import Random
@@ -44,7 +44,7 @@ def _update_process(batches: BatchClient, number: str, **values: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["validate", "dry-run", "import"])
-def test_every_known_fault_is_reported_with_its_code_and_holds_up_no_other(
+def test_every_known_fault_is_reported_with_its_code_and_affects_no_other_line(
     batches: BatchClient, mode: str
 ) -> None:
     accounts = [it for it in batches.supplier.accounts(len(FAULTS) + 20) if "customers" in it]
@@ -60,7 +60,7 @@ def test_every_known_fault_is_reported_with_its_code_and_holds_up_no_other(
         assert fault.code in report["error_counts"]
 
 
-def test_a_dry_run_finds_what_the_import_finds_and_leaves_nothing(batches: BatchClient) -> None:
+def test_a_dry_run_finds_the_same_errors_as_the_import_and_leaves_nothing(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(12)
     del accounts[3]["ledgers"][0]["ledger_code"]
     rehearsal = batches.run(accounts, "dry-run")
@@ -74,7 +74,7 @@ def test_a_dry_run_finds_what_the_import_finds_and_leaves_nothing(batches: Batch
         assert rehearsed["service_account_number"] is None
 
 
-def test_what_is_staged_by_a_batch_is_processed_by_a_request(batches: BatchClient) -> None:
+def test_an_account_that_a_batch_staged_is_processed_by_a_request(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(3)
     assert counts(batches.run(accounts, "stage")) == {"STAGED": 3}
     assert _count(batches, Account) == 0
@@ -82,7 +82,7 @@ def test_what_is_staged_by_a_batch_is_processed_by_a_request(batches: BatchClien
     assert batches.supplier.stage(accounts[1]).status_code == 200
 
 
-def test_malformed_foreign_and_repeated_lines_are_reported_each_on_its_line(batches: BatchClient) -> None:
+def test_malformed_foreign_and_repeated_lines_are_reported_with_their_numbers(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(4)
     foreign = accounts[3] | {"import_supplier": "SOMEBODY_ELSE"}
     changed = accounts[0] | {"billing_address1": "Elsewhere 1"}
@@ -113,7 +113,7 @@ def test_malformed_foreign_and_repeated_lines_are_reported_each_on_its_line(batc
     assert _codes(results[6]) == ["parse_error"]
 
 
-def test_the_first_of_two_lines_of_an_account_counts_also_when_it_fails(batches: BatchClient) -> None:
+def test_the_first_of_two_lines_of_an_account_is_used_even_if_it_fails(batches: BatchClient) -> None:
     (account,) = batches.supplier.accounts()
     broken = deepcopy(account)
     del broken["ledgers"][0]["ledger_code"]
@@ -124,7 +124,7 @@ def test_the_first_of_two_lines_of_an_account_counts_also_when_it_fails(batches:
     ]
 
 
-def test_accounts_that_exist_or_are_skipped_are_told_apart(batches: BatchClient) -> None:
+def test_accounts_that_exist_or_are_skipped_have_their_own_status(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(3)
     first = batches.run(accounts[:1])
     number = accounts[1]["external_account_number"]
@@ -146,13 +146,13 @@ def test_accounts_that_exist_or_are_skipped_are_told_apart(batches: BatchClient)
         assert created["status"] == good
 
 
-def test_an_account_that_the_database_refuses_fails_by_itself(batches: BatchClient) -> None:
+def test_an_account_that_the_database_refuses_fails_on_its_own(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(20)
     bad = [accounts[3]["external_account_number"], accounts[4]["external_account_number"]]
     batches.run(accounts[3:5])
     for (
         number
-    ) in bad:  # the accounts are there, but their processes do not say so: creation meets a constraint
+    ) in bad:  # The accounts exist, but their processes are pending, so that creation violates a constraint.
         _update_process(
             batches, number, state="PENDING", service_account_number=None, account_created_at=None
         )
@@ -186,7 +186,7 @@ def test_each_account_has_its_attempt(batches: BatchClient) -> None:
     assert all((attempt.service_account_number is None) == attempt.dry_run for attempt in attempts)
 
 
-def test_pending_accounts_are_validated_again_where_the_rules_changed(batches: BatchClient) -> None:
+def test_pending_accounts_are_validated_again_if_the_rules_changed(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(3)
     batches.run(accounts, "stage")
     old, broken, _ = (account["external_account_number"] for account in accounts)
@@ -212,7 +212,9 @@ def test_warnings_are_kept_with_the_line(batches: BatchClient) -> None:
 @pytest.mark.parametrize(
     ("status", "state"), [(SupplierStatus.PAUSED, "WAITING"), (SupplierStatus.COMPLETE, "STOPPED")]
 )
-def test_a_batch_follows_its_supplier(batches: BatchClient, status: SupplierStatus, state: str) -> None:
+def test_a_batch_pauses_and_stops_with_its_supplier(
+    batches: BatchClient, status: SupplierStatus, state: str
+) -> None:
     batch_id = batches.start(batches.supplier.accounts(2))
     batches.supplier.set_status(status)
     batches.work()

@@ -1,4 +1,4 @@
-"""Two requests with one idempotency key, in every order, also if the first is so slow that its lease ends."""
+"""Two requests with one idempotency key, in every order, also if the lease of the first one ends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ def _if_claimed(what: str, action: Callable[[Session], None], state: dict[str, b
     return (what, lambda session: action(session) if state.get("claimed") else None)
 
 
-def test_one_effect_and_the_answer_of_it(sessions: sessionmaker[Session]) -> None:
+def test_the_effect_happens_once_and_its_answer_is_kept(sessions: sessionmaker[Session]) -> None:
     customer = make_customer(sessions)
 
     def scenario() -> Scenario:
@@ -94,7 +94,7 @@ def test_one_effect_and_the_answer_of_it(sessions: sessionmaker[Session]) -> Non
             effects = _effects(sessions, one, other)
             assert len(effects) <= 1, "the same request was carried out twice"
             assert _kept(sessions, one) == effects, (
-                "neither the effect nor the answer is there without the other"
+                "the effect exists without the answer, or the answer without the effect"
             )
             answer = run.results["other.claim"]
             if isinstance(answer, KeptAnswer):
@@ -118,7 +118,7 @@ def test_one_effect_and_the_answer_of_it(sessions: sessionmaker[Session]) -> Non
     assert explore(sessions, scenario) == 9
 
 
-def test_a_request_that_was_refused_leaves_the_key_to_the_next(sessions: sessionmaker[Session]) -> None:
+def test_a_refused_request_releases_its_key_for_the_next_one(sessions: sessionmaker[Session]) -> None:
     customer = make_customer(sessions)
 
     def scenario() -> Scenario:

@@ -18,6 +18,7 @@ from migration_service.services.imports.states import (
     CHANGES,
     IMPORT,
     RETURN,
+    REVERT,
     SKIP,
     STAGE,
     UNSKIP,
@@ -35,7 +36,7 @@ from supplier_client import SupplierClient
 
 @dataclass
 class Scene:
-    """A staged account, and everything that a change may need."""
+    """A staged account, with everything that a change may need."""
 
     sessions: sessionmaker[Session]
     supplier: KnownSupplier
@@ -125,6 +126,14 @@ def _unskip(scene: Scene, transaction: OpenTransaction) -> bool:
     return bool(states.change(transaction, scene.supplier.id, [scene.number], UNSKIP))
 
 
+def _revert(scene: Scene, transaction: OpenTransaction) -> bool:
+    try:
+        states.revert(transaction, [scene.attempt.account_import_process_id])
+    except StateChangeError:
+        return False
+    return True
+
+
 _MAKE: dict[str, tuple[Change, Callable[[Scene, OpenTransaction], bool]]] = {
     "stage": (STAGE, _stage),
     "begin": (BEGIN, _begin),
@@ -132,6 +141,7 @@ _MAKE: dict[str, tuple[Change, Callable[[Scene, OpenTransaction], bool]]] = {
     "return": (RETURN, _return),
     "skip": (SKIP, _skip),
     "unskip": (UNSKIP, _unskip),
+    "revert": (REVERT, _revert),
 }
 
 

@@ -1,4 +1,4 @@
-"""The life of an attempt: published again, counted, given up, withdrawn; and never twice, never lost."""
+"""An attempt is published again, counted, failed or withdrawn. It never runs twice, and is never lost."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ class Begun:
             return session.get_one(Attempt, self.attempt_id)
 
     def change(self, **values: Any) -> None:
-        """Put something into the process's row."""
+        """Change the row of the process."""
         with self.supplier.Session.begin() as session:
             session.execute(
                 update(AccountImportProcess)
@@ -62,7 +62,7 @@ class Begun:
             )
 
     def grow_old(self, seconds: float = 10.5) -> None:
-        """Let so many seconds pass since the last message."""
+        """Let the last message be this many seconds old."""
         self.change(dispatched_at=text(f"now() - interval '{seconds} seconds'"))
 
 
@@ -83,7 +83,7 @@ def session(supplier: SupplierClient) -> Iterator[OrmSession]:
 
 @contextmanager
 def worker_on(begun: Begun) -> Iterator[None]:
-    """A worker is in the middle of the attempt."""
+    """Let a worker be processing the attempt within the `with` statement."""
     with begun.supplier.Session() as session:
         assert run_attempt(OpenTransaction.of(session), begun.attempt_id)
         yield
@@ -91,8 +91,8 @@ def worker_on(begun: Begun) -> Iterator[None]:
 
 
 def redelivered(attempt_id: UUID) -> None:
-    """The task, with a message that came back."""
-    # The types know the signature of Task.run only; this one makes a Context of its keywords.
+    """Run the task with a redelivered message."""
+    # The types have the signature of Task.run only. This method makes a Context of its keywords.
     create_account.push_request(delivery_info={"redelivered": True})  # type: ignore[call-arg]
     try:
         create_account.run(str(attempt_id))
@@ -100,7 +100,7 @@ def redelivered(attempt_id: UUID) -> None:
         create_account.pop_request()
 
 
-def test_an_attempt_that_nobody_works_on_is_published_again_after_ten_seconds(
+def test_an_attempt_without_a_worker_is_published_again_after_ten_seconds(
     begun: Begun, session: OrmSession
 ) -> None:
     begun.grow_old(9.5)
@@ -113,13 +113,15 @@ def test_an_attempt_that_nobody_works_on_is_published_again_after_ten_seconds(
     assert begun.attempt_id not in redispatch_attempts(session)[0], "its ten seconds start again"
 
 
-def test_an_attempt_that_a_worker_is_on_is_left_alone(begun: Begun, session: OrmSession) -> None:
+def test_an_attempt_that_a_worker_is_processing_is_not_published_again(
+    begun: Begun, session: OrmSession
+) -> None:
     begun.grow_old()
     with worker_on(begun):
         assert begun.attempt_id not in redispatch_attempts(session)[0]
         assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
         assert not count_redelivery(session, begun.attempt_id)
-        assert not run_attempt(OpenTransaction.of(session), begun.attempt_id), "nobody else runs it"
+        assert not run_attempt(OpenTransaction.of(session), begun.attempt_id), "another worker runs it"
     assert begun.process().tries == 1
 
 
@@ -151,7 +153,7 @@ def test_after_its_last_try_an_attempt_is_out_of_tries(begun: Begun, session: Or
     assert (begun.attempt_id in again, begun.attempt_id in exhausted) == (False, True)
 
 
-def test_the_sweep_gives_up_an_attempt_out_of_tries_and_notifies_the_request(
+def test_the_sweep_fails_an_attempt_out_of_tries_and_notifies_the_request(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     begun.change(tries=MAX_TRIES)
@@ -166,7 +168,7 @@ def test_the_sweep_gives_up_an_attempt_out_of_tries_and_notifies_the_request(
     assert worker_resources.redis.zscore("migration:slots", str(begun.attempt_id)) is None
 
 
-def test_the_sweep_publishes_again_and_confirms_the_slot(
+def test_the_sweep_publishes_again_and_renews_the_lease(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     begun.grow_old()
@@ -178,7 +180,7 @@ def test_the_sweep_publishes_again_and_confirms_the_slot(
     assert [str(begun.attempt_id).encode() in message for message in waiting].count(True) >= 1
 
 
-def test_a_message_that_came_back_is_counted_and_then_worked_on(
+def test_a_redelivered_message_is_counted_and_then_processed(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     begun.grow_old()
@@ -187,7 +189,7 @@ def test_a_message_that_came_back_is_counted_and_then_worked_on(
     assert (process.state, process.tries) == (ImportState.IMPORTED, 2)
 
 
-def test_a_message_that_came_back_too_often_ends_the_attempt(
+def test_a_message_that_was_redelivered_too_often_ends_the_attempt(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     begun.change(tries=MAX_TRIES)
@@ -205,7 +207,7 @@ def test_counting_a_redelivery_starts_the_ten_seconds_again(begun: Begun, sessio
     assert begun.attempt_id not in redispatch_attempts(session)[0]
 
 
-def test_a_message_that_came_back_after_the_account_was_created_does_nothing(
+def test_a_message_that_is_redelivered_after_the_account_was_created_does_nothing(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     assert perform_attempt(worker_resources.Session, begun.attempt_id)
@@ -223,7 +225,7 @@ def test_a_withdrawn_attempt_never_runs(
     assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
     session.commit()
     assert not perform_attempt(worker_resources.Session, begun.attempt_id)
-    assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id), "once is enough"
+    assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id), "it was withdrawn twice"
     attempt = begun.attempt()
     assert (attempt.outcome, attempt.error_code) == (Outcome.WITHDRAWN, None)
     assert attempt.finished_at is not None
@@ -250,7 +252,7 @@ def test_an_older_attempt_does_nothing_once_another_one_has_begun(
     assert perform_attempt(worker_resources.Session, newer)
 
 
-def test_a_failure_of_the_world_leaves_the_attempt_in_progress(
+def test_a_failure_of_the_infrastructure_leaves_the_attempt_in_progress(
     begun: Begun, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fall_over(*_: Any) -> Any:
@@ -265,7 +267,7 @@ def test_a_failure_of_the_world_leaves_the_attempt_in_progress(
     assert perform_attempt(worker_resources.Session, begun.attempt_id)
 
 
-def test_the_answer_of_an_attempt_is_there_as_soon_as_it_ended(
+def test_the_result_of_an_attempt_is_available_as_soon_as_it_has_ended(
     begun: Begun, session: OrmSession, worker_resources: WorkerResources
 ) -> None:
     assert find_answer(OpenTransaction.of(session), begun.attempt_id).outcome is None
@@ -291,7 +293,7 @@ def test_attempts_in_progress_are_live_and_others_are_not(
     assert list_live_attempts(session, [begun.attempt_id]) == []
 
 
-def test_a_payload_of_older_rules_is_validated_again_and_says_so(
+def test_a_payload_of_older_rules_is_validated_again_and_records_the_version(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     begun.change(rules_version="older")
@@ -315,7 +317,7 @@ def test_a_payload_that_newer_rules_refuse_fails_with_every_error(
 
 
 def test_attempts_are_listed_in_the_order_of_time(begun: Begun, session: OrmSession) -> None:
-    """Not in that of their rows or their ids."""
+    """The order does not depend on the rows or the ids."""
     assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
     session.commit()
     assert begun.supplier.process(begun.number).status_code == 202

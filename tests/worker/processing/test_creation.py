@@ -1,4 +1,4 @@
-"""Account creation: every value of a payload is found in the tables, exactly."""
+"""Account creation: the tables have every value of a payload exactly."""
 
 from decimal import Decimal
 from typing import Any
@@ -32,7 +32,7 @@ def _create(supplier: SupplierClient, resources: WorkerResources, account: dict[
 
 
 def _plain(value: Any) -> Any:
-    """A payload as it must be found: numbers as Decimals, nothing that is empty."""
+    """Return a payload as it must be in the tables: numbers as Decimals, without empty values."""
     if isinstance(value, dict):
         below = {key: _plain(item) for key, item in value.items()}
         return {key: item for key, item in below.items() if item not in (None, {}, [])}
@@ -56,7 +56,7 @@ def _without_what_was_added(value: Any) -> Any:
     return [_without_what_was_added(item) for item in value] if isinstance(value, list) else value
 
 
-def test_every_value_of_generated_payloads_is_found_in_the_tables(
+def test_every_value_of_generated_payloads_is_in_the_tables(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     for account in supplier.accounts(40):
@@ -113,7 +113,7 @@ def test_an_account_without_ledgers_gets_an_energy_ledger(
 
 
 def _schema_paths(schema: Any) -> set[tuple[str, ...]]:
-    """The single values of a schema: single objects that have no table are part of their parent's."""
+    """Yield the single values of a schema, including those of objects without a table."""
     tables = {source.key for model in _all_parts() for source in model.sources}
     paths: set[tuple[str, ...]] = set()
     for name, field in schema.fields.items():
@@ -128,7 +128,7 @@ def _all_parts() -> list[type[Part]]:
     return Part.__subclasses__()
 
 
-def test_each_field_of_the_schemas_has_its_column_and_the_other_way_round() -> None:
+def test_each_field_has_its_column_and_each_column_its_field() -> None:
     compared = 0
 
     def compare(model: Any, schema: Any) -> None:

@@ -48,7 +48,7 @@ SILENT = {"given_name": "Carla", "family_name": "Smit"}
 
 
 class Mailbox:
-    """A handler of aiosmtpd that keeps messages; `answer` replaces what it says to them."""
+    """A handler of aiosmtpd that keeps messages. `answer` replaces its answer."""
 
     def __init__(self) -> None:
         self.messages: list[EmailMessage] = []
@@ -82,7 +82,7 @@ def mailbox() -> Mailbox:
 
 @pytest.fixture
 def controller(mailbox: Mailbox) -> Iterator[Controller]:
-    """A real mail server; a test may stop it."""
+    """A real mail server, which a test may stop."""
     controller = Controller(mailbox, hostname="127.0.0.1", port=_free_port())
     controller.start()
     yield controller
@@ -94,7 +94,7 @@ def controller(mailbox: Mailbox) -> Iterator[Controller]:
 def make_celery(
     migrated: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., MigrationCelery]]:
-    """Workers' applications with these settings, the current one of the tasks; a broker of their own."""
+    """Makes workers' applications with these settings and their own broker, which the tasks use."""
     before = current_app._get_current_object()  # type: ignore[attr-defined]
     made: list[MigrationCelery] = []
     monkeypatch.setattr(email_tasks, "_breaker", CircuitBreaker(failures_to_open=2, open_seconds=30))
@@ -126,7 +126,7 @@ def sending_supplier(supplier: SupplierClient) -> SupplierClient:
 
 @pytest.fixture
 def create(sending_supplier: SupplierClient, worker_resources: WorkerResources) -> Callable[..., list[int]]:
-    """Create an account with these customers; the keys of its messages."""
+    """Create an account with these customers. Return the keys of its messages."""
 
     def create(*customers: dict[str, Any]) -> list[int]:
         account = ImportedAccount.create(sending_supplier, worker_resources, customers=list(customers))
@@ -284,7 +284,7 @@ def test_a_message_that_another_worker_is_sending_is_left_to_it(
     assert _row(sessions, email_id).state == EmailState.PENDING
 
 
-def test_while_the_mail_server_is_away_a_message_waits_and_then_goes(
+def test_while_the_mail_server_is_unavailable_a_message_waits(
     create: Callable[..., list[int]],
     celery: MigrationCelery,
     controller: Controller,
@@ -306,7 +306,7 @@ def test_while_the_mail_server_is_away_a_message_waits_and_then_goes(
     assert _row(sessions, email_id).state == EmailState.SENT
 
 
-def test_a_mail_server_that_stays_away_is_left_alone(
+def test_a_mail_server_that_stays_unavailable_is_not_called_for_a_while(
     create: Callable[..., list[int]],
     celery: MigrationCelery,
     controller: Controller,
@@ -320,7 +320,7 @@ def test_a_mail_server_that_stays_away_is_left_alone(
     assert {_row(sessions, email_id).state for email_id in ids} == {EmailState.PENDING}
 
 
-def test_an_answer_of_the_mail_server_ends_the_count_of_failures(
+def test_an_answer_of_the_mail_server_resets_the_count_of_failures(
     create: Callable[..., list[int]],
     celery: MigrationCelery,
     controller: Controller,
@@ -338,14 +338,14 @@ def test_an_answer_of_the_mail_server_ends_the_count_of_failures(
     send_customer_email(ids[2])
     rows = [_row(sessions, email_id) for email_id in ids]
     assert [row.state for row in rows] == [EmailState.SENT, EmailState.PENDING, EmailState.PENDING]
-    assert [row.failures for row in rows] == [1, 1, 1], "two failures that are not in a row hold nothing back"
+    assert [row.failures for row in rows] == [1, 1, 1], "two failures that are not in a row delayed a message"
 
 
 @pytest.mark.parametrize(
     ("answer", "state", "failures"),
     [("550 no such user", EmailState.REFUSED, 0), ("451 try later", EmailState.PENDING, 1)],
 )
-def test_a_refusal_lasts_and_a_delay_does_not(
+def test_a_refusal_is_final_and_a_delay_is_not(
     create: Callable[..., list[int]],
     celery: MigrationCelery,
     mailbox: Mailbox,
@@ -368,7 +368,7 @@ def test_a_refusal_lasts_and_a_delay_does_not(
     assert len(mailbox.messages) == (0 if state == EmailState.REFUSED else 1)
 
 
-def test_the_sweep_hands_a_due_message_over_and_again_only_after_a_while(
+def test_the_sweep_dispatches_a_due_message_and_only_after_a_while_again(
     create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
 ) -> None:
     (email_id,) = create(ANNE)
@@ -390,7 +390,7 @@ def test_the_sweep_hands_a_due_message_over_and_again_only_after_a_while(
         before_task_publish.disconnect(note)
 
 
-def test_what_was_sent_is_not_due(
+def test_a_sent_message_is_not_due(
     create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
 ) -> None:
     (email_id,) = create(ANNE)

@@ -1,7 +1,8 @@
-"""What locks an account import process, in every order: stage, begin, run, withdraw, fail, skip."""
+"""Everything that locks an account import process, in every order."""
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -18,16 +19,20 @@ from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.states import BEGIN, RunningAttempt, StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
+from migration_service.services.processing.announcement import ANNOUNCED_KEY, announce, take_announcement
 from migration_service.services.processing.attempts import (
     count_redelivery,
     fail_attempt,
     redispatch_attempts,
     run_attempt,
+    set_apart,
     withdraw_attempt,
 )
+from migration_service.services.processing.sets import create_set, take_set
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import ImportState, Outcome, Profile
+from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 
 
@@ -41,7 +46,7 @@ class Case:
     team_id: int
 
     def stage(self, name: str = "") -> "Staged":
-        """Stage an account of its own number, which contains `name`."""
+        """Stage an account whose number contains `name`."""
         staged = Staged(self, f"{name}{new_id()}")
         with self.sessions.begin() as session:
             staged.process_id = staged.restage(session, "Singel 1").id
@@ -131,7 +136,7 @@ def no_errors(run: Run) -> None:
     assert not run.errors
 
 
-def test_an_attempt_is_run_or_withdrawn_and_a_second_request_takes_only_what_was_withdrawn(
+def test_an_attempt_is_run_or_withdrawn_and_a_second_request_begins_only_after_the_withdrawal(
     case: Case,
 ) -> None:
     def scenario() -> Scenario:
@@ -145,7 +150,7 @@ def test_an_attempt_is_run_or_withdrawn_and_a_second_request_takes_only_what_was
                 assert (withdrawn, begun) == (False, False)
                 assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
             else:
-                assert withdrawn, "somebody has to end it"
+                assert withdrawn, "the attempt did not end"
                 state = ImportState.IN_PROGRESS if begun else ImportState.PENDING
                 outcomes = [None, Outcome.WITHDRAWN] if begun else [Outcome.WITHDRAWN]
                 assert staged.left() == (state, None, outcomes, [])
@@ -173,7 +178,7 @@ def test_two_workers_with_one_message_create_one_account(case: Case, end: Step) 
         def check(run: Run) -> None:
             no_errors(run)
             one, other = run.results["one.run"], run.results["other.run"]
-            assert not run.waited, "a worker waits for nobody"
+            assert not run.waited, "a worker waited for another session"
             if other or end is COMMIT:
                 number = other or one
                 assert not (one and other and end is COMMIT)
@@ -187,7 +192,7 @@ def test_two_workers_with_one_message_create_one_account(case: Case, end: Step) 
     assert explore(case.sessions, scenario) == 6
 
 
-def test_who_gives_an_attempt_up_waits_for_the_worker_that_has_it(case: Case) -> None:
+def test_failing_an_attempt_waits_for_the_worker_that_has_it(case: Case) -> None:
     def scenario() -> Scenario:
         staged = case.begin()
 
@@ -236,7 +241,7 @@ def test_an_attempt_that_a_worker_has_is_not_dispatched_again_and_no_try_is_coun
     assert explore(case.sessions, scenario) == 90
 
 
-def test_of_two_requests_one_begins(case: Case) -> None:
+def test_of_two_requests_one_begins_an_attempt(case: Case) -> None:
     def scenario() -> Scenario:
         staged = case.stage()
 
@@ -343,7 +348,7 @@ def test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock(case:
                     (session.get_one(AccountImportProcess, it.process_id).payload or {})["billing_address1"]
                     for it in (one, other)
                 }
-            assert len(streets) == 1, "one file, and then the other"
+            assert len(streets) == 1, "the files were not processed one after the other"
 
         acts = {
             "somebody": [("lock", lock), COMMIT],
@@ -353,3 +358,91 @@ def test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock(case:
         return Scenario(acts, check)
 
     assert explore(case.sessions, scenario) > 10
+
+
+def test_of_two_workers_with_sets_each_account_has_one(case: Case) -> None:
+    """Also if a request withdraws one of the attempts meanwhile, and if one of the workers dies."""
+
+    @dataclass
+    class Accounts:
+        first: Staged
+        second: Staged
+
+    def scenario(end: Step) -> Scenario:
+        both = Accounts(case.begin(), case.begin())
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            assert not run.waited, "nobody waits for anybody"
+            one, other = (set(run.results[f"{worker}.run"]) for worker in ("one", "other"))
+            taken = other | (one if end is COMMIT else set())
+            if end is COMMIT:
+                assert not one & other
+            for staged in (both.first, both.second):
+                state, number, outcomes, streets = staged.left()
+                if staged.attempt_id in taken:
+                    assert (state, outcomes, streets) == ("IMPORTED", [Outcome.SUCCEEDED], ["Singel 1"])
+                    assert number
+                elif staged is both.first and run.results["request.withdraw"]:
+                    assert (state, number, outcomes, streets) == ("PENDING", None, [Outcome.WITHDRAWN], [])
+                else:
+                    assert (state, number, outcomes, streets) == ("IN_PROGRESS", None, [None], [])
+            with case.sessions.begin() as session:
+                set_apart(session)  # the next order begins with nobody waiting
+
+        acts = {
+            "one": [("run", create_waiting), end],
+            "other": [("run", create_waiting), COMMIT],
+            "request": [("withdraw", both.first.withdraw), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    for end in (COMMIT, ROLLBACK):
+        assert explore(case.sessions, lambda end=end: scenario(end)) == 90  # type: ignore[misc]
+
+
+def create_waiting(session: Session) -> list[UUID]:
+    """Take a set and create it; return its attempts."""
+    transaction = OpenTransaction.of(session)
+    return [ended.attempt.id for ended in create_set(transaction, take_set(transaction))]
+
+
+def test_whoever_begins_is_taken_or_announced_by_a_message_that_is_on_its_way(
+    case: Case, worker_resources: WorkerResources
+) -> None:
+    """Two requests begin and announce while a worker takes a set: none of them waits for nothing."""
+    redis = worker_resources.redis
+
+    def scenario() -> Scenario:
+        requests = {"one": case.stage(), "other": case.stage()}
+        with case.sessions.begin() as session:
+            set_apart(session)
+        redis.set(ANNOUNCED_KEY, b"1")  # the worker's message, which it has in hand
+        published: list[str] = []
+
+        def begin(staged: Staged) -> Step:
+            def begin_and_commit(session: Session) -> bool:
+                begun = staged.begin(session)
+                session.commit()
+                return begun
+
+            return "begin and commit", begin_and_commit
+
+        def check(run: Run) -> None:
+            no_errors(run)
+            if published:
+                take_announcement(redis)
+                with case.sessions.begin() as session:
+                    create_waiting(session)
+            for staged in requests.values():
+                assert staged.left()[0] == ImportState.IMPORTED
+
+        acts: dict[str, list[Step]] = {
+            name: [begin(staged), ("announce", lambda _: announce(redis, lambda: published.append("")))]
+            for name, staged in requests.items()
+        }
+        take = ("take the announcement", lambda _session: take_announcement(redis))
+        acts["worker"] = [take, ("create", create_waiting), COMMIT]
+        return Scenario(acts, check)
+
+    assert explore(case.sessions, scenario) == 210

@@ -1,7 +1,7 @@
-"""Every column of what processing leaves behind, for single requests and for batches.
+"""Every column of the rows that processing writes, for single requests and for batches.
 
-Two teams and two keys exist in each test, so a row that is linked to any of them would show. A new column
-makes these tests fail until somebody says what it has to contain.
+Each test has two teams and two keys, so that a row with the wrong one is noticed. A new column makes these
+tests fail until its expected value is added.
 """
 
 from dataclasses import dataclass
@@ -119,7 +119,7 @@ def _check_account(supplier: SupplierClient, payload: dict[str, Any], choice: Ch
     return attempt
 
 
-def test_a_single_request_leaves_the_team_the_key_and_the_request_that_asked(
+def test_a_single_request_records_its_team_key_and_request(
     supplier: SupplierClient, choice: Choice, worker_resources: WorkerResources
 ) -> None:
     (payload,) = supplier.accounts()
@@ -154,7 +154,7 @@ def test_a_single_request_leaves_the_team_the_key_and_the_request_that_asked(
     }
 
 
-def test_a_failed_dry_run_leaves_them_too_and_says_why(
+def test_a_failed_dry_run_records_them_too_with_the_reason(
     supplier: SupplierClient, choice: Choice, worker_resources: WorkerResources
 ) -> None:
     (payload,) = supplier.accounts()
@@ -192,7 +192,7 @@ def test_a_failed_dry_run_leaves_them_too_and_says_why(
     }
 
 
-def test_a_batch_leaves_the_team_and_the_key_that_started_it(batches: BatchClient, choice: Choice) -> None:
+def test_a_batch_records_the_team_and_the_key_that_started_it(batches: BatchClient, choice: Choice) -> None:
     supplier = batches.supplier
     payloads = supplier.accounts(2)
     answer = batches.post(

@@ -1,4 +1,4 @@
-"""Erasing one account: nothing personal is left in any table, and the numbers and the amounts are."""
+"""Erasing one account: no personal data is left in any table, but the numbers and the amounts are."""
 
 import json
 import secrets
@@ -19,12 +19,12 @@ from supplier_client import SupplierClient
 
 @pytest.fixture
 def mark() -> str:
-    """A word that is in no other test."""
+    """A word that occurs nowhere else."""
     return f"Qwirinus{secrets.token_hex(6)}"
 
 
 def marked_parts(mark: str, ean: str = "871685900012345670") -> dict[str, Any]:
-    """The parts of a payload, with the mark wherever a text can be."""
+    """Return the parts of a payload, with the mark in every text."""
     return {
         "billing_address1": f"{mark}laan 1",
         "customers": [
@@ -66,7 +66,7 @@ def erase(supplier: SupplierClient, number: str) -> Any:
 
 
 def find_mark(sessions: sessionmaker[Session], mark: str) -> list[str]:
-    """The tables that have the mark anywhere, in whatever column."""
+    """Return the tables that have the mark in any column."""
     with sessions() as session:
         tables = session.scalars(
             text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
@@ -87,7 +87,7 @@ def find_mark(sessions: sessionmaker[Session], mark: str) -> list[str]:
     return found
 
 
-def test_nothing_of_a_created_account_is_left_but_its_numbers_and_amounts(
+def test_of_an_erased_account_only_numbers_and_amounts_are_left(
     mark: str, supplier: SupplierClient, worker_resources: WorkerResources, sessions: sessionmaker[Session]
 ) -> None:
     ean = "".join(secrets.choice("123456789") for _ in range(18))
@@ -124,7 +124,7 @@ def test_nothing_of_a_created_account_is_left_but_its_numbers_and_amounts(
     assert "COMPLETED" in supplier.status(account.number).text
 
 
-def test_reconciliation_says_that_an_erased_account_cannot_be_compared(
+def test_reconciliation_reports_that_an_erased_account_cannot_be_compared(
     mark: str, supplier: SupplierClient, worker_resources: WorkerResources, sessions: sessionmaker[Session]
 ) -> None:
     kept = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark))
@@ -137,10 +137,10 @@ def test_reconciliation_says_that_an_erased_account_cannot_be_compared(
     assert totals.not_comparable == 1
     assert totals.measures["accounts"] == (Decimal(2), Decimal(2))
     assert totals.measures["customers"] == (Decimal(1), Decimal(1))
-    assert erase(supplier, kept.number).status_code == 200  # nothing is left for the other tests
+    assert erase(supplier, kept.number).status_code == 200  # leave nothing for other tests
 
 
-def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_is_harmless(
+def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_changes_nothing(
     mark: str, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     account = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark))
@@ -168,12 +168,12 @@ def test_an_account_that_was_only_staged_is_removed_and_not_staged_again(
     assert supplier.status("only staged").status_code == 404
 
 
-def test_lines_of_a_batch_are_erased_read_or_not(
+def test_lines_of_a_batch_are_erased_whether_they_were_processed_or_not(
     mark: str, supplier: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
     number = "é/batch"
     sound = {"import_supplier": supplier.code, "external_account_number": number, **marked_parts(mark)}
-    broken = json.dumps(sound)[:-1]  # escapes, and no JSON
+    broken = json.dumps(sound)[:-1]  # escapes, and a line that is not JSON
     other = json.dumps({**sound, "external_account_number": "another", "customers": []})
     lines = "\n".join([json.dumps(sound, ensure_ascii=False), broken, other.replace(mark, "x")])
     started = supplier.app.test_client().post(
@@ -188,7 +188,7 @@ def test_lines_of_a_batch_are_erased_read_or_not(
     assert find_mark(sessions, mark) == []
 
 
-def test_what_is_not_known_or_is_being_created_or_belongs_to_others_is_refused(
+def test_unknown_accounts_those_being_created_and_those_of_others_are_not_erased(
     mark: str,
     supplier: SupplierClient,
     app: Any,

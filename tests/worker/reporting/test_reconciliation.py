@@ -1,4 +1,4 @@
-"""Reconciliation finds every difference, and nothing where there is none; what is kept long enough goes."""
+"""Reconciliation finds every difference, and nothing if there is none. Old lines are removed."""
 
 import csv
 import io
@@ -51,7 +51,7 @@ def _import(batches: BatchClient, number: int = 4) -> tuple[list[dict[str, Any]]
     return accounts, str(batches.run(accounts)["batch_id"])
 
 
-def test_what_was_imported_is_clean_and_its_sums_are_those_of_the_file(batches: BatchClient) -> None:
+def test_an_imported_book_has_no_differences_and_the_sums_of_the_file(batches: BatchClient) -> None:
     accounts, _ = _import(batches, 6)
     report = _reconcile(batches)
     assert (report["clean"], report["differing"], report["differences"]) == (True, 0, [])
@@ -78,7 +78,7 @@ def test_what_was_imported_is_clean_and_its_sums_are_those_of_the_file(batches: 
     assert totals["amount of PAYMENT"] == (paid, paid)
 
 
-def test_a_cent_too_much_is_found_with_its_account(batches: BatchClient) -> None:
+def test_a_difference_of_a_cent_is_found_with_its_account(batches: BatchClient) -> None:
     accounts, batch_id = _import(batches)
     number = accounts[2]["external_account_number"]
     with batches.supplier.Session.begin() as session:
@@ -113,7 +113,7 @@ def _skip(batches: BatchClient, number: str) -> None:
         skip_accounts(session, supplier.id, [number])
 
 
-def test_what_is_staged_is_open_and_what_is_skipped_is_not(batches: BatchClient) -> None:
+def test_staged_accounts_are_open_and_skipped_ones_are_not(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(3)
     batches.run(accounts[:1])
     for account in accounts[1:]:
@@ -127,7 +127,7 @@ def test_what_is_staged_is_open_and_what_is_skipped_is_not(batches: BatchClient)
     assert _totals(report)["accounts"] == (Decimal(1), Decimal(1))
 
 
-def test_what_was_refused_is_open_until_a_later_line_settles_it(batches: BatchClient) -> None:
+def test_a_refused_account_is_open_until_a_later_line_settles_it(batches: BatchClient) -> None:
     sound, broken, other = batches.supplier.accounts(3)
     wrong = broken | {"customers": "nobody"}
     first = batches.run([sound, wrong, b"{}", wrong, b"{"])["batch_id"]
@@ -148,7 +148,7 @@ def test_what_was_refused_is_open_until_a_later_line_settles_it(batches: BatchCl
         assert (sent["sent"], sent["refused"]) == (sent_in_all, 0 if query.endswith(second) else 2)
 
 
-def test_validating_and_rehearsing_is_not_sending(batches: BatchClient) -> None:
+def test_batches_that_validate_or_rehearse_are_not_compared(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(2)
     for mode in ("validate", "dry-run"):
         batches.run([*accounts, b"{}"], mode)
@@ -156,7 +156,7 @@ def test_validating_and_rehearsing_is_not_sending(batches: BatchClient) -> None:
     assert (report["sent"]["sent"], report["open"]) == (0, [])
 
 
-def test_a_line_that_no_worker_has_reached_waits(batches: BatchClient) -> None:
+def test_a_line_that_no_worker_has_processed_is_waiting(batches: BatchClient) -> None:
     (account,) = batches.supplier.accounts(1)
     batch_id = batches.start([account], "stage")
     assert batches.change(batch_id, "cancel").status_code == 200
@@ -165,7 +165,7 @@ def test_a_line_that_no_worker_has_reached_waits(batches: BatchClient) -> None:
     assert (report["sent"]["waiting"], report["sent"]["open"]) == (1, 1)
 
 
-def test_what_is_open_comes_in_pages(batches: BatchClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_accounts_are_listed_in_pages(batches: BatchClient, monkeypatch: pytest.MonkeyPatch) -> None:
     accounts = batches.supplier.accounts(5)
     wrong = [account | {"customers": "nobody"} for account in accounts[:3]]
     batches.run([b"{}", b"{", *wrong, b"[]"])
@@ -183,7 +183,7 @@ def _acknowledge(batches: BatchClient, **body: Any) -> Any:
     return batches.supplier.post(path, json={"reason": "Closed before the migration."} | body)
 
 
-def test_what_is_acknowledged_with_a_reason_is_no_longer_open(batches: BatchClient) -> None:
+def test_an_acknowledged_account_is_no_longer_open(batches: BatchClient) -> None:
     (broken,) = batches.supplier.accounts(1)
     number = broken["external_account_number"]
     wrong = broken | {"customers": "nobody"}
@@ -206,12 +206,12 @@ def test_what_is_acknowledged_with_a_reason_is_no_longer_open(batches: BatchClie
         assert [(it["subject"], it["details"]["acknowledged"]) for it in told] == [
             (batches.supplier.code, count) for count in (3, 1, 1)
         ]
-    # Refused again, and so open again.
+    # It is refused again, and so open again.
     batches.run([wrong])
     assert _open(_reconcile(batches)) == [(number, "REFUSED", 1)]
 
 
-def test_what_was_not_refused_cannot_be_acknowledged(batches: BatchClient) -> None:
+def test_only_refused_accounts_can_be_acknowledged(batches: BatchClient) -> None:
     accounts, batch_id = _import(batches, 2)
     number = accounts[0]["external_account_number"]
     for body, attr in (
@@ -227,7 +227,7 @@ def test_what_was_not_refused_cannot_be_acknowledged(batches: BatchClient) -> No
         assert (answer.status_code, answer.json["errors"][0]["attr"]) == (400, attr)
 
 
-def test_what_was_added_afterwards_does_not_count(batches: BatchClient) -> None:
+def test_added_data_is_not_compared(batches: BatchClient) -> None:
     accounts, _ = _import(batches)
     before = _reconcile(batches)
     with batches.supplier.Session.begin() as session:
@@ -251,7 +251,7 @@ def test_what_was_added_afterwards_does_not_count(batches: BatchClient) -> None:
     assert _reconcile(batches) == before
 
 
-def test_without_a_payload_an_account_cannot_be_compared_and_that_is_said(batches: BatchClient) -> None:
+def test_an_account_without_a_payload_is_reported_as_not_compared(batches: BatchClient) -> None:
     accounts, _ = _import(batches)
     old = datetime.now(UTC) - timedelta(days=8)
     with batches.supplier.Session.begin() as session:
@@ -267,7 +267,7 @@ def test_without_a_payload_an_account_cannot_be_compared_and_that_is_said(batche
     assert _totals(report)["accounts"] == (Decimal(4), Decimal(4))
 
 
-def test_lines_are_removed_after_their_time_and_the_counts_stay(batches: BatchClient) -> None:
+def test_lines_are_removed_after_their_retention_time_and_the_counts_are_kept(batches: BatchClient) -> None:
     _, batch_id = _import(batches)
     with batches.supplier.Session.begin() as session:
         remove_batch_lines(session, after_days=30)  # other tests share the tables
@@ -289,7 +289,7 @@ def test_lines_are_removed_after_their_time_and_the_counts_stay(batches: BatchCl
     assert (answer.status_code, (answer.json or {})["code"]) == (400, "batch_state_conflict")
 
 
-def test_the_id_map_leads_from_the_old_number_to_the_new(batches: BatchClient) -> None:
+def test_the_id_map_has_the_old_and_the_new_numbers(batches: BatchClient) -> None:
     _, batch_id = _import(batches)
     answer = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/id-map/")
     assert answer.mimetype == "text/csv"
@@ -301,7 +301,7 @@ def test_the_id_map_leads_from_the_old_number_to_the_new(batches: BatchClient) -
     assert found == {it["external_account_number"]: it["service_account_number"] for it in results}
 
 
-def test_another_organisation_reconciles_nothing_here(batches: BatchClient) -> None:
+def test_another_organisation_cannot_reconcile_the_supplier(batches: BatchClient) -> None:
     _, batch_id = _import(batches, 1)
     other = SupplierClient.create(batches.supplier.app, batches.supplier.Session)
     for path in ("", "id-map/"):

@@ -1,4 +1,4 @@
-"""What is kept for how long: the periodic removal with the real settings, at their boundaries."""
+"""The periodic removal with the real settings, at the boundaries of the retention times."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ Remove = Callable[..., None]
 
 @pytest.fixture
 def remove(migrated: Settings) -> Iterator[Remove]:
-    """Run the task in a worker whose settings keep things for so many days."""
+    """Run the task in a worker with these retention times in days."""
     before = current_app._get_current_object()  # type: ignore[attr-defined]
     made = []
 
@@ -62,7 +62,7 @@ class Book:
         return cls(client, UUID(report["batch_id"]), numbers)
 
     def grow_old(self, age: str) -> None:
-        """Let the batch have ended, and its accounts have been created, so long ago."""
+        """Let the batch have ended, and its accounts have been created, this long ago."""
         before = func.now() - text(f"interval '{age}'")
         with self.client.supplier.Session.begin() as session:
             session.execute(update(Batch).where(Batch.id == self.batch_id).values(finished_at=before))
@@ -98,7 +98,7 @@ def book(supplier: SupplierClient, worker_resources: WorkerResources) -> Book:
     return book
 
 
-def test_each_setting_removes_its_own(book: Book, remove: Remove) -> None:
+def test_each_setting_removes_only_its_own_data(book: Book, remove: Remove) -> None:
     book.grow_old("35 days")
     remove(batch_days=40, payload_days=31)
     assert (book.lines, book.payloads, book.warnings) == (2, 0, 0)
@@ -106,13 +106,13 @@ def test_each_setting_removes_its_own(book: Book, remove: Remove) -> None:
     assert book.lines == 0
 
 
-def test_lines_go_without_the_payloads(book: Book, remove: Remove) -> None:
+def test_lines_are_removed_without_the_payloads_of_accounts(book: Book, remove: Remove) -> None:
     book.grow_old("35 days")
     remove(batch_days=31, payload_days=40)
     assert (book.lines, book.payloads, book.warnings) == (0, 2, 1)
 
 
-def test_zero_days_keep_payloads_for_ever(book: Book, remove: Remove) -> None:
+def test_zero_days_keep_payloads_forever(book: Book, remove: Remove) -> None:
     book.grow_old("10 years")
     remove(payload_days=0)
     assert (book.lines, book.payloads, book.warnings) == (0, 2, 1)

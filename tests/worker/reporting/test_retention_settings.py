@@ -1,4 +1,4 @@
-"""What is removed when, by the task that beat sends: every setting, zero, and both sides of each boundary."""
+"""The removal by the task that beat sends: every setting, zero, and both sides of each boundary."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import remove_old_data
 from supplier_client import SupplierClient
 
-#: Each setting has a number of its own, so that none can be taken for another.
+#: Each setting has another number, so that none can be used for another.
 DAYS = {
     "batch_idle_days": 33,
     "batch_retention_days": 41,
@@ -32,7 +32,7 @@ Remove = Callable[..., None]
 
 @pytest.fixture
 def remove(migrated: Settings) -> Iterator[Remove]:
-    """The task, with the settings above or others."""
+    """Run the task with the settings above or others."""
     before = current_app._get_current_object()  # type: ignore[attr-defined]
     made = []
 
@@ -55,7 +55,7 @@ def _one(sessions: sessionmaker[Session]) -> Iterator[Callable[..., Any]]:
 def _age(
     sessions: sessionmaker[Session], table: str, columns: str, where: str, days: float, **keys: Any
 ) -> None:
-    """Let the moments of some rows be so many days ago, and a minute more."""
+    """Let the times of some rows be this many days and a minute ago."""
     moved = ", ".join(
         f"{column} = now() - make_interval(days => {days}, mins => 1)" for column in columns.split()
     )
@@ -76,7 +76,7 @@ def _process(sessions: sessionmaker[Session], number: str) -> Any:
     ("days", "setting", "kept"),
     [(51, {}, True), (52, {}, False), (500, {"payload_retention_days": 0}, True)],
 )
-def test_payloads_of_created_accounts(
+def test_payloads_of_created_accounts_are_removed_in_time(
     *,
     days: int,
     setting: dict[str, int],
@@ -88,7 +88,7 @@ def test_payloads_of_created_accounts(
 ) -> None:
     account = ImportedAccount.create(supplier, worker_resources)
     where = "external_account_number = :number"
-    # Staged long ago: what counts is the creation.
+    # It was staged long ago, but the time of the creation counts.
     _age(sessions, "account_import_process", "staged_at", where, 600, number=account.number)
     _age(sessions, "account_import_process", "account_created_at", where, days, number=account.number)
     remove(**setting)
@@ -102,7 +102,7 @@ def test_payloads_of_created_accounts(
     [(62, {}, True), (63, {}, False), (500, {"staged_retention_days": 0}, True)],
 )
 @pytest.mark.parametrize("skipped", [False, True])
-def test_accounts_that_were_never_created(
+def test_accounts_that_were_never_created_are_removed_in_time(
     *,
     days: int,
     setting: dict[str, int],
@@ -135,7 +135,7 @@ def test_accounts_that_were_never_created(
     ("days", "setting", "kept"),
     [(73, {}, True), (74, {}, False), (500, {"error_retention_days": 0}, True)],
 )
-def test_texts_of_errors_of_attempts(
+def test_texts_of_errors_of_attempts_are_removed_in_time(
     *,
     days: int,
     setting: dict[str, int],
@@ -178,7 +178,7 @@ def _start_batch(supplier: SupplierClient) -> str:
 
 
 def _batch(sessions: sessionmaker[Session], batch_id: str) -> tuple[str, bool]:
-    """Its state, and whether it has its lines."""
+    """Return the state of the batch, and True if it has its lines."""
     with _one(sessions) as execute:
         state = execute("SELECT state FROM batch WHERE id = :id", id=batch_id).scalar_one()
         lines = execute("SELECT count(*) FROM batch_line WHERE batch_id = :id", id=batch_id).scalar_one()
@@ -193,7 +193,7 @@ def _batch(sessions: sessionmaker[Session], batch_id: str) -> tuple[str, bool]:
         ("CANCELLED", 41, {}, ("CANCELLED", False)),
     ],
 )
-def test_lines_of_batches_that_ended(
+def test_lines_of_batches_that_ended_are_removed_in_time(
     *,
     state: str,
     days: int,
@@ -209,7 +209,7 @@ def test_lines_of_batches_that_ended(
     _age(sessions, "batch", "finished_at", "id = :id", days, id=batch_id)
     remove(**setting)
     assert _batch(sessions, batch_id) == expected
-    _age(sessions, "batch", "finished_at", "id = :id", 0, id=batch_id)  # nothing is left to other tests
+    _age(sessions, "batch", "finished_at", "id = :id", 0, id=batch_id)  # leave nothing for other tests
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_lines_of_batches_that_ended(
         ("PAUSED", 500, None, {"batch_idle_days": 0}, "PAUSED"),
     ],
 )
-def test_batches_that_nobody_goes_on_with_are_cancelled(
+def test_idle_batches_are_cancelled(
     *,
     state: str,
     days: int,

@@ -1,7 +1,7 @@
-"""The audit: what was done, written in the transaction that does it.
+"""The audit: an entry for each act, written in the transaction of the act.
 
-What comes at a high rate (staging, processing, added data, lines of a batch, tokens) has no entry here: the
-rows that it writes keep the key, the request and the address, and `audit_trail` tells both as one story.
+Frequent acts (staging, processing, adding data, lines of a batch, tokens) have no entries. The rows that they
+write have the key, the request and the address. `audit_trail` reads both together.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from migration_service.states import AuditOutcome
 
 
 class AuditAction(StrEnum):
-    """What an audit entry tells."""
+    """The kinds of acts that have an audit entry."""
 
     ORGANISATION_CREATED = "organisation.created"
     SUPPLIER_CREATED = "import_supplier.created"
@@ -33,7 +33,7 @@ class AuditAction(StrEnum):
     ACCOUNT_UNSKIPPED = "account.unskipped"
     #: The personal data of an account was erased; the details have the reason.
     ACCOUNT_ERASED = "account.erased"
-    #: Accounts or lines that stay out of the platform were acknowledged.
+    #: Somebody accepted that refused accounts or lines are not imported.
     REFUSALS_ACKNOWLEDGED = "import_supplier.refusals_acknowledged"
     #: An operator read the personal data of an account.
     ACCOUNT_READ = "account.read"
@@ -43,8 +43,15 @@ class AuditAction(StrEnum):
     BATCH_RESUMED = "batch.resumed"
     BATCH_CANCELLED = "batch.cancelled"
     BATCH_RETRIED = "batch.retried"
+    #: What pauses a batch after too many errors was changed.
+    BATCH_BRAKE_SET = "batch.brake_set"
     #: An operator read the lines of a batch.
     BATCH_RESULTS_READ = "batch.results_read"
+    #: Accounts are removed again; the details have the reason, and the blockers that were overridden.
+    UNDO_STARTED = "undo.started"
+    UNDO_CANCELLED = "undo.cancelled"
+    #: The accounts of a supplier go live, and cannot be undone from then on.
+    SUPPLIER_LIVE_SET = "import_supplier.live_set"
     OPERATOR_CREATED = "operator.created"
     OPERATOR_ROLE_SET = "operator.role_set"
     OPERATOR_PASSWORD_SET = "operator.password_set"  # noqa: S105
@@ -67,11 +74,11 @@ def record(
     organisation_id: int | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add the entry of an act to the transaction that does it.
+    """Add the entry of an act to its transaction.
 
-    `subject` is the key of the thing: a name, a prefix, an id. An account is named by the id of its process.
-    Neither it nor `details` may hold personal data. `organisation_id` is the organisation that the act
-    concerns, by default the actor's own.
+    `subject` identifies what was changed: a name, a prefix or an id. An account is named by the id of its
+    process. Neither it nor `details` may hold personal data. `organisation_id` is the organisation that the
+    act concerns, by default the actor's own.
     """
     origin = current_origin()
     session.add(

@@ -1,7 +1,7 @@
-"""The chain of hashes over the days of the audit, and the end of days that were kept long enough.
+"""The chain of hashes over the days of the audit, and the removal of old days.
 
 A day is sealed an hour after its end: its entries are hashed, together with the hash of the day before. An
-entry that is removed, changed or added afterwards shows, and so does a day that is missing.
+entry that is removed, changed or added afterwards is detected, and so is a missing day.
 """
 
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ class Verification:
 
     days: int
     entries: int
-    #: Days whose entries were removed, after the time that they are kept.
+    #: Days whose entries were removed after their retention time.
     removed_days: int
     #: The hash of the newest sealed day, in hexadecimal. Keep it elsewhere.
     head: str | None
-    #: What does not fit; empty if nothing was changed.
+    #: What does not match. Empty if nothing was changed.
     problems: list[str]
 
 
@@ -39,7 +39,7 @@ def seal_days(session: Session) -> list[date]:
 def remove_days(session: Session, *, after_days: int) -> int:
     """Remove the entries of sealed days that are older, and return how many. The hashes of the days stay.
 
-    The database removes nothing of the last ninety days, whatever it is asked.
+    The database never removes entries of the last ninety days.
     """
     before = datetime.now(UTC).date() - timedelta(days=after_days)
     removed: int = session.scalar(text("SELECT audit_remove_days(:before)"), {"before": before}) or 0
@@ -47,7 +47,7 @@ def remove_days(session: Session, *, after_days: int) -> int:
 
 
 def verify_chain(session: Session, known_head: str | None = None) -> Verification:
-    """Compute every hash again, and compare it with the one that was kept.
+    """Compute every hash again, and compare it with the stored one.
 
     `known_head` is a head that an earlier verification returned: it must still be in the chain.
     """

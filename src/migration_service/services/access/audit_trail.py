@@ -1,7 +1,7 @@
-"""The audit as one story: its entries, and what the rows of staging, processing, added data and batches tell.
+"""Reads the whole audit: its entries, and the rows of staging, processing, added data and batches.
 
-Everything has the same fields, newest first. Accounts appear by their external account number as long as they
-exist; what is stored in the audit itself is only the id of their process.
+All of it has the same fields, newest first. Accounts are shown by their external account number while they
+exist. The audit itself stores only the id of their process.
 """
 
 from collections.abc import Collection, Iterator
@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
 from migration_service.errors import AuditCursorError
-from migration_service.states import AuditOutcome, Outcome, StatementOrigin, TransactionPeriod
+from migration_service.states import AuditOutcome, Outcome, StatementOrigin, TransactionPeriod, UndoOutcome
 
-#: The fields of everything that the audit tells, in their order.
+#: The fields of every entry, in their order.
 FIELDS = (
     "at",
     "actor_kind",
@@ -35,7 +35,7 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrailFilter:
-    """What is wanted of the audit; None: everything."""
+    """Selects entries of the audit. None selects all."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -58,9 +58,9 @@ class TrailFilter:
 def read_trail(
     session: Session, wanted: TrailFilter, *, limit: int, cursor: str | None = None
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return a page of the audit, the newest first, and the cursor of the next page if there is one.
+    """Return a page of the audit, newest first, and the cursor of the next page if one exists.
 
-    Raise AuditCursorError if `cursor` is none that an earlier page returned.
+    Raise AuditCursorError if `cursor` does not come from an earlier page.
     """
     before_at, before_key = _read_cursor(cursor)
     values = _values(wanted) | {"limit": limit + 1, "before_at": before_at, "before_key": before_key}
@@ -71,7 +71,7 @@ def read_trail(
 
 
 def stream_trail(session: Session, wanted: TrailFilter) -> Iterator[dict[str, Any]]:
-    """Yield everything that is wanted of the audit, the newest first, in constant memory."""
+    """Yield all selected entries, newest first, in constant memory."""
     values = _values(wanted) | {"limit": None, "before_at": None, "before_key": None}
     session.execute(text("SET LOCAL statement_timeout = 0"))
     rows = session.execute(_statement(wanted), values, execution_options={"yield_per": 1_000})
@@ -107,7 +107,7 @@ def _values(wanted: TrailFilter) -> dict[str, Any]:
     }
 
 
-# Every row of a table that keeps who wrote it, as an entry. A key names its organisation.
+# Every row that records who wrote it, as an entry. The key determines the organisation.
 _BY_KEY = """
     SELECT {at} AS at, '{name} ' || written.id AS key,
            CASE WHEN api_key.id IS NULL THEN 'service' ELSE 'api_key' END AS actor_kind,
@@ -141,6 +141,12 @@ def _written(table: str, action: str, at: str, **others: str) -> str:
 _SUPPLIER_OF = "JOIN import_supplier AS supplier ON supplier.id = {}.import_supplier_id"
 _PROCESS = "JOIN account_import_process AS account ON account.id = written.account_import_process_id "
 
+_REVERTED = f"""(
+    SELECT line.undo_id || ' ' || lpad(line.position::text, 20, '0') AS id, line.account_import_process_id,
+           line.finished_at, undo.api_key_id, undo.request_id, undo.address
+    FROM undo_line AS line JOIN undo ON undo.id = line.undo_id
+    WHERE line.outcome = '{UndoOutcome.REVERTED}')"""
+
 _ROWS = [
     _written(
         "account_import_process",
@@ -169,6 +175,15 @@ _ROWS = [
         subject_kind="'batch'",
         subject="written.id::text",
         joins="",
+    ),
+    # A line of an undo, with what its undo keeps of who started it.
+    _written(
+        _REVERTED,
+        "account.reverted",
+        "written.finished_at",
+        name="undo_line",
+        subject="supplier.code || ' ' || account.external_account_number",
+        joins=_PROCESS + _SUPPLIER_OF.format("account"),
     ),
     _written(
         "token_session",

@@ -26,6 +26,8 @@ class Scope(StrEnum):
     BATCHES = "batches"
     #: Erasing the personal data of an account.
     ERASE = "erase"
+    #: Removing created accounts again, until their supplier goes live.
+    UNDO = "undo"
 
 
 def require_scope(granted: Collection[str] | None, accepted: Sequence[Scope]) -> None:

@@ -1,8 +1,8 @@
-"""Sessions: what begins when a key is exchanged for tokens, and how its refresh tokens rotate.
+"""Sessions, and how their refresh tokens rotate. A session begins when a key is exchanged for tokens.
 
-A refresh token is exchanged once, for a successor. For a minute it answers with the same successor again: the
-answer may have been lost, or several processes of a client may refresh at once. A token that is used later
-than that was copied, so that its session ends, with every token of it.
+A refresh token is exchanged once, for a successor. For a minute it returns the same successor again, because
+the response may have been lost, or several processes of a client may refresh at once. A token that is used
+later was probably copied, so its session ends, with all its tokens.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from migration_service.models import ApiKey, RefreshToken, TokenSession
 from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 
-#: How long a refresh token that was exchanged answers with the same successor.
+#: How long a refresh token that was exchanged returns the same successor.
 GRACE = timedelta(seconds=60)
 #: How long sessions are kept after their last token has expired.
 _KEPT = timedelta(days=30)
@@ -36,7 +36,7 @@ ENDED_BY_OPERATOR = "ended_by_operator"
 
 @dataclass(frozen=True, slots=True)
 class RefreshGrant:
-    """A refresh token to be signed."""
+    """A refresh token that is not signed yet."""
 
     id: UUID
     session_id: UUID
@@ -52,10 +52,10 @@ def begin_session(session: Session, api_key: ApiKey, expires_at: datetime) -> Re
 
 
 def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> RefreshGrant:
-    """Return the successor of the refresh token with these claims: a new one, or within GRACE the same again.
+    """Return the successor of the refresh token with these claims: a new one, or the same one within GRACE.
 
-    Raise RefreshTokenReusedError if it was exchanged before that, and UnauthenticatedError if its session is
-    over.
+    Raise RefreshTokenReusedError if it was exchanged earlier than that, and UnauthenticatedError if its
+    session has ended.
     """
     token_id = _token_id(session, api_key, claims)
     found = session.execute(
@@ -78,9 +78,9 @@ def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> Refre
 
 
 def end_session(session: Session, session_id: str, reason: str = ENDED_BY_OPERATOR) -> TokenSession:
-    """End a session and every token of it at once. Ending it twice changes nothing.
+    """End a session and all its tokens at once. Ending it again changes nothing.
 
-    Raise TokenSessionNotFoundError.
+    Raise TokenSessionNotFoundError if it does not exist.
     """
     try:
         owner = session.get(TokenSession, UUID(session_id), with_for_update=True)
@@ -103,7 +103,7 @@ def end_session(session: Session, session_id: str, reason: str = ENDED_BY_OPERAT
 
 
 def list_sessions(session: Session, api_key: ApiKey) -> Sequence[TokenSession]:
-    """Return the sessions of a key that are not over, the newest first."""
+    """Return the sessions of a key that have not ended, newest first."""
     return session.scalars(
         select(TokenSession)
         .where(
@@ -128,7 +128,7 @@ def remove_old_sessions(session: Session, *, limit: int) -> int:
 
 
 def _token_id(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> UUID:
-    """Return the id of a refresh token. One that was issued before there were sessions gets a session now."""
+    """Return the id of a refresh token. A token from a version without sessions gets a session now."""
     try:
         if "sid" in claims:
             return UUID(claims["jti"])

@@ -10,7 +10,6 @@ Clients can also obtain tokens while Redis is unavailable. Each web process then
 address can make ten failed attempts with each process.
 """
 
-import logging
 import math
 import threading
 import time
@@ -18,11 +17,10 @@ from collections.abc import Callable
 from hashlib import sha256
 from ipaddress import ip_address, ip_network
 
-from redis import Redis, RedisError
+from redis import Redis
 
+from migration_service.connections import log_if_unavailable
 from migration_service.errors import ThrottledError
-
-logger = logging.getLogger(__name__)
 
 #: Failed attempts that are allowed within the window.
 MOST_FAILURES = 10
@@ -74,13 +72,12 @@ class Throttle:
     def _count(self, client: str, *, add: int) -> tuple[int, float]:
         """Return the count of `client`, and the seconds until it expires."""
         key = f"migration:throttle:{client}"
-        try:
-            count, wait = self._count_in_redis(keys=[key], args=[WINDOW_SECONDS * 1000, add])
-        except RedisError as error:
-            logger.warning(
-                "Redis is unavailable: this process counts failed attempts itself: %s", type(error).__name__
-            )
+        counted: tuple[int, int] | None = None
+        with log_if_unavailable("this process counts failed attempts itself"):
+            counted = self._count_in_redis(keys=[key], args=[WINDOW_SECONDS * 1000, add])
+        if counted is None:
             return self._count_here(key, add)
+        count, wait = counted
         return count, wait / 1000
 
     def _count_here(self, key: str, add: int) -> tuple[int, float]:

@@ -21,8 +21,13 @@ from migration_service.models import Account
 from migration_service.models.part import Part, path_of, payload_columns
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Finding, Severity
+from migration_service.schemas.base import limit_errors
 from migration_service.services.access.tokens import Caller
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.setup.suppliers import (
+    KnownSupplier,
+    find_import_supplier,
+    get_import_supplier,
+)
 from migration_service.states import Profile
 
 
@@ -61,8 +66,8 @@ def open_account(
     """Return the account that a body names. The status of its supplier matters for new accounts only.
 
     With `lock` it is locked until the transaction ends, so that additions to one account come one after the
-    other. Raises ImportSupplierNotFoundInBodyError, `missing` where the account is not imported, and
-    AccountErasedError where its personal data was erased.
+    other. Raise ImportSupplierNotFoundInBodyError, `missing` if the account is not imported, and
+    AccountErasedError if its personal data was erased.
     """
     supplier = get_import_supplier(
         OpenTransaction.of(session),
@@ -83,6 +88,26 @@ def open_account(
     if row.erased_at is not None:
         raise AccountErasedError
     return OpenAccount(row.id, row.service_account_number, supplier, body.unknown_fields)
+
+
+def check_form(session: Session, caller: Caller, body: PostedBody) -> None:
+    """Raise RequestFailedValidationError with every error of the body's form, if its schema found any.
+
+    Under the strict profile the unknown fields at every depth are among them.
+    """
+    if not body.errors:
+        return
+    unknown_fields = body.unknown_fields
+    if unknown_fields and find_profile(session, caller, body) is not Profile.STRICT:
+        unknown_fields = []
+    raise RequestFailedValidationError(errors=limit_errors(body.errors + unknown_fields))
+
+
+def find_profile(session: Session, caller: Caller, body: PostedBody) -> Profile:
+    """Return the profile of the supplier that a body names, or LENIENT if it names none that exists."""
+    code = body.data.get("import_supplier", "")
+    supplier = find_import_supplier(session, code, organisation_id=caller.organisation_id)
+    return Profile(supplier.profile) if supplier else Profile.LENIENT
 
 
 def resolve_document(supplier: KnownSupplier, document_path: str) -> str:

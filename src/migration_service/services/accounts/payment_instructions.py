@@ -10,7 +10,11 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from migration_service.errors import PaymentInstructionRejectedError
+from migration_service.errors import (
+    AccountErasedError,
+    AccountNotFoundInBodyError,
+    PaymentInstructionRejectedError,
+)
 from migration_service.models import Account, ImportSupplier, PaymentInstruction, PaymentVendor
 from migration_service.origin import current_origin
 from migration_service.payment_vendors.connection import UNKNOWN_INSTRUCTION
@@ -86,9 +90,11 @@ def add_instruction(
 
     Nothing changes if another request was faster, or if `details` is None because it was added before. Raise
     PaymentInstructionRejectedError if another organisation's account has an instruction of the same customer
-    of the vendor.
+    of the vendor, and AccountNotFoundInBodyError or AccountErasedError if the account was undone or erased
+    while the vendor was asked.
     """
     if details is not None:
+        _require_still_there(session, order.account.id)
         if _is_of_another_organisation(session, order, details):
             # In the words for a reference that does not exist: nobody learns what another organisation has.
             raise PaymentInstructionRejectedError(UNKNOWN_INSTRUCTION)
@@ -108,6 +114,16 @@ def add_instruction(
         )
     number = order.account.service_account_number
     return {"service_account_number": number, "reference": order.reference}
+
+
+def _require_still_there(session: Session, account_pk: int) -> None:
+    # Undo and erasure lock the whole row. This lock waits for them, and keeps them out until the commit.
+    account = select(Account.erased_at).where(Account.id == account_pk)
+    row = session.execute(account.with_for_update(read=True, key_share=True)).one_or_none()
+    if row is None:
+        raise AccountNotFoundInBodyError
+    if row.erased_at is not None:
+        raise AccountErasedError
 
 
 def _is_of_another_organisation(

@@ -12,6 +12,7 @@ from migration_service.services.accounts.added_data import (
     OpenAccount,
     PostedBody,
     find_faults,
+    find_profile,
     list_errors,
     open_account,
 )
@@ -38,7 +39,7 @@ def open_checked_account(
             account = open_account(session, caller, body)
         except InvalidError as error:
             refusal = error
-    profile = Profile(account.supplier.profile) if account else Profile.LENIENT
+    profile = Profile(account.supplier.profile) if account else find_profile(session, caller, body)
     errors = _check_form(body, profile)
     if account is None and refusal is not None:
         if not errors:

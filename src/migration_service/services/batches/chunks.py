@@ -21,6 +21,7 @@ from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.attempts import ChunkJob
+from migration_service.services.batches.brakes import apply_brake
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
 from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
@@ -49,13 +50,16 @@ class ChunkPlan:
 
 
 def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
-    """Return what is to be done in a chunk now, or None if nothing is."""
+    """Return what is to be done in a chunk now, or None if nothing is.
+
+    The batch is paused if its brake is reached.
+    """
     row = session.execute(
-        select(BatchChunk.tries, BatchChunk.counts, Batch.mode)
+        select(BatchChunk.tries, BatchChunk.counts, Batch.mode, Batch.brake, Batch.brake_since)
         .join(Batch, Batch.id == BatchChunk.batch_id)
         .where(_is(key), BatchChunk.state != ChunkState.DONE, Batch.state == BatchState.RUNNING)
     ).first()
-    if row is None:
+    if row is None or (row.brake and apply_brake(session, key.batch_id, row.brake, row.brake_since)):
         return None
     lines = 1 if row.tries else row.counts.get(LineStatus.PENDING, 0)
     limit = session.scalar(select(ServiceLimit.concurrency_limit))

@@ -19,7 +19,7 @@ _HAS_PENDING_LINES = f"""EXISTS (
 
 _RECOUNT = text(f"""
     UPDATE batch_chunk SET
-        (counts, error_counts, warning_counts) = (
+        (counts, error_counts, warning_counts, done, failures) = (
             WITH line AS MATERIALIZED (
                 SELECT line_number, status, errors, warnings FROM batch_line
                 WHERE batch_line.batch_id = batch_chunk.batch_id
@@ -31,7 +31,12 @@ _RECOUNT = text(f"""
                         FROM line, jsonb_array_elements(errors) AS error GROUP BY 1) AS by_code),
                    (SELECT coalesce(jsonb_object_agg(code, n), '{{}}') FROM (
                         SELECT warning ->> 'code' AS code, count(DISTINCT line_number) AS n
-                        FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code)),
+                        FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code),
+                   (SELECT count(*) FROM line WHERE status <> '{LineStatus.PENDING}'),
+                   (SELECT coalesce(jsonb_object_agg(codes, n), '{{}}') FROM (
+                        SELECT (SELECT coalesce(string_agg(DISTINCT error ->> 'code', ' '), '-')
+                                FROM jsonb_array_elements(errors) AS error) AS codes, count(*) AS n
+                        FROM line WHERE status = '{LineStatus.FAILED}' GROUP BY 1) AS by_codes)),
         state = CASE WHEN NOT {_HAS_PENDING_LINES} THEN '{ChunkState.DONE}'
                      WHEN state = '{ChunkState.DONE}' THEN '{ChunkState.PENDING}' ELSE state END,
         finished_at = CASE WHEN NOT {_HAS_PENDING_LINES} THEN now() END,

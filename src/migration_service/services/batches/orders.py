@@ -5,6 +5,7 @@ from typing import Any
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.schemas.json import encode_json
+from migration_service.services.batches.brakes import Brake
 from migration_service.states import BatchMode, BatchSource, Profile
 
 #: Characters of an idempotency key.
@@ -29,6 +30,8 @@ class BatchOrder:
     file_name: str | None = None
     #: The profile that the lines are validated under; None: the supplier's own.
     profile: Profile | None = None
+    #: What pauses the batch after too many errors; None: what is usual for its mode.
+    brake: Brake | None = None
 
     def __post_init__(self) -> None:
         key, errors = self.idempotency_key, []
@@ -48,4 +51,5 @@ class BatchOrder:
         """Return what is asked for as bytes. A retry with the same idempotency key must ask for the same."""
         pending = self.source is BatchSource.PENDING
         asked: list[Any] = [supplier_code, self.mode, self.operations_team_name, pending]
-        return encode_json(asked + ([self.profile] if self.profile else []))
+        brake = [self.brake.to_dict()] if self.brake else []
+        return encode_json(asked + ([self.profile] if self.profile else []) + brake)

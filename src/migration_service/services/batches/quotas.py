@@ -4,21 +4,19 @@ Uploads are leases in Redis, because a process that holds one may be killed. Whi
 are not counted; each is still bounded, and so are the other two quotas, which PostgreSQL counts.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from redis import Redis, RedisError
+from redis import Redis
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
+from migration_service.connections import log_if_unavailable
 from migration_service.errors import BatchStorageQuotaError, TooManyOpenBatchesError, TooManyUploadsError
 from migration_service.models import Batch
-
-logger = logging.getLogger(__name__)
 
 #: Milliseconds after which the upload of a killed process does not count any more.
 LEASE_MS = 120_000
@@ -59,11 +57,10 @@ def lease_upload(redis: Redis, organisation_id: int, most: int) -> Iterator[Call
     renewed_at = time.monotonic()
 
     def take() -> bool:
-        try:
-            return bool(redis.eval(_LEASE, 1, key, lease, str(most), str(LEASE_MS)))
-        except RedisError as error:
-            logger.warning("Redis is unavailable: uploads are not counted: %s", type(error).__name__)
-            return True
+        taken = True
+        with log_if_unavailable("uploads are not counted"):
+            taken = bool(redis.eval(_LEASE, 1, key, lease, str(most), str(LEASE_MS)))
+        return taken
 
     def renew() -> None:
         nonlocal renewed_at
@@ -78,10 +75,8 @@ def lease_upload(redis: Redis, organisation_id: int, most: int) -> Iterator[Call
     try:
         yield renew
     finally:
-        try:
+        with log_if_unavailable("an upload counts until its lease ends"):
             redis.zrem(key, lease)
-        except RedisError as error:
-            logger.warning("Redis is unavailable: an upload is counted on: %s", type(error).__name__)
 
 
 def require_room(session: Session, organisation_id: int, quotas: BatchQuotas, more_bytes: int = 0) -> None:

@@ -7,6 +7,7 @@
     COMPLETED          -- REOPEN -->  RUNNING       failed lines are pending again
     RUNNING, WAITING   -- complete_batches -->  COMPLETED      every line has an outcome
     RUNNING, WAITING   -- follow_keys -->  PAUSED              the key that it runs under was revoked
+    RUNNING, WAITING   -- pause_by_brake -->  PAUSED           it has too many errors
     RUNNING, WAITING   -- follow_suppliers -->  RUNNING, WAITING, STOPPED
                           the supplier is       Ongoing, Paused,  Complete
 
@@ -14,6 +15,7 @@ A worker finishes the lines that it has at the moment of the change.
 """
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from sqlalchemy import func, text
 from sqlalchemy.orm import Session
@@ -46,6 +48,8 @@ REOPEN = BatchChange((BatchState.COMPLETED,), BatchState.RUNNING)
 
 #: The reason of a batch that follow_keys paused.
 API_KEY_REVOKED = "api_key_revoked"
+#: The reason of a batch that pause_by_brake paused.
+ERROR_THRESHOLD_REACHED = "error_threshold_reached"
 
 _FINAL = (BatchState.STOPPED, BatchState.CANCELLED, BatchState.COMPLETED)
 
@@ -60,6 +64,8 @@ def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
     batch.state = change.target
     batch.reason = None
     batch.finished_at = func.now() if change.target in _FINAL else None
+    if change.target is BatchState.RUNNING:
+        batch.brake_since = func.now()  # whoever continues it has seen the errors up to now
 
 
 def complete_batches(session: Session) -> None:
@@ -70,6 +76,12 @@ def complete_batches(session: Session) -> None:
 def follow_keys(session: Session) -> None:
     """Pause batches whose API key was revoked. The key that resumes such a batch takes it over."""
     session.execute(_FOLLOW_KEYS)
+
+
+def pause_by_brake(session: Session, batch_id: UUID) -> int | None:
+    """Pause a batch that has too many errors. Return its organisation's id, or None if it does not run."""
+    organisation_id: int | None = session.scalar(_PAUSE_BY_BRAKE, {"batch_id": batch_id})
+    return organisation_id
 
 
 def follow_suppliers(session: Session) -> None:
@@ -89,6 +101,12 @@ _FOLLOW_KEYS = text(f"""
     FROM api_key
     WHERE api_key.id = batch.api_key_id AND api_key.revoked_at IS NOT NULL
       AND batch.state IN ({literals(PAUSE.sources)})
+""")
+
+_PAUSE_BY_BRAKE = text(f"""
+    UPDATE batch SET state = '{PAUSE.target}', reason = '{ERROR_THRESHOLD_REACHED}'
+    WHERE id = :batch_id AND state IN ({literals(PAUSE.sources)})
+    RETURNING organisation_id
 """)
 
 # A batch that only validates needs no supplier that accepts accounts.

@@ -1,6 +1,6 @@
 """Reads, pauses, resumes, cancels and retries batches; `states` has the table of the changes."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTe
 from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import require_supplier_allowed
+from migration_service.services.batches.brakes import measure, stored_brake
 from migration_service.services.batches.counts import BatchProgress, count_lines, get_progress, recount
 from migration_service.services.batches.states import CANCEL, PAUSE, REOPEN, RESUME, change_batch
 from migration_service.services.batches.upload import validated_under
@@ -65,6 +66,9 @@ class BatchReport:
     time_left: float | None = None
     #: Why it makes no progress. None if it makes progress, or does not run.
     condition: BatchCondition | None = None
+    #: What pauses it after too many errors, with the numbers of lines and errors that count now. None:
+    #: nothing does.
+    brake: dict[str, Any] | None = None
 
 
 def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -> Batch:
@@ -121,6 +125,7 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         rate=progress.rate and round(progress.rate, 1),
         time_left=round(left / progress.rate, 1) if runs and progress.rate else None,
         condition=_condition(batch, progress) if left else None,
+        brake=_report_brake(session, batch),
     )
 
 
@@ -216,6 +221,13 @@ def _condition(batch: Batch, progress: BatchProgress) -> BatchCondition | None:
         return BatchCondition.THROTTLED
     idle = progress.idle_seconds
     return BatchCondition.STALLED if idle is not None and idle > STALLED_AFTER else None
+
+
+def _report_brake(session: Session, batch: Batch) -> dict[str, Any] | None:
+    if batch.brake is None:
+        return None
+    measured = measure(session, batch.id, stored_brake(batch.brake), batch.brake_since)
+    return {**batch.brake, **asdict(measured)}
 
 
 def _take_over(session: Session, batch: Batch) -> None:

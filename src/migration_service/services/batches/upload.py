@@ -24,6 +24,7 @@ from migration_service.models import Batch
 from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
+from migration_service.services.batches.brakes import brake_to_store, usual_brake
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.batches.orders import BatchOrder
@@ -131,6 +132,7 @@ def _insert_batch(
             file_name=order.file_name,
             profile=order.profile,
             validated_under=validated_under(order.profile, supplier.profile),
+            brake=brake_to_store(order.brake or usual_brake(order.mode)),
         )
         .on_conflict_do_nothing(constraint="uq_batch_idempotency_key")
         .returning(Batch.id)

@@ -8,6 +8,7 @@ A request of the process endpoint uses the id of its claim as the id of its atte
 outcome of the request, even after a crash.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -104,12 +105,12 @@ def remove_old_keys(session: Session) -> int:
     return len(session.execute(_REMOVE, {"limit": PIECE, "kept_for": KEPT_FOR_HOURS}).all())
 
 
-def void_keys(session: Session, import_supplier: str, external_account_number: str) -> int:
-    """Remove the keys of all requests that name an account, and return how many.
+def void_keys(session: Session, import_supplier: str, external_account_numbers: Collection[str]) -> int:
+    """Remove the keys of all requests that name one of these accounts, and return how many.
 
     For erasure, and for undoing an import: an answer that is no longer true must not be repeated.
     """
-    names = {"import_supplier": import_supplier, "external_account_number": external_account_number}
+    names = {"import_supplier": import_supplier, "numbers": list(external_account_numbers)}
     return len(session.execute(_VOID, names).all())
 
 
@@ -192,6 +193,6 @@ _REMOVE = text("""
 
 _VOID = text("""
     DELETE FROM idempotency_key
-    WHERE import_supplier = :import_supplier AND external_account_number = :external_account_number
+    WHERE import_supplier = :import_supplier AND external_account_number = ANY (:numbers)
     RETURNING 1
 """)

@@ -43,9 +43,11 @@ RETURN = Change((ImportState.IN_PROGRESS,), ImportState.PENDING)
 SKIP = Change((ImportState.PENDING,), ImportState.SKIPPED)
 #: An operator includes the account again.
 UNSKIP = Change((ImportState.SKIPPED,), ImportState.PENDING)
+#: The account was removed again, in the same transaction.
+REVERT = Change((ImportState.IMPORTED,), ImportState.PENDING)
 
 #: Every possible change.
-CHANGES = (STAGE, BEGIN, IMPORT, RETURN, SKIP, UNSKIP)
+CHANGES = (STAGE, BEGIN, IMPORT, RETURN, SKIP, UNSKIP, REVERT)
 
 
 class StateChangeError(Exception):
@@ -279,6 +281,26 @@ def change(
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     rows = statements.execute(_CHANGE, {**values, "target": made.target, "sources": list(made.sources)})
     return [row.id for row in rows]
+
+
+_REVERT = f"""
+    UPDATE account_import_process
+    SET state = '{REVERT.target}', service_account_number = NULL, account_created_at = NULL,
+        dispatched_at = NULL, tries = 0
+    WHERE id = ANY(%(process_ids)s::bigint[]) AND state IN ({literals(REVERT.sources)})
+    RETURNING id
+"""
+
+
+def revert(transaction: OpenTransaction, process_ids: Sequence[int]) -> None:
+    """Make processes PENDING again whose accounts the caller has removed in this transaction (REVERT).
+
+    Their attempts stay as they are. The caller holds the locks of the processes. Raise StateChangeError if
+    one of them is not IMPORTED.
+    """
+    reverted = transaction.execute(_REVERT, {"process_ids": list(process_ids)})
+    if len(reverted) != len(process_ids):
+        raise StateChangeError(f"{len(reverted)} of {len(process_ids)} processes were {REVERT.sources[0]}.")
 
 
 def _columns(attempt: RunningAttempt) -> dict[str, object]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import ColumnElement, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.statements import OpenTransaction, Statements
@@ -96,7 +96,7 @@ def run_attempt(transaction: OpenTransaction, attempt_id: UUID) -> str | None:
     (created,) = create_accounts(transaction, [CreationJob(process_id, row.operations_team_id)])
     if row.dry_run:
         raise DryRunSucceededError
-    ended = with_account(_attempt(row), created)
+    ended = with_account(running_attempt(row), created)
     complete_attempts(transaction, [ended], begun=True, sends_customer_emails=row.sends_customer_emails)
     return created.service_account_number
 
@@ -120,7 +120,8 @@ def with_account(attempt: RunningAttempt, created: CreatedAccount) -> EndedAttem
     return EndedAttempt(attempt, Outcome.SUCCEEDED, service_account_number=number, account_created_at=moment)
 
 
-def _attempt(row: Any) -> RunningAttempt:
+def running_attempt(row: Any) -> RunningAttempt:
+    """Return the attempt of a row that has its columns."""
     return RunningAttempt(**{name: getattr(row, name) for name in RunningAttempt.__slots__})
 
 
@@ -137,7 +138,7 @@ def fail_attempt(transaction: OpenTransaction, attempt_id: UUID, error: ServiceE
     Return False if the attempt is no longer current.
     """
     rows = transaction.lock(_LOCK, {"attempt_id": attempt_id})
-    ended = [EndedAttempt.with_error(_attempt(row), error) for row in rows]
+    ended = [EndedAttempt.with_error(running_attempt(row), error) for row in rows]
     states.complete(transaction, ended, begun=True)
     return bool(ended)
 
@@ -148,7 +149,7 @@ def withdraw_attempt(transaction: OpenTransaction, attempt_id: UUID) -> bool:
     Return False if a worker runs it, or if it is no longer current.
     """
     rows = transaction.lock(_LOCK_IF_FREE, {"attempt_id": attempt_id})
-    ended = [EndedAttempt(_attempt(row), Outcome.WITHDRAWN) for row in rows]
+    ended = [EndedAttempt(running_attempt(row), Outcome.WITHDRAWN) for row in rows]
     states.complete(transaction, ended, begun=True)
     return bool(ended)
 
@@ -176,28 +177,23 @@ def list_attempts(session: Session, account_import_process_id: int) -> Sequence[
 
 
 def redispatch_attempts(session: Session, limit: int = 500) -> tuple[list[UUID], list[UUID]]:
-    """Return the attempts in progress that no worker runs: (to be published again, out of tries).
-
-    A worker holds the lock of the row it works on, so SKIP LOCKED skips exactly those.
-    """
-    stuck = (
-        select(AccountImportProcess.id)
-        .where(
-            AccountImportProcess.state == ImportState.IN_PROGRESS,
-            AccountImportProcess.dispatched_at < func.now() - text(f"interval '{REDISPATCH_AFTER}'"),
-        )
-        .order_by(AccountImportProcess.dispatched_at)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    rows = session.execute(
-        update(AccountImportProcess)
-        .where(AccountImportProcess.id.in_(stuck))
-        .values(dispatched_at=func.now(), tries=AccountImportProcess.tries + 1)
-        .returning(AccountImportProcess.attempt_id, AccountImportProcess.tries)
-    ).all()
+    """Return the attempts in progress that no worker runs: (to be published again, out of tries)."""
+    stuck = AccountImportProcess.dispatched_at < func.now() - text(f"interval '{REDISPATCH_AFTER}'")
+    rows = _count_try(session, stuck, limit)
     again = [row.attempt_id for row in rows if row.tries <= MAX_TRIES]
     return again, [row.attempt_id for row in rows if row.tries > MAX_TRIES]
+
+
+def set_apart(session: Session, attempt_ids: Sequence[UUID] | None = None) -> list[UUID]:
+    """Take attempts out of the sets, so that each runs alone. Return them: each needs a message of its own.
+
+    Only those of `attempt_ids` if it is given, and otherwise all that wait. A set has attempts at their first
+    try only (`sets`), so counting a try is enough. Attempts that a worker runs are left alone.
+    """
+    condition = AccountImportProcess.tries == 1
+    if attempt_ids is not None:
+        condition &= AccountImportProcess.attempt_id.in_(attempt_ids)
+    return [row.attempt_id for row in _count_try(session, condition)]
 
 
 def count_redelivery(session: Session, attempt_id: UUID) -> bool:
@@ -206,18 +202,26 @@ def count_redelivery(session: Session, attempt_id: UUID) -> bool:
     Redelivery is immediate. An account that crashes its worker would otherwise crash one after the other
     until the sweep has counted enough tries.
     """
+    counted = _count_try(session, AccountImportProcess.attempt_id == attempt_id)
+    return any(row.tries > MAX_TRIES for row in counted)
+
+
+def _count_try(session: Session, condition: ColumnElement[bool], limit: int | None = None) -> Sequence[Any]:
+    """Count a try of the attempts in progress that no worker runs and that meet `condition`.
+
+    Return (attempt_id, tries) of each, the oldest first up to `limit`. A worker holds the lock of the row it
+    works on, so SKIP LOCKED skips exactly those.
+    """
     free = (
         select(AccountImportProcess.id)
-        .where(
-            AccountImportProcess.state == ImportState.IN_PROGRESS,  # finds it by an index
-            AccountImportProcess.attempt_id == attempt_id,
-        )
+        .where(AccountImportProcess.state == ImportState.IN_PROGRESS, condition)  # the state is indexed
+        .order_by(AccountImportProcess.dispatched_at)
+        .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    tries = session.scalar(
+    return session.execute(
         update(AccountImportProcess)
         .where(AccountImportProcess.id.in_(free))
         .values(dispatched_at=func.now(), tries=AccountImportProcess.tries + 1)
-        .returning(AccountImportProcess.tries)
-    )
-    return tries is not None and tries > MAX_TRIES
+        .returning(AccountImportProcess.attempt_id, AccountImportProcess.tries)
+    ).all()

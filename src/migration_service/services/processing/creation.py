@@ -98,13 +98,17 @@ def explain_refusal(error: DBAPIError) -> ServiceError | None:
     After None the same can be retried: the connection was lost, or the new service account number already
     exists. The chance of that is one in a million, and the retry draws another number.
     """
-    cause = error.orig
-    refused = isinstance(error, (DataError, IntegrityError)) or isinstance(cause, ProgramLimitExceeded)
-    if not refused or "uq_account_service_account_number" in str(cause):
+    if not is_refusal(error):
         return None
     # Its message could show values of the account.
-    logger.error("The database refused an account: %s", type(cause).__name__)
+    logger.error("The database refused an account: %s", type(error.orig).__name__)
     return AccountCreationFailedError("The database refused a value of the account.")
+
+
+def is_refusal(error: DBAPIError) -> bool:
+    """Return whether the database refuses to store an account, however often it is tried."""
+    refused = isinstance(error, (DataError, IntegrityError)) or isinstance(error.orig, ProgramLimitExceeded)
+    return refused and "uq_account_service_account_number" not in str(error.orig)
 
 
 @cache

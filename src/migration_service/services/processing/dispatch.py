@@ -46,7 +46,9 @@ class Dispatch:
     slots: Slots
     #: A client whose commands may block for WAIT_SLICE, with a connection for each waiting request.
     waiting_redis: Redis
-    #: Publish the message of an attempt. If that fails, the sweep does it later.
+    #: Tell the workers that attempts wait (`announcement`).
+    announce: Callable[[], object]
+    #: Publish the message of an attempt that runs alone. If that fails, the sweep does it later.
     publish: Callable[[UUID], object]
     wait_seconds: float
 
@@ -64,8 +66,11 @@ def process_account(
     the background.
     """
     _begin_attempt(d, caller, order, attempt_id)
-    d.publish(attempt_id)
-    return _wait(d, attempt_id) if wait else None
+    if order.dry_run:
+        d.publish(attempt_id)
+    else:
+        d.announce()
+    return _wait(d, attempt_id, in_set=not order.dry_run) if wait else None
 
 
 def _begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID) -> None:
@@ -92,7 +97,7 @@ def _begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id:
         raise
 
 
-def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
+def _wait(d: Dispatch, attempt_id: UUID, *, in_set: bool) -> str | None:
     deadline = time.monotonic() + d.wait_seconds
     while (left := deadline - time.monotonic()) > 0:
         if number := wait_for_notification(d.waiting_redis, attempt_id, min(WAIT_SLICE, left)):
@@ -100,6 +105,8 @@ def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
         ended, number = _find_outcome(d, attempt_id)
         if ended:
             return number
+        if in_set:
+            d.announce()  # the last one may have been lost
     with begin(d.Session) as transaction:
         withdrawn = withdraw_attempt(transaction, attempt_id)
     if withdrawn:

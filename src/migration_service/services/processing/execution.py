@@ -1,5 +1,6 @@
 """What a worker does with an attempt, from its message to the recorded outcome (section 4.3)."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -8,13 +9,16 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.statements import begin
 from migration_service.errors import AccountCreationFailedError, ServiceError
+from migration_service.services.imports.states import EndedAttempt
 from migration_service.services.processing.attempts import (
     count_redelivery,
     fail_attempt,
     out_of_tries,
     run_attempt,
+    set_apart,
 )
-from migration_service.services.processing.creation import explain_refusal
+from migration_service.services.processing.creation import explain_refusal, is_refusal
+from migration_service.services.processing.sets import MOST_IN_SET, create_set, take_set
 from migration_service.states import Outcome
 
 
@@ -25,6 +29,50 @@ class PerformedAttempt:
     #: `SUCCEEDED`, or the code of the failure.
     outcome: str
     service_account_number: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PerformedSet:
+    """A set that has just ended, with its outcomes committed."""
+
+    #: The attempts that created their accounts.
+    ended: Sequence[EndedAttempt] = ()
+    #: The attempts that run alone instead. Each needs a message of its own.
+    apart: Sequence[UUID] = ()
+
+
+def perform_set(
+    sessions: sessionmaker[Session], *, redelivered: bool = False, announce: Callable[[], object]
+) -> PerformedSet:
+    """Create the accounts of the attempts that wait, all of them together, up to the size of a set.
+
+    If the database refuses one, none is created, and each runs alone. So do the attempts of a message that
+    was redelivered because its worker died (`redelivered`): one of them may be the reason, and nobody knows
+    which they were, so all that wait run alone. Any other error is raised, and leaves them waiting.
+
+    `announce` is called if there may be more attempts than fit into the set.
+    """
+    if redelivered:
+        return PerformedSet(apart=_set_apart(sessions, None))
+    try:
+        with begin(sessions) as transaction:
+            taken = take_set(transaction)
+            if len(taken) == MOST_IN_SET:
+                announce()
+            ended = create_set(transaction, [it for it in taken if it.is_valid])
+        others = [it.attempt.id for it in taken if not it.is_valid]
+    except DBAPIError as error:
+        if not is_refusal(error):
+            raise
+        ended, others = [], [it.attempt.id for it in taken]
+    return PerformedSet(ended, _set_apart(sessions, others))
+
+
+def _set_apart(sessions: sessionmaker[Session], attempt_ids: Sequence[UUID] | None) -> Sequence[UUID]:
+    if attempt_ids == []:
+        return ()
+    with sessions.begin() as session:
+        return set_apart(session, attempt_ids)
 
 
 def perform_attempt(

@@ -5,6 +5,7 @@ notification only makes the request wait until it asks the database again.
 """
 
 import time
+from collections.abc import Mapping
 from typing import cast
 from uuid import UUID
 
@@ -26,19 +27,28 @@ def notification_key(attempt_id: UUID) -> str:
 
 
 def notify(redis: Redis, slots: Slots, attempt_id: UUID, content: str | None = None) -> None:
-    """Release the slot of an ended attempt, and wake the waiting request.
+    """Release the slot of an ended attempt, and wake the waiting request, as `notify_all` does."""
+    notify_all(redis, slots, {attempt_id: content})
 
-    Call it only after the commit: `content` may be the service account number that was committed. Without
-    Redis the request asks the database, and the slot's lease ends.
+
+def notify_all(redis: Redis, slots: Slots, contents: Mapping[UUID, str | None]) -> None:
+    """Release the slots of ended attempts, and wake the waiting requests, in one round trip.
+
+    Call it only after the commit: the content of an attempt may be the service account number that was
+    committed. Without Redis the requests ask the database, and the leases of the slots end.
     """
-    key = notification_key(attempt_id)
+    if not contents:
+        return
+    attempts = [str(attempt_id) for attempt_id in contents]
     with (
-        log_if_unavailable(f"nobody was notified of attempt {attempt_id}"),
+        log_if_unavailable(f"nobody was notified of the attempts {', '.join(attempts)}"),
         redis.pipeline(transaction=False) as pipeline,
     ):
-        slots.add_release(pipeline, [str(attempt_id)])
-        pipeline.rpush(key, content or ASK_DATABASE)
-        pipeline.expire(key, KEPT_SECONDS)
+        slots.add_release(pipeline, attempts)
+        for attempt_id, content in contents.items():
+            key = notification_key(attempt_id)
+            pipeline.rpush(key, content or ASK_DATABASE)
+            pipeline.expire(key, KEPT_SECONDS)
         pipeline.execute()
 
 

@@ -74,7 +74,7 @@ def erase_account(
         payload=bool(process and process.has_payload),
         batch_lines=lines,
         customers=customers,
-        kept_answers=void_keys(session, supplier.code, external_account_number),
+        kept_answers=void_keys(session, supplier.code, [external_account_number]),
     )
 
 

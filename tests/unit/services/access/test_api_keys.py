@@ -1,4 +1,4 @@
-"""API keys: shown once, kept as a hash, revocable."""
+"""API keys are shown once, stored as a hash, and can be revoked."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ from migration_service.services.setup.names import MAX_NAME
 from migration_service.services.setup.organisations import create_organisation, list_organisations
 
 
-def test_a_key_is_known_by_its_hash_and_stands_nowhere_in_the_database(
+def test_a_key_is_stored_as_a_hash_only(
     sessions: sessionmaker[Session],
 ) -> None:
     api_key = make_customer(sessions).api_key
@@ -43,7 +43,7 @@ def test_a_key_is_known_by_its_hash_and_stands_nowhere_in_the_database(
     assert secret.encode().hex() not in everything
 
 
-def test_no_two_keys_are_alike(sessions: sessionmaker[Session]) -> None:
+def test_keys_are_unique(sessions: sessionmaker[Session]) -> None:
     customer = make_customer(sessions)
     with sessions.begin() as session:
         keys = {issue_api_key(session, organisation_name=customer.organisation) for _ in range(50)}
@@ -67,7 +67,7 @@ def test_no_two_keys_are_alike(sessions: sessionmaker[Session]) -> None:
         lambda _key: "ami_é" * 1000,
     ],
 )
-def test_anything_but_the_key_is_refused_in_the_same_words(
+def test_every_wrong_key_is_refused_with_the_same_message(
     sessions: sessionmaker[Session], change: object
 ) -> None:
     assert callable(change)
@@ -78,7 +78,7 @@ def test_anything_but_the_key_is_refused_in_the_same_words(
             authenticate_api_key(session, change(customer.api_key))
 
 
-def test_a_revoked_key_is_refused_and_stays_revoked_since_the_first_time(
+def test_a_revoked_key_is_refused_and_keeps_the_time_of_its_revocation(
     sessions: sessionmaker[Session],
 ) -> None:
     customer = make_customer(sessions)
@@ -96,7 +96,7 @@ def test_revoking_an_unknown_prefix_is_an_error(sessions: sessionmaker[Session],
         revoke_api_key(session, prefix)
 
 
-def test_its_use_is_noted_once_a_minute(sessions: sessionmaker[Session]) -> None:
+def test_the_use_of_a_key_is_recorded_once_a_minute(sessions: sessionmaker[Session]) -> None:
     customer = make_customer(sessions)
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     lately = datetime.now(UTC) - timedelta(seconds=30)
@@ -122,7 +122,7 @@ def test_a_key_for_an_unknown_organisation_is_not_issued(sessions: sessionmaker[
         issue_api_key(session, organisation_name=name)
 
 
-def test_a_name_is_given_once_and_the_transaction_goes_on(sessions: sessionmaker[Session]) -> None:
+def test_a_taken_name_is_an_error_that_leaves_the_transaction_usable(sessions: sessionmaker[Session]) -> None:
     taken = make_customer(sessions).organisation
     with sessions.begin() as session:
         with pytest.raises(NameTakenError, match=taken):
@@ -134,6 +134,6 @@ def test_a_name_is_given_once_and_the_transaction_goes_on(sessions: sessionmaker
 
 
 @pytest.mark.parametrize("name", ["", " ", " x", "x ", "a\nb", "a\0b", "\udcff", "x" * (MAX_NAME + 1)])
-def test_a_name_prints_and_is_not_too_long(sessions: sessionmaker[Session], name: str) -> None:
+def test_a_name_must_be_printable_and_not_too_long(sessions: sessionmaker[Session], name: str) -> None:
     with sessions.begin() as session, pytest.raises(NameInvalidError):
         create_organisation(session, name)

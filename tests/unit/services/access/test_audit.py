@@ -1,4 +1,4 @@
-"""The audit: entries that nobody changes, and days whose hashes show it if somebody did."""
+"""The audit: nobody can change its entries, and the hashes of the days reveal it if somebody did."""
 
 import secrets
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ CHANGES = [
 
 @pytest.fixture(scope="module")
 def empty(embedded_servers: EmbeddedServers) -> Iterator[str]:
-    """The name of a database with the tables, to make others from."""
+    """The name of a database with the tables, which is the template of others."""
     url = _named(embedded_servers, "audit_empty")
     _create(embedded_servers, url, "template1")
     upgrade(url.render_as_string(hide_password=False))
@@ -45,7 +45,7 @@ def empty(embedded_servers: EmbeddedServers) -> Iterator[str]:
 
 @pytest.fixture
 def database(embedded_servers: EmbeddedServers, empty: str) -> Iterator[str]:
-    """The address of a database of its own, on the server that all tests share."""
+    """The address of a new database on the server that all tests share."""
     url = _named(embedded_servers, f"audit_{secrets.token_hex(4)}")
     _create(embedded_servers, url, empty)
     yield url.render_as_string(hide_password=False)
@@ -79,7 +79,7 @@ def own(database: str) -> Iterator[sessionmaker[Session]]:
 def runtime(
     embedded_servers: EmbeddedServers, database: str, own: sessionmaker[Session]
 ) -> Iterator[sessionmaker[Session]]:
-    """Sessions as a role that may read and write every table, and owns none."""
+    """Sessions of a role that may read and write every table, but owns none."""
     role = f"runtime_{secrets.token_hex(4)}"
     with embedded_servers.connect_as_superuser() as admin:
         admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'runtime'").format(sql.Identifier(role)))
@@ -98,7 +98,7 @@ def runtime(
 
 
 def _fill(own: sessionmaker[Session], *ages: int) -> None:
-    """Add an entry of each of these ages, in days; the trigger would set the moment of now."""
+    """Add an entry of each of these ages in days, without the trigger, which would set the current time."""
     with own.begin() as session:
         session.execute(text("ALTER TABLE audit_entry DISABLE TRIGGER audit_guard"))
         for age in ages:
@@ -110,7 +110,7 @@ def _fill(own: sessionmaker[Session], *ages: int) -> None:
 
 
 def _tamper(own: sessionmaker[Session], table: str, statement: str) -> None:
-    """Do as the owner of the database could."""
+    """Run a statement as the owner of the database could."""
     with own.begin() as session:
         session.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER USER"))
         session.execute(text(statement))
@@ -135,7 +135,7 @@ def test_neither_the_runtime_role_nor_the_owner_changes_anything(
                     session.execute(text(statement))
 
 
-def test_the_runtime_role_adds_entries_of_this_moment_seals_and_removes_whole_days(
+def test_the_runtime_role_can_only_add_current_entries_and_seal_and_remove_whole_days(
     own: sessionmaker[Session], runtime: sessionmaker[Session]
 ) -> None:
     _fill(own, 120, 100, 80)
@@ -150,14 +150,14 @@ def test_the_runtime_role_adds_entries_of_this_moment_seals_and_removes_whole_da
     with runtime.begin() as session:
         assert len(seal_days(session)) in (119, 120)
         assert seal_days(session) == []
-        # Whoever asks for everything gets only what is older than ninety days.
+        # A request to remove everything removes only what is older than ninety days.
         assert remove_days(session, after_days=0) == 2
         found = verify_chain(session)
     assert found.problems == []
     assert (found.entries, found.removed_days > 20) == (2, True)
 
 
-def test_nothing_is_removed_of_days_that_were_not_sealed(own: sessionmaker[Session]) -> None:
+def test_entries_of_days_that_are_not_sealed_are_not_removed(own: sessionmaker[Session]) -> None:
     _fill(own, 120)
     with own.begin() as session:
         assert remove_days(session, after_days=90) == 0
@@ -182,7 +182,9 @@ def test_nothing_is_removed_of_days_that_were_not_sealed(own: sessionmaker[Sessi
         ("audit_day", "UPDATE audit_day SET removed_at = now()", "it was removed, and has 1 entries"),
     ],
 )
-def test_what_was_changed_shows(own: sessionmaker[Session], table: str, statement: str, problem: str) -> None:
+def test_every_change_is_detected(
+    own: sessionmaker[Session], table: str, statement: str, problem: str
+) -> None:
     _fill(own, 9, 5, 2)
     with own.begin() as session:
         seal_days(session)
@@ -192,7 +194,7 @@ def test_what_was_changed_shows(own: sessionmaker[Session], table: str, statemen
         assert problem in " ".join(verify_chain(session).problems)
 
 
-def test_a_chain_that_was_made_anew_shows_against_the_head_that_was_kept(
+def test_a_recomputed_chain_is_detected_with_a_known_head(
     own: sessionmaker[Session],
 ) -> None:
     _fill(own, 5, 3)
@@ -208,7 +210,7 @@ def test_a_chain_that_was_made_anew_shows_against_the_head_that_was_kept(
         assert session.scalars(select(AuditDay.day)).all()
 
 
-def test_an_act_and_its_entry_are_kept_together_or_not_at_all(sessions: sessionmaker[Session]) -> None:
+def test_an_act_and_its_entry_are_committed_together(sessions: sessionmaker[Session]) -> None:
     subject = secrets.token_hex(8)
     with pytest.raises(RuntimeError), sessions.begin() as session:
         record(session, AuditAction.TEAM_CREATED, "operations_team", subject)
@@ -222,7 +224,7 @@ def _told(session: Session, **wanted: Any) -> list[dict[str, Any]]:
     return list(stream_trail(session, TrailFilter(**wanted)))
 
 
-def test_the_trail_comes_in_pages_that_neither_repeat_nor_leave_out(
+def test_pages_of_the_audit_neither_repeat_nor_omit_entries(
     sessions: sessionmaker[Session],
 ) -> None:
     request_id = secrets.token_hex(8)
@@ -255,6 +257,6 @@ def test_the_trail_comes_in_pages_that_neither_repeat_nor_leave_out(
 @pytest.mark.parametrize(
     "cursor", ["", "|", "yesterday|1", "2026-01-01T00:00:00|x", "2026-01-01T00:00:00+00:00|"]
 )
-def test_a_cursor_that_no_page_gave_is_refused(sessions: sessionmaker[Session], cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(sessions: sessionmaker[Session], cursor: str) -> None:
     with sessions() as session, pytest.raises(AuditCursorError):
         read_trail(session, TrailFilter(), limit=1, cursor=cursor)

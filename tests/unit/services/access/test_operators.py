@@ -1,4 +1,4 @@
-"""Operators: roles, passwords, and logins that say nothing to those who guess."""
+"""Operators: roles, passwords, and logins that reveal nothing to guesses."""
 
 import secrets
 
@@ -43,7 +43,7 @@ def name(sessions: sessionmaker[Session], customer: Customer) -> str:
     return name
 
 
-def test_who_logs_in_is_known_with_role_and_organisations(
+def test_a_login_returns_the_operator_with_role_and_organisations(
     sessions: sessionmaker[Session], name: str, customer: Customer
 ) -> None:
     with sessions.begin() as session:
@@ -56,9 +56,7 @@ def test_who_logs_in_is_known_with_role_and_organisations(
         assert bound == [customer.organisation]
 
 
-def test_a_password_is_kept_as_argon2id_and_stands_nowhere(
-    sessions: sessionmaker[Session], name: str
-) -> None:
+def test_a_password_is_stored_as_argon2id_only(sessions: sessionmaker[Session], name: str) -> None:
     with sessions() as session:
         stored = session.scalars(select(Operator.password_hash).where(Operator.name == name)).one()
         entries = session.scalars(select(AuditEntry).where(AuditEntry.subject == name)).all()
@@ -78,7 +76,9 @@ def test_a_wrong_password_is_refused_like_an_unknown_name(
                 authenticate_operator(session, who, password)
 
 
-def test_who_is_disabled_or_has_no_password_cannot_log_in(sessions: sessionmaker[Session], name: str) -> None:
+def test_operators_that_are_disabled_or_have_no_password_cannot_log_in(
+    sessions: sessionmaker[Session], name: str
+) -> None:
     with sessions.begin() as session:
         create_operator(session, f"{name} 2", OperatorRole.ADMINISTER)
         with pytest.raises(UnauthenticatedError):
@@ -89,7 +89,7 @@ def test_who_is_disabled_or_has_no_password_cannot_log_in(sessions: sessionmaker
             authenticate_operator(session, name, PASSWORD)
 
 
-def test_what_cannot_be_is_refused(sessions: sessionmaker[Session], name: str) -> None:
+def test_invalid_operators_are_refused(sessions: sessionmaker[Session], name: str) -> None:
     with sessions.begin() as session:
         with pytest.raises(NameTakenError):
             create_operator(session, name, OperatorRole.READ)

@@ -1,4 +1,4 @@
-"""Refresh tokens rotate, and a session ends when one of them comes back."""
+"""Refresh tokens rotate, and a session ends when one of them is reused."""
 
 import threading
 import time
@@ -54,7 +54,7 @@ def _let_a_minute_pass(sessions: sessionmaker[Session], tokens: Tokens) -> None:
         session.execute(update(RefreshToken).where(of_session).values(earlier))
 
 
-def test_an_exchanged_token_answers_with_the_same_successor_for_a_minute(
+def test_an_exchanged_token_returns_the_same_successor_for_a_minute(
     sessions: sessionmaker[Session], migrated: Settings, first: Tokens
 ) -> None:
     second = _refresh(sessions, migrated, first.refresh_token)
@@ -64,7 +64,7 @@ def test_an_exchanged_token_answers_with_the_same_successor_for_a_minute(
     assert third.refresh_expires_at == first.refresh_expires_at
 
 
-def test_processes_that_refresh_at_once_get_the_same_successor(
+def test_processes_that_refresh_simultaneously_get_the_same_successor(
     sessions: sessionmaker[Session], migrated: Settings, first: Tokens
 ) -> None:
     found: list[str] = []
@@ -82,7 +82,7 @@ def test_processes_that_refresh_at_once_get_the_same_successor(
     assert len(set(found)) == 1
 
 
-def test_a_token_that_comes_back_later_ends_its_session_and_no_other(
+def test_a_token_that_is_reused_later_ends_only_its_session(
     sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
 ) -> None:
     with sessions.begin() as session:
@@ -123,7 +123,7 @@ def test_an_operator_ends_one_session(
         _refresh(sessions, migrated, first.refresh_token)
 
 
-def test_tokens_from_before_there_were_sessions_are_accepted_and_rotate(
+def test_tokens_of_a_version_without_sessions_are_accepted_and_rotate(
     sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
     now = int(time.time())
@@ -152,7 +152,7 @@ def test_a_token_of_another_keys_session_is_refused(
 
 
 @pytest.mark.parametrize("session_id", ["nothing", 7, None, [], "00000000-0000-0000-0000-000000000000"])
-def test_a_token_with_a_session_that_is_none_is_refused(
+def test_a_token_with_an_invalid_session_is_refused(
     sessions: sessionmaker[Session], migrated: Settings, first: Tokens, session_id: object
 ) -> None:
     forged = sign(migrated, first.payload | {"sid": session_id})
@@ -160,7 +160,7 @@ def test_a_token_with_a_session_that_is_none_is_refused(
         authenticate_token(statements, migrated, forged)
 
 
-def test_tokens_survive_the_exchange_of_the_signing_key(
+def test_tokens_remain_valid_when_the_signing_key_is_replaced(
     sessions: sessionmaker[Session], migrated: Settings, first: Tokens
 ) -> None:
     new, old = "n" * 40, migrated.secret_key

@@ -1,4 +1,4 @@
-"""Throttling: what counts, for whom, for how long, and what happens without Redis."""
+"""Throttling: failures, clients, times, and counting without Redis."""
 
 import secrets
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from migration_service.services.access.throttle import (
 
 
 class Clock:
-    """A clock that the test moves."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -73,7 +73,7 @@ def test_checking_counts_nothing(throttle: Throttle, client: str) -> None:
         throttle.check(client)
 
 
-def test_ten_of_many_failures_at_once_learn_that_they_failed(throttle: Throttle, client: str) -> None:
+def test_of_many_simultaneous_failures_ten_are_answered(throttle: Throttle, client: str) -> None:
     def fail(_number: int) -> bool:
         try:
             throttle.count_failure(client)
@@ -85,7 +85,7 @@ def test_ten_of_many_failures_at_once_learn_that_they_failed(throttle: Throttle,
         assert sum(pool.map(fail, range(200))) == MOST_FAILURES
 
 
-def test_a_failure_more_does_not_lengthen_the_minute(redis: Redis, client: str) -> None:
+def test_a_further_failure_does_not_extend_the_minute(redis: Redis, client: str) -> None:
     throttle = Throttle(redis)
     _fail(throttle, client)
     redis.pexpire(f"migration:throttle:{client}", 30_000)
@@ -96,12 +96,12 @@ def test_a_failure_more_does_not_lengthen_the_minute(redis: Redis, client: str) 
     throttle.check(client)
 
 
-def test_every_counter_in_redis_ends_by_itself(redis: Redis, client: str) -> None:
+def test_every_counter_in_redis_expires(redis: Redis, client: str) -> None:
     Throttle(redis).count_failure(client)
     assert 0 < redis.pttl(f"migration:throttle:{client}") <= WINDOW_SECONDS * 1000
 
 
-def test_without_redis_a_process_counts_for_itself_for_a_minute(unavailable: Redis, client: str) -> None:
+def test_without_redis_each_process_counts_for_a_minute(unavailable: Redis, client: str) -> None:
     clock = Clock()
     throttle = Throttle(unavailable, clock)
     _fail(throttle, client)
@@ -134,5 +134,5 @@ def test_without_redis_memory_is_bounded(unavailable: Redis, monkeypatch: pytest
         ("/run/socket", "address:unknown"),
     ],
 )
-def test_a_client_is_known_by_its_address(address: str | None, client: str) -> None:
+def test_a_client_is_identified_by_its_address(address: str | None, client: str) -> None:
     assert client_of(address) == client

@@ -1,4 +1,4 @@
-"""Import suppliers: whose they are, what their codes look like, and what operators change."""
+"""Import suppliers: their organisations, their codes, and changes by operators."""
 
 import re
 from functools import partial
@@ -32,7 +32,7 @@ def customer(sessions: sessionmaker[Session]) -> Customer:
     return make_customer(sessions)
 
 
-def test_another_organisations_supplier_is_the_same_as_none(
+def test_a_supplier_of_another_organisation_does_not_exist(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
     other = make_customer(sessions)
@@ -71,14 +71,14 @@ def test_a_code_may_be_any_printable_text(
 
 
 @pytest.mark.parametrize("code", ["", " a", "a\n", "a/b", ".", "..", "a" * (MAX_CODE + 1), "\u200b"])
-def test_a_code_that_cannot_stand_in_a_path_is_refused(
+def test_a_code_that_cannot_be_part_of_a_path_is_refused(
     sessions: sessionmaker[Session], customer: Customer, code: str
 ) -> None:
     with sessions.begin() as session, pytest.raises(NameInvalidError):
         create_import_supplier(session, code=code, organisation_name=customer.organisation)
 
 
-def test_a_code_is_taken_for_every_organisation(sessions: sessionmaker[Session], customer: Customer) -> None:
+def test_a_code_is_unique_across_organisations(sessions: sessionmaker[Session], customer: Customer) -> None:
     other = make_customer(sessions)
     with sessions.begin() as session, pytest.raises(NameTakenError, match=customer.import_supplier):
         create_import_supplier(session, code=customer.import_supplier, organisation_name=other.organisation)
@@ -123,7 +123,7 @@ def test_the_status_of_an_unknown_supplier_cannot_be_set(sessions: sessionmaker[
         set_status(session, code, SupplierStatus.PAUSED)
 
 
-def test_a_team_is_made_once(sessions: sessionmaker[Session], customer: Customer) -> None:
+def test_a_team_is_created_once(sessions: sessionmaker[Session], customer: Customer) -> None:
     with sessions.begin() as session:
         with pytest.raises(NameTakenError, match=customer.operations_team):
             create_operations_team(session, customer.operations_team)

@@ -1,0 +1,69 @@
+"""Starts everything that is measured: the servers, the service with staged accounts, and the peers."""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.bench import Bench, Extent
+from benchmarks.payloads import make_payloads, write_payloads, write_process_body
+from benchmarks.seed import set_up_caller, set_up_peer, stage_templates
+from benchmarks.stack import EVEN, PROCESSES, Stack, answers
+from migration_service_local.servers.ports import random_free_port
+from migration_service_local.up.programs import Scale
+
+
+@contextmanager
+def running_bench(
+    extent: Extent, payloads: int, *, peers: bool = False, scale: Scale = EVEN
+) -> Iterator[Bench]:
+    """Start servers and the service, and stop them at the end of the block; `peers` starts those, too."""
+    with Stack(scale) as stack, tempfile.TemporaryDirectory(prefix="migration-service-bench-") as name:
+        folder = Path(name)
+        texts = make_payloads(payloads)
+        token = set_up_caller(stack.settings)
+        templates = stage_templates(stack.settings, texts[:500])
+        stack.start_service()
+        peer_port = random_free_port()
+        if peers:
+            _start_peers(stack, peer_port, token)
+        yield Bench(
+            stack=stack,
+            extent=extent,
+            token=token,
+            texts=texts,
+            folder=folder,
+            bodies=write_payloads(folder / "payloads.ndjson", texts),
+            process_body=write_process_body(folder / "process.json"),
+            peer_port=peer_port,
+            templates=templates,
+        )
+
+
+def _start_peers(stack: Stack, port: int, token: str) -> None:
+    schema = (Path(__file__).parent / "peers" / "schema.sql").read_text()
+    set_up_peer(stack.settings, schema, token)
+    servers = {"DATABASE_URL": stack.settings.database_url, "REDIS_URL": stack.settings.redis_url}
+    stack.start_peer(
+        "staging_api",
+        [
+            *("-m", "uvicorn", "staging_api:app", "--port", str(port), "--workers", str(PROCESSES)),
+            *("--no-access-log", "--log-level", "warning"),
+        ],
+        servers,
+        lambda: answers(port, "/health"),
+    )
+    stack.start_peer(
+        "empty_task",
+        [
+            *("-m", "celery", "-A", "empty_task", "worker", "--loglevel", "WARNING"),
+            *("-c", str(PROCESSES), "--without-gossip", "--without-mingle"),
+        ],
+        servers,
+    )
+
+
+def say(text: str) -> None:
+    """Write a line for the person who waits."""
+    sys.stderr.write(f"{text}\n")

@@ -1,0 +1,196 @@
+"""One round of each thing that the service is measured by, as `measures` and `compare` use it."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from uuid import UUID
+
+from sqlalchemy import func, select
+
+from benchmarks.bench import Bench, Reading
+from benchmarks.costs import metered
+from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, write_added_body
+from benchmarks.seed import stage_copies
+from migration_service.models import Batch, BatchLine
+from migration_service.schemas.json import parse_json
+from migration_service.services.batches.ndjson import FileLimits
+from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.spool import SpooledLines
+from migration_service.services.batches.upload import start_batch
+from migration_service.services.imports.validation import validate_account
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.states import BatchMode, LineStatus, Profile
+from migration_service.tasks.batches import feed_batches
+
+_INTERFACE = "/v1/data-import"
+STAGE = "/account-import-process/create-or-update/"
+VALIDATE = "/validate-account/"
+STATUS = f"/account-transfer-status/{SUPPLIER}/{NUMBER}/"
+_PROCESS = "/account-import-process/process/"
+
+#: Clients that ask at the same time: as a migration tool would, enough to keep both processes busy.
+CLIENTS = 16
+#: Clients that wait for accounts at the same time.
+MANY_CLIENTS = 64
+#: Accounts a second that are staged beforehand at least: more than will be created.
+_HIGHEST_RATE = 1_500
+#: Accounts that data is added to.
+_ADDED_TO = 200
+
+
+def send_payloads(bench: Bench, url: str, seconds: float, clients: int = CLIENTS) -> Reading:
+    """Send fresh accounts to this endpoint."""
+    count = 200_000
+    first = bench.take_numbers(count)
+    options = {"bodies": bench.bodies, "first": first, "count": count}
+    return bench.load(url, mode="stage", seconds=seconds, clients=clients, **options)
+
+
+def ask_status(bench: Bench, url: str, seconds: float) -> Reading:
+    """Ask this endpoint for one account after the other."""
+    return bench.load(url, mode="get", seconds=seconds, clients=CLIENTS, count=bench.templates)
+
+
+def stage(bench: Bench, seconds: float) -> Reading:
+    """Stage fresh accounts, all rules on."""
+    return send_payloads(bench, bench.url + _INTERFACE + STAGE, seconds)
+
+
+def stage_one(bench: Bench, seconds: float) -> Reading:
+    """Stage fresh accounts, one after the other."""
+    return send_payloads(bench, bench.url + _INTERFACE + STAGE, seconds, clients=1)
+
+
+def validate(bench: Bench, seconds: float) -> Reading:
+    """Validate accounts through the interface, all rules on."""
+    return send_payloads(bench, bench.url + _INTERFACE + VALIDATE, seconds)
+
+
+def status(bench: Bench, seconds: float) -> Reading:
+    """Ask for the status of accounts that exist."""
+    return ask_status(bench, bench.url + _INTERFACE + STATUS, seconds)
+
+
+def live(bench: Bench, seconds: float) -> Reading:
+    """Ask the empty endpoint of the same server."""
+    return ask_status(bench, bench.url + "/health/live", seconds)
+
+
+def process_one(bench: Bench, seconds: float) -> Reading:
+    """Create accounts that were staged beforehand, one after the other."""
+    return _process(bench, seconds, 1)
+
+
+def process_many(bench: Bench, seconds: float) -> Reading:
+    """Create accounts that were staged beforehand, with 64 clients."""
+    return _process(bench, seconds, MANY_CLIENTS)
+
+
+def _process(bench: Bench, seconds: float, clients: int) -> Reading:
+    count = int(max(1, round(seconds)) * _HIGHEST_RATE) + 4 * clients
+    first = bench.take_numbers(count)
+    stage_copies(bench.stack.settings, first, count, bench.templates)
+    options = {"bodies": bench.process_body, "first": first, "count": count}
+    return bench.load(
+        bench.url + _INTERFACE + _PROCESS, mode="process", seconds=seconds, clients=clients, **options
+    )
+
+
+def add_notes(bench: Bench, seconds: float) -> Reading:
+    """Add one new note after the other to accounts that exist."""
+    return _add(bench, "/notes/create/", {"notes": [{"body": "Called about @UNIQUE@."}]}, seconds)
+
+
+def add_transactions(bench: Bench, seconds: float) -> Reading:
+    """Add one new transaction after the other to accounts that exist."""
+    transaction = {
+        "transaction_id": "bench-@UNIQUE@",
+        "transaction_date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "amount": "12.50",
+        "type": "PAYMENT",
+        "payment_type": "DIRECT_CREDIT",
+    }
+    return _add(bench, "/transactions/create/", {"transactions": [transaction]}, seconds)
+
+
+def _add(bench: Bench, path: str, data: dict[str, object], seconds: float) -> Reading:
+    first = bench.take_numbers(_ADDED_TO)
+    import_batch(bench, first, _ADDED_TO)
+    body = write_added_body(bench.folder / "added.json", data)
+    options = {"bodies": body, "first": first, "count": _ADDED_TO}
+    return bench.load(bench.url + _INTERFACE + path, mode="add", seconds=seconds, clients=CLIENTS, **options)
+
+
+def check_lines(bench: Bench, _seconds: float) -> Reading:
+    """Parse and validate the payloads in this process, one after the other."""
+    lines = [text.encode() for text in bench.texts]
+    started, used = time.perf_counter(), time.process_time()
+    for line in lines:
+        validate_account(parse_json(line), Profile.LENIENT).raise_errors()
+    seconds, used = time.perf_counter() - started, time.process_time() - used
+    return Reading(len(lines), len(lines) / seconds, costs={"this process": used * 1000 / len(lines)})
+
+
+def import_accounts(bench: Bench, _seconds: float) -> Reading:
+    """Import a batch of fresh accounts."""
+    count = bench.extent.batch
+    return import_batch(bench, bench.take_numbers(count), count)
+
+
+def import_batch(bench: Bench, first: int, count: int) -> Reading:
+    """From the file to its last account, as `batches start` does it; the workers of `batch` do the work."""
+    file = bench.folder / "batch.ndjson"
+    file.write_text("\n".join(lines_of(bench, first, count)) + "\n")
+    started, used = time.perf_counter(), time.process_time()
+    with metered(bench.stack) as meter:
+        batch_id = _start(bench, file)
+        used = time.process_time() - used
+        while not _is_over(bench, batch_id):
+            time.sleep(0.02)
+        seconds = time.perf_counter() - started
+    with bench.sessions() as session:
+        own = BatchLine.batch_id == batch_id, BatchLine.status == LineStatus.IMPORTED
+        imported = session.scalar(select(func.count()).select_from(BatchLine).where(*own))
+    assert imported == count, f"{imported} accounts of {count} were imported"
+    costs = meter.of_one(count) | {"upload": used * 1000 / count}
+    return Reading(count, count / seconds, costs=costs)
+
+
+def lines_of(bench: Bench, first: int, count: int) -> Sequence[str]:
+    """Return so many payloads, with the numbers from `first` on."""
+    return [
+        bench.texts[number % len(bench.texts)].replace(NUMBER, f"{number:08d}")
+        for number in range(first, first + count)
+    ]
+
+
+def _start(bench: Bench, file: Path) -> UUID:
+    settings = bench.stack.settings
+    limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
+    order = BatchOrder(mode=BatchMode.IMPORT, operations_team_name=TEAM)
+    with file.open("rb") as stream:
+        lines = SpooledLines(stream, limits, identity=order.identify(SUPPLIER))
+        with bench.sessions.begin() as session:
+            supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
+            batch_id = start_batch(session, supplier, order, lines)
+    feed_batches(bench.celery, bench.sessions)
+    return batch_id
+
+
+def _is_over(bench: Bench, batch_id: UUID) -> bool:
+    with bench.sessions() as session:
+        return session.scalar(select(Batch.finished_at).where(Batch.id == batch_id)) is not None
+
+
+#: What `--compare` measures, in this order.
+PROBES: dict[str, Callable[[Bench, float], Reading]] = {
+    "stage": stage,
+    "validate": validate,
+    "status": status,
+    "process-one": process_one,
+    "process-many": process_many,
+    "notes": add_notes,
+    "transactions": add_transactions,
+    "check": check_lines,
+    "import": import_accounts,
+}

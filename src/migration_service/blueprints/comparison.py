@@ -1,0 +1,124 @@
+"""The comparison of two batches: which codes came and went, which accounts are newly broken or mended."""
+
+from typing import Any
+
+from flask import Response, jsonify, request
+from flask_smorest import Blueprint
+
+from migration_service.blueprints.auth import caller, require_token
+from migration_service.blueprints.body import query_arguments
+from migration_service.blueprints.description_headers import CSV
+from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.resources import resources
+from migration_service.errors import (
+    BatchesNotComparableError,
+    BatchNotFoundError,
+    BatchStateError,
+    RequestFailedValidationError,
+)
+from migration_service.schemas.comparison import (
+    ChangedAccountsArgumentsSchema,
+    ComparedAccountAnswerSchema,
+    ComparisonAnswerSchema,
+)
+from migration_service.services.batches.results import ResultFormat
+from migration_service.services.reporting.comparison import (
+    compare_batches,
+    find_changed_accounts,
+    get_batches_to_compare,
+    stream_changed_accounts,
+)
+from migration_service.states import AccountChange
+
+blueprint = Blueprint(
+    "comparison",
+    __name__,
+    url_prefix="/v1/data-import/batches/<batch_id>/comparison/<later_batch_id>",
+    description="Compare two batches, as two rehearsals of one book.",
+)
+blueprint.before_request(require_token)
+
+_EXAMPLE = {
+    "before": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
+    "after": "019aa5d2-11c8-7d40-9b02-5e1f7c3a9d42",
+    "codes": [
+        {
+            "severity": "error",
+            "code": "invalid_phone_number",
+            "before": 640,
+            "after": 12,
+            "change": "SHRANK",
+        }
+    ],
+    "accounts": {
+        "newly_broken": 4,
+        "mended": 632,
+        "still_broken": 8,
+        "added_broken": 0,
+        "removed_broken": 0,
+        "passed": 99_356,
+        "added": 0,
+        "removed": 0,
+        "undecided": 0,
+        "unnumbered_before": 1,
+        "unnumbered_after": 0,
+    },
+}
+_ACCOUNT = {
+    "external_account_number": "100000038",
+    "change": "NEWLY_BROKEN",
+    "before_line": 38,
+    "before_codes": [],
+    "after_line": 38,
+    "after_codes": ["required"],
+}
+_ACCOUNT_CSV = (
+    "external_account_number,change,before_line,before_codes,after_line,after_codes\r\n"
+    "100000038,NEWLY_BROKEN,38,,38,required\r\n"
+)
+
+
+@blueprint.get("/", endpoint="compare_batches")
+@blueprint.response(200, ComparisonAnswerSchema, example=_EXAMPLE)
+@answers_errors(blueprint, BatchNotFoundError, BatchStateError, BatchesNotComparableError)
+def compare(batch_id: str, later_batch_id: str) -> Response:
+    """Compare two batches of one import supplier
+
+    Which codes came, went, grew and shrank, and how many accounts are newly broken, mended or still broken.
+    The first batch in the path is the earlier one. Lines without an account number are only counted.
+    """
+    with resources().Session.begin() as session:
+        before, after = get_batches_to_compare(
+            session, batch_id, later_batch_id, organisation_id=caller().organisation_id
+        )
+        comparison = compare_batches(session, before.id, after.id)
+    return jsonify(ComparisonAnswerSchema().dump(comparison))
+
+
+@blueprint.get("/accounts/", endpoint="get_changed_accounts")
+@query_arguments(blueprint, ChangedAccountsArgumentsSchema())
+@blueprint.response(200, ComparedAccountAnswerSchema, content_type="application/x-ndjson", example=_ACCOUNT)
+@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_ACCOUNT_CSV)
+@answers_errors(
+    blueprint,
+    RequestFailedValidationError,
+    BatchNotFoundError,
+    BatchStateError,
+    BatchesNotComparableError,
+)
+def get_changed_accounts(arguments: dict[str, Any], batch_id: str, later_batch_id: str) -> Response:
+    """The accounts that fail in at least one of two batches, streamed
+
+    NDJSON, or CSV with `Accept: text/csv`: each account with its change, its lines and the codes of its
+    errors. First those that fail in the second batch, by their line in it, then the others.
+    """
+    with resources().Session.begin() as session:
+        before, after = get_batches_to_compare(
+            session, batch_id, later_batch_id, organisation_id=caller().organisation_id
+        )
+    changes = [AccountChange(arguments["change"])] if "change" in arguments else list(AccountChange)
+    kinds = {"application/x-ndjson": ResultFormat.NDJSON, "text/csv": ResultFormat.CSV}
+    kind = request.accept_mimetypes.best_match(kinds, default="application/x-ndjson")
+    accounts = find_changed_accounts(resources().Session, before.id, after.id, changes)
+    headers = {"Content-Type": f"{kind}; charset=utf-8", "Vary": "Accept"}
+    return Response(stream_changed_accounts(accounts, kinds[kind]), headers=headers)

@@ -1,0 +1,203 @@
+"""Undo: created accounts are removed again, until their supplier goes live."""
+
+from typing import Any
+from uuid import UUID
+
+from flask import Response, jsonify, request, url_for
+from flask_smorest import Blueprint
+from sqlalchemy.orm import Session
+
+from migration_service.blueprints import undo_examples as examples
+from migration_service.blueprints.auth import caller, require_token
+from migration_service.blueprints.body import json_body, query_arguments, refuse_parameters
+from migration_service.blueprints.description_headers import CSV, refer
+from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.resources import resources
+from migration_service.errors import (
+    BatchNotFoundError,
+    BatchStateError,
+    ErrorItem,
+    ImportSupplierLiveError,
+    ImportSupplierNotFoundInBodyError,
+    NothingToUndoError,
+    ParseError,
+    RequestFailedValidationError,
+    UndoNotFoundError,
+    UndoStateError,
+)
+from migration_service.schemas.undo import (
+    UndoAnswerSchema,
+    UndoBodySchema,
+    UndoListArgumentsSchema,
+    UndoOutcomeAnswerSchema,
+    UndoPreviewAnswerSchema,
+    UndoProgressAnswerSchema,
+    UndoResultArgumentsSchema,
+    UndoTargetSchema,
+)
+from migration_service.services.batches.results import ResultFormat
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
+from migration_service.services.undo.preview import preview_undo
+from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
+from migration_service.services.undo.starting import cancel_undo, start_undo
+from migration_service.states import UndoOutcome
+from migration_service.tasks.undo import dispatch_undos
+
+_LARGEST_PAGE = 500
+blueprint = Blueprint(
+    "undo",
+    __name__,
+    url_prefix="/v1/data-import/undos",
+    description="Remove created accounts again, until their supplier goes live.",
+)
+blueprint.before_request(require_token)
+
+_TARGET_ERRORS = (
+    RequestFailedValidationError,
+    ParseError,
+    ImportSupplierNotFoundInBodyError,
+    BatchNotFoundError,
+    BatchStateError,
+)
+
+
+@blueprint.post("/preview/", endpoint="preview_undo")
+@blueprint.response(200, UndoPreviewAnswerSchema, example=examples.PREVIEW)
+@answers_errors(blueprint, *_TARGET_ERRORS)
+@refuse_parameters
+@json_body(blueprint, UndoTargetSchema(), examples.TARGET)
+def preview(body: dict[str, Any]) -> Any:
+    """What an undo would do
+
+    How many accounts would be reverted, and what keeps the others. Nothing is changed.
+    """
+    with resources().Session.begin() as session:
+        return preview_undo(session, _read_order(session, body))
+
+
+@blueprint.post("/", endpoint="start_undo")
+@idempotent(blueprint)
+@blueprint.response(202, UndoProgressAnswerSchema, example=examples.PROGRESS)
+@answers_errors(blueprint, *_TARGET_ERRORS, ImportSupplierLiveError, NothingToUndoError, *KEY_ERRORS)
+@refuse_parameters
+@json_body(blueprint, UndoBodySchema(), examples.BODY)
+def start(body: dict[str, Any]) -> Response:
+    """Start an undo
+
+    Workers remove the accounts with everything that was created. Each one's import is pending again, with the
+    payload that was staged, and can be processed again, which gives it another number. Unsent customer
+    e-mails are withdrawn. An account that something blocks is kept, and its outcome says why.
+    """
+    with resources().Session.begin() as session:
+        undo_id = str(start_undo(session, _read_order(session, body)))
+        answer = jsonify(_report(session, undo_id))
+        answer.status_code = 202
+        answer.headers["Location"] = url_for("undo.get_undo", undo_id=undo_id)
+        keep_with_effect(session, answer)
+    dispatch_undos(resources().celery, resources().Session)
+    return answer
+
+
+@blueprint.get("/", endpoint="list_undos")
+@query_arguments(blueprint, UndoListArgumentsSchema())
+@blueprint.response(200, UndoAnswerSchema(many=True), example=[examples.UNDO], headers=refer("Link"))
+@answers_errors(blueprint, RequestFailedValidationError)
+def list_all(arguments: dict[str, Any]) -> Response:
+    """The undos of the organisation, newest first
+
+    The response is one page. A Link header (rel="next") has the next one.
+    """
+    limit = arguments["limit"]
+    if not 1 <= limit <= _LARGEST_PAGE:
+        detail = f"A page has 1 to {_LARGEST_PAGE} entries."
+        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
+    try:
+        before = UUID(arguments["cursor"]) if "cursor" in arguments else None
+    except ValueError:
+        detail = "This is not a cursor from a Link header."
+        raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "cursor")]) from None
+    supplier = arguments.get("import_supplier")
+    with resources().Session.begin() as session:
+        reports = list_undos(
+            session,
+            organisation_id=caller().organisation_id,
+            import_supplier=supplier,
+            before=before,
+            limit=limit + 1,
+        )
+    response = jsonify(UndoAnswerSchema(many=True).dump(reports[:limit]))
+    if len(reports) > limit:
+        values = {"limit": limit, "cursor": reports[limit - 1].undo_id, "import_supplier": supplier}
+        response.headers["Link"] = f'<{url_for("undo.list_undos", **values)}>; rel="next"'
+    return response
+
+
+@blueprint.get("/<undo_id>/", endpoint="get_undo")
+@blueprint.response(200, UndoProgressAnswerSchema, example=examples.PROGRESS)
+@answers_errors(blueprint, UndoNotFoundError)
+def get_one(undo_id: str) -> Response:
+    """The progress of an undo
+
+    Counts of its accounts by outcome, and of those that were kept by reason.
+    """
+    with resources().Session.begin() as session:
+        return jsonify(_report(session, undo_id))
+
+
+@blueprint.get("/<undo_id>/results/", endpoint="get_undo_results")
+@query_arguments(blueprint, UndoResultArgumentsSchema())
+@blueprint.response(
+    200, UndoOutcomeAnswerSchema, content_type="application/x-ndjson", example=examples.OUTCOME
+)
+@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=examples.OUTCOME_CSV)
+@answers_errors(blueprint, RequestFailedValidationError, UndoNotFoundError)
+def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
+    """The outcome of each account, streamed
+
+    NDJSON, or CSV with `Accept: text/csv`.
+    """
+    kinds = {"application/x-ndjson": ResultFormat.NDJSON, "text/csv": ResultFormat.CSV}
+    kind = request.accept_mimetypes.best_match(kinds, default="application/x-ndjson")
+    outcome = UndoOutcome(arguments["outcome"]) if "outcome" in arguments else None
+    with resources().Session.begin() as session:
+        undo = get_undo(session, undo_id, organisation_id=caller().organisation_id)
+    pieces = stream_outcomes(resources().Session, undo.id, kinds[kind], outcome)
+    return Response(pieces, headers={"Content-Type": f"{kind}; charset=utf-8", "Vary": "Accept"})
+
+
+@blueprint.post("/<undo_id>/cancel/", endpoint="cancel_undo")
+@blueprint.response(200, UndoProgressAnswerSchema, example=examples.PROGRESS | {"state": "CANCELLED"})
+@answers_errors(blueprint, UndoNotFoundError, UndoStateError)
+def cancel(undo_id: str) -> Response:
+    """Cancel an undo
+
+    This is permanent: no further account is reverted. Those that were reverted stay so.
+    """
+    with resources().Session.begin() as session:
+        undo = get_undo(session, undo_id, organisation_id=caller().organisation_id)
+        cancel_undo(session, undo)
+        session.flush()
+        return jsonify(_report(session, undo_id))
+
+
+def _read_order(session: Session, body: dict[str, Any]) -> UndoOrder:
+    supplier = get_import_supplier(
+        session,
+        body["import_supplier"],
+        organisation_id=caller().organisation_id,
+        error=ImportSupplierNotFoundInBodyError,
+    )
+    return UndoOrder(
+        supplier=supplier,
+        batch=get_batch_to_undo(session, body["batch"], supplier) if "batch" in body else None,
+        external_account_numbers=body.get("external_account_numbers", ()),
+        reason=body.get("reason", ""),
+    )
+
+
+def _report(session: Session, undo_id: str) -> dict[str, Any]:
+    undo = get_undo(session, undo_id, organisation_id=caller().organisation_id)
+    answer: dict[str, Any] = UndoProgressAnswerSchema().dump(report_undo(session, undo))
+    return answer

@@ -1,0 +1,256 @@
+"""`migration-service undo` and `go-live`."""
+
+import sys
+import time
+from dataclasses import asdict
+from datetime import datetime
+
+import click
+from sqlalchemy.orm import Session
+
+from migration_service.celery_app import create_celery
+from migration_service.cli.output import (
+    Record,
+    count,
+    json_option,
+    show_done,
+    show_json,
+    show_list,
+    show_record,
+)
+from migration_service.cli.session import open_session, open_sessions, read_settings
+from migration_service.services.access.operators import OperatorRole
+from migration_service.services.batches.results import ResultFormat
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.undo.go_live import set_live
+from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
+from migration_service.services.undo.preview import UndoPreview, preview_undo
+from migration_service.services.undo.reading import (
+    UndoReport,
+    get_undo,
+    list_undos,
+    report_undo,
+    stream_outcomes,
+)
+from migration_service.services.undo.starting import cancel_undo, start_undo
+from migration_service.states import UndoBlocker, UndoOutcome, UndoState
+from migration_service.tasks.undo import dispatch_undos
+
+#: Seconds between two looks at an undo that is watched.
+_PAUSE = 0.5
+
+_batch = click.option("--batch", "batch_id", metavar="ID", help="All accounts that this batch created.")
+
+
+@click.group()
+def undo() -> None:
+    """Undo imports until go-live: remove created accounts, so that they are pending again."""
+
+
+@undo.command()
+@click.argument("supplier")
+@click.argument("external_account_numbers", nargs=-1)
+@_batch
+@json_option
+def preview(
+    supplier: str, external_account_numbers: tuple[str, ...], batch_id: str | None, as_json: bool
+) -> None:
+    """Show what an undo of accounts of SUPPLIER would do: how many, and what blocks which of them.
+
+    Nothing is changed. Name the accounts, or the batch that created them.
+    """
+    with open_session(read_settings()) as session:
+        found = preview_undo(session, _read_order(session, supplier, external_account_numbers, batch_id))
+    if as_json:
+        show_json(found)
+        return
+    _show_preview(found)
+
+
+def _show_preview(found: UndoPreview) -> None:
+    record = asdict(found)
+    blockers = record.pop("blockers")
+    show_record(record, as_json=False)
+    rows = [item | {"examples": ", ".join(item["examples"])} for item in blockers]
+    show_list(rows, as_json=False, nothing="Nothing blocks any of them.")
+
+
+@undo.command()
+@click.argument("supplier")
+@click.argument("external_account_numbers", nargs=-1)
+@_batch
+@click.option("--reason", required=True, help="Why, without personal data. It is kept.")
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    type=click.Choice([blocker.value for blocker in UndoBlocker if blocker.may_be_overridden]),
+    help="Revert accounts although this blocks them. Can be given several times.",
+)
+@click.option("--watch", "watches", is_flag=True, help="Wait until the undo is over.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def start(
+    *,
+    supplier: str,
+    external_account_numbers: tuple[str, ...],
+    batch_id: str | None,
+    reason: str,
+    overrides: tuple[str, ...],
+    watches: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Undo the import of accounts of SUPPLIER, or of all accounts that a batch created.
+
+    Workers remove each account with everything below it. Its import is pending again, its number is never
+    given out again, and unsent e-mails are withdrawn. An account that something blocks is kept, and its
+    outcome says why: see `undo preview`.
+
+    With --watch the exit status is 0 if every account was reverted, and 1 otherwise.
+    """
+    settings = read_settings()
+    with open_sessions(settings) as sessions:
+        with sessions.begin() as session:
+            order = _read_order(
+                session, supplier, external_account_numbers, batch_id, reason=reason, overrides=overrides
+            )
+            if not yes:
+                _confirm(session, order)
+            undo_id = str(start_undo(session, order, role=OperatorRole.ADMINISTER))
+        dispatch_undos(create_celery(settings), sessions)
+        while watches:
+            with sessions.begin() as session:
+                report = report_undo(session, get_undo(session, undo_id, organisation_id=None))
+            if report.state != UndoState.RUNNING:
+                _show_report(report, as_json)
+                sys.exit(0 if report.counts == _all_reverted(report) else 1)
+            time.sleep(_PAUSE)
+    show_done({"undo_id": undo_id}, as_json, f"Undo {undo_id} was started: undo show {undo_id}")
+
+
+def _confirm(session: Session, order: UndoOrder) -> None:
+    found = preview_undo(session, order)
+    blocked = f", {count(found.accounts - found.revertible, 'account')} blocked" if found.blockers else ""
+    click.confirm(
+        f"Undo the import of {count(found.accounts, 'account')} of {order.supplier.code!r}{blocked}?",
+        abort=True,
+        err=True,
+    )
+
+
+def _all_reverted(report: UndoReport) -> dict[str, int]:
+    return dict.fromkeys(map(str, UndoOutcome), 0) | {UndoOutcome.REVERTED.value: report.accounts}
+
+
+@undo.command("list")
+@click.option("--supplier", metavar="CODE", help="Only undos of this import supplier.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@json_option
+def list_all(supplier: str | None, limit: int, as_json: bool) -> None:
+    """List undos, the newest first."""
+    with open_session(read_settings()) as session:
+        found = list_undos(session, organisation_id=None, import_supplier=supplier, limit=limit)
+    names = ("undo_id", "import_supplier", "batch_id", "state", "accounts", "started_by", "created_at")
+    rows = [{name: getattr(report, name) for name in names} for report in found]
+    show_list(rows, as_json, nothing="Nothing was undone yet.")
+
+
+@undo.command()
+@click.argument("undo_id")
+@json_option
+def show(undo_id: str, as_json: bool) -> None:
+    """Show the progress of the undo UNDO_ID."""
+    with open_session(read_settings()) as session:
+        report = report_undo(session, get_undo(session, undo_id, organisation_id=None))
+    _show_report(report, as_json)
+
+
+def _show_report(report: UndoReport, as_json: bool) -> None:
+    record: Record = {name: getattr(report, name) for name in report.__slots__}
+    if not as_json:
+        kept = [f"{number} {code}" for code, number in (report.kept_counts or {}).items()]
+        counts = {name.lower(): number for name, number in (report.counts or {}).items()}
+        shown = {name: value for name, value in record.items() if value and not name.endswith("counts")}
+        record = shown | counts | ({"reasons": kept} if kept else {})
+    show_record(record, as_json)
+
+
+@undo.command()
+@click.argument("undo_id")
+@click.option(
+    "--outcome", type=click.Choice([outcome.value for outcome in UndoOutcome], case_sensitive=False)
+)
+@click.option(
+    "--format",
+    "result_format",
+    type=click.Choice([kind.value for kind in ResultFormat]),
+    default=ResultFormat.NDJSON.value,
+    show_default=True,
+)
+def results(undo_id: str, outcome: str | None, result_format: str) -> None:
+    """Write the outcome of each account of the undo UNDO_ID to standard output."""
+    with open_sessions(read_settings()) as sessions:
+        with sessions.begin() as session:
+            found = get_undo(session, undo_id, organisation_id=None).id
+        wanted = UndoOutcome(outcome) if outcome else None
+        for piece in stream_outcomes(sessions, found, ResultFormat(result_format), wanted):
+            click.echo(piece.decode(), nl=False)
+
+
+@undo.command()
+@click.argument("undo_id")
+@json_option
+def cancel(undo_id: str, as_json: bool) -> None:
+    """Cancel the undo UNDO_ID permanently. Accounts that were reverted stay so."""
+    with open_session(read_settings()) as session:
+        found = get_undo(session, undo_id, organisation_id=None)
+        cancel_undo(session, found)
+    show_done({"undo_id": undo_id, "state": found.state}, as_json, f"Undo {undo_id} is now {found.state}.")
+
+
+@click.command("go-live")
+@click.argument("supplier")
+@click.option(
+    "--at",
+    type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z"]),
+    metavar="MOMENT",
+    help="When, as 2026-03-01T06:00:00Z.  [default: now]",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def go_live(supplier: str, at: datetime | None, yes: bool, as_json: bool) -> None:
+    """Set when SUPPLIER goes live. From then on none of its accounts can be undone.
+
+    A moment in the future can be changed until it comes. After that it is final.
+    """
+    if not yes and at is None:
+        click.confirm(
+            f"Can the accounts of {supplier!r} no longer be undone from now on?", abort=True, err=True
+        )
+    with open_session(read_settings()) as session:
+        live_at = set_live(session, supplier, at)
+    record = {"import_supplier": supplier, "live_at": live_at}
+    sentence = f"Import supplier {supplier!r} goes live at {live_at:%Y-%m-%d %H:%M:%S} UTC."
+    show_done(record, as_json, sentence)
+
+
+def _read_order(
+    session: Session,
+    supplier: str,
+    numbers: tuple[str, ...],
+    batch_id: str | None,
+    *,
+    reason: str = "",
+    overrides: tuple[str, ...] = (),
+) -> UndoOrder:
+    if bool(numbers) == (batch_id is not None):
+        raise click.UsageError("Expected either account numbers or --batch: give one of them.")
+    found = get_import_supplier(session, supplier, organisation_id=None)
+    return UndoOrder(
+        supplier=found,
+        batch=get_batch_to_undo(session, batch_id, found) if batch_id is not None else None,
+        external_account_numbers=numbers,
+        reason=reason,
+        overrides=frozenset(map(UndoBlocker, overrides)),
+    )

@@ -1,0 +1,36 @@
+"""Errors about undoing imports, and about go-live."""
+
+from migration_service.errors.base import InvalidError, NotFoundError
+
+
+class UndoNotFoundError(NotFoundError):
+    """The undo does not exist, or belongs to another organisation."""
+
+    code = "undo_not_found"
+    default_detail = "The undo does not exist, or belongs to another organisation."
+    detail_with_found = "Undo {found} does not exist, or belongs to another organisation."
+    remedy = "Check the id of the undo."
+
+
+class UndoStateError(InvalidError):
+    """The undo is over, so it cannot be cancelled."""
+
+    code = "undo_state_conflict"
+    default_detail = "The state of the undo does not allow this."
+    remedy = "Check the state of the undo first."
+
+
+class NothingToUndoError(InvalidError):
+    """None of the accounts exists, so there is nothing to undo."""
+
+    code = "nothing_to_undo"
+    default_detail = "The batch has no account that exists. It created none, or all of them were undone."
+    remedy = "Check the id of the batch, or the numbers. An account that was undone is pending."
+
+
+class ImportSupplierLiveError(InvalidError):
+    """The supplier has gone live: its accounts belong to the platform, and cannot be undone any more."""
+
+    code = "import_supplier_live"
+    default_detail = "The import supplier has gone live. Its accounts can no longer be undone."
+    remedy = "Correct the account on the platform."

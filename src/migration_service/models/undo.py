@@ -1,0 +1,86 @@
+"""Undo: accounts that are removed again before go-live, and the numbers that are never given out again."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import ARRAY, CheckConstraint, ForeignKey, Index, SmallInteger, Text, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db.base import Base, literals
+from migration_service.models.batch import Batch
+from migration_service.models.operation import ApiKey, ImportSupplier, Organisation
+from migration_service.states import UndoOutcome, UndoState
+
+
+class Undo(Base):
+    """One run that reverts accounts of one supplier: those of a batch, or some that were named."""
+
+    __tablename__ = "undo"
+    __table_args__ = (
+        CheckConstraint(f"state IN ({literals(UndoState)})", name="state"),
+        # For the sweep, which reads the few that are not over.
+        Index("ix_undo_open", "created_at", postgresql_where=text("finished_at IS NULL")),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    #: The batch whose accounts are reverted, or None if they were named.
+    batch_id: Mapped[UUID | None] = mapped_column(ForeignKey(Batch.id), index=True)
+    #: Why, in words that are not personal.
+    reason: Mapped[str]
+    #: The blockers that do not count: values of UndoBlocker.
+    overrides: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default="{}")
+    state: Mapped[str] = mapped_column(server_default=UndoState.RUNNING)
+    #: How many accounts it has.
+    accounts: Mapped[int] = mapped_column(server_default="0")
+    #: Who started it, with which key and request, and from where.
+    started_by: Mapped[str | None]
+    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
+    request_id: Mapped[str | None]
+    address: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
+    #: When a message was last published for it, or a worker last worked on it.
+    dispatched_at: Mapped[datetime | None]
+
+
+class UndoLine(Base):
+    """One account of an undo, and what became of it.
+
+    It has no foreign keys, because a million lines are written with one statement. Nothing in it is personal.
+    """
+
+    __tablename__ = "undo_line"
+    __table_args__ = (
+        CheckConstraint(f"outcome IN ({literals(UndoOutcome)})", name="outcome"),
+        Index(
+            "ix_undo_line_pending",
+            "undo_id",
+            "position",
+            postgresql_where=text(f"outcome = '{UndoOutcome.PENDING}'"),
+        ),
+    )
+
+    undo_id: Mapped[UUID] = mapped_column(primary_key=True)
+    #: From 1, in the order of the lines of the batch, or of the numbers.
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    account_import_process_id: Mapped[int]
+    #: The account that is meant. One that was created later has another number, and is kept.
+    service_account_number: Mapped[str]
+    outcome: Mapped[str] = mapped_column(server_default=UndoOutcome.PENDING)
+    #: Why it was KEPT: values of UndoBlocker.
+    reasons: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
+    #: How often something else held the account, and when it was last tried.
+    tries: Mapped[int] = mapped_column(SmallInteger, server_default="0")
+    tried_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+
+class RetiredAccountNumber(Base):
+    """The number of an account that was reverted. A trigger keeps it from being given out again."""
+
+    __tablename__ = "retired_account_number"
+
+    service_account_number: Mapped[str] = mapped_column(primary_key=True)
+    retired_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1,0 +1,84 @@
+"""Brakes of batches: the parameters that set one, and how it is reported."""
+
+from typing import Any
+
+from marshmallow import fields
+
+from migration_service.schemas.base import AnswerSchema, Fields
+from migration_service.schemas.fields import Text, WholeNumber, about
+
+_LINES: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 10_000}
+
+#: The parameters, which starting a batch and changing its brake share.
+STOP_MIN_LINES = WholeNumber(
+    metadata=about(
+        "A percentage counts from this number of lines on. By default the lines of the window, or 200.",
+        200,
+        schema=_LINES,
+    )
+)
+STOP_WINDOW_LINES = WholeNumber(
+    metadata=about(
+        "Count only the chunks that were worked on last, as many as have this number of lines. By default "
+        "every line counts.",
+        200,
+        schema=_LINES,
+    )
+)
+STOP_IGNORE_CODES = Text(
+    max_length=5_000,
+    metadata=about(
+        "Error codes, separated by commas. A line that has no others does not count.",
+        "duplicate_line_in_batch",
+    ),
+)
+
+
+def stop_after_errors(*, required: bool) -> Text:
+    """Return the parameter for the threshold."""
+    usual = "" if required else " By default `50%` of the last 200 lines for mode `import`, otherwise `off`."
+    return Text(
+        required=required,
+        max_length=20,
+        metadata=about(
+            "Pause the batch after this number of failed lines, or when more than this percentage of its "
+            f"lines failed. `off`: never.{usual}",
+            "5%",
+            schema={"type": "string", "pattern": r"^([1-9]\d{0,8}|\d{1,2}(\.\d{1,2})?%|off)$"},
+        ),
+    )
+
+
+class BrakeArgumentsSchema(Fields):
+    """The query string that changes the brake of a batch."""
+
+    stop_after_errors = stop_after_errors(required=True)
+    stop_min_lines = STOP_MIN_LINES
+    stop_window_lines = STOP_WINDOW_LINES
+    stop_ignore_codes = STOP_IGNORE_CODES
+
+
+class BrakeAnswerSchema(AnswerSchema):
+    """What pauses a batch after too many errors."""
+
+    stop_after_errors = fields.String(
+        metadata=about("The number of failed lines, or the percentage that they must exceed.", "50%")
+    )
+    stop_min_lines = fields.Integer(
+        allow_none=True, metadata=about("A percentage counts from this number of lines on.", 200)
+    )
+    stop_window_lines = fields.Integer(
+        allow_none=True, metadata=about("The lines of the window. Null: every line counts.", 200)
+    )
+    stop_ignore_codes = fields.List(
+        fields.String(),
+        metadata=about("A line that has no other codes does not count.", ["duplicate_line_in_batch"]),
+    )
+    lines = fields.Integer(
+        metadata=about(
+            "Lines with an outcome that count now: in the window, and since the batch was last resumed or "
+            "retried.",
+            230,
+        )
+    )
+    errors = fields.Integer(metadata=about("How many of them failed.", 4))

@@ -1,0 +1,88 @@
+"""Query string and responses of the comparison of two batches."""
+
+from marshmallow import fields
+
+from migration_service.schemas.base import AnswerSchema, Fields
+from migration_service.schemas.fields import Choice, about
+from migration_service.states import AccountChange, CodeChange
+
+_CHANGES = [change.value for change in AccountChange]
+_BEFORE, _AFTER = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11", "019aa5d2-11c8-7d40-9b02-5e1f7c3a9d42"
+_CODE = {"severity": "error", "code": "invalid_phone_number", "before": 640, "after": 12, "change": "SHRANK"}
+_COUNTS = {
+    "newly_broken": (4, "Accounts that passed in the first batch and fail in the second one."),
+    "mended": (632, "Accounts that failed in the first batch and pass in the second one."),
+    "still_broken": (8, "Accounts that fail in both."),
+    "added_broken": (0, "Accounts that only the second batch has, and that fail there."),
+    "removed_broken": (0, "Accounts that only the first batch has, and that failed there."),
+    "passed": (99_356, "Accounts that pass in both."),
+    "added": (0, "Accounts that only the second batch has, and that pass there."),
+    "removed": (0, "Accounts that only the first batch has, and that passed there."),
+    "undecided": (0, "Accounts whose line has no outcome yet in one of the batches."),
+    "unnumbered_before": (1, "Lines of the first batch without an account number."),
+    "unnumbered_after": (0, "Lines of the second batch without an account number."),
+}
+
+
+class ChangedAccountsArgumentsSchema(Fields):
+    """The query string of the accounts that changed."""
+
+    change = Choice(
+        AccountChange,
+        metadata=about(
+            "Only accounts with this change.", "NEWLY_BROKEN", schema={"type": "string", "enum": _CHANGES}
+        ),
+    )
+
+
+class ComparedCodeAnswerSchema(AnswerSchema):
+    """A code, and on how many lines of each batch it is."""
+
+    severity = fields.String(
+        metadata=about("Whether it is of errors or of warnings.", "error", enum=["error", "warning"])
+    )
+    code = fields.String(metadata=about("The code.", "invalid_phone_number"))
+    before = fields.Integer(metadata=about("Lines of the first batch that have it.", 640))
+    after = fields.Integer(metadata=about("Lines of the second batch that have it.", 12))
+    change = fields.String(
+        metadata=about("What changed.", "SHRANK", enum=[change.value for change in CodeChange])
+    )
+
+
+ComparedAccountsAnswerSchema = AnswerSchema.from_dict(
+    {name: fields.Integer(metadata=about(text, number)) for name, (number, text) in _COUNTS.items()},
+    name="ComparedAccountsAnswerSchema",
+)
+
+
+class ComparisonAnswerSchema(AnswerSchema):
+    """What the second of two batches has that the first one has not, and the reverse."""
+
+    before = fields.UUID(metadata=about("The first batch.", _BEFORE))
+    after = fields.UUID(metadata=about("The second batch.", _AFTER))
+    codes = fields.List(
+        fields.Nested(ComparedCodeAnswerSchema),
+        metadata=about("Every code of the two batches, errors first, the most frequent first.", [_CODE]),
+    )
+    accounts = fields.Nested(
+        ComparedAccountsAnswerSchema,
+        metadata=about(
+            "How many accounts there are of each kind.",
+            {name: number for name, (number, _) in _COUNTS.items()},
+        ),
+    )
+
+
+class ComparedAccountAnswerSchema(AnswerSchema):
+    """An account that fails in at least one of the batches."""
+
+    external_account_number = fields.String(metadata=about("The number of the account.", "100000038"))
+    change = fields.String(metadata=about("What changed.", "NEWLY_BROKEN", enum=_CHANGES))
+    before_line = fields.Integer(allow_none=True, metadata=about("Its line in the first batch, or null.", 38))
+    before_codes = fields.List(
+        fields.String(), metadata=about("The codes of its errors in the first batch.", [])
+    )
+    after_line = fields.Integer(allow_none=True, metadata=about("Its line in the second batch, or null.", 38))
+    after_codes = fields.List(
+        fields.String(), metadata=about("The codes of its errors in the second batch.", ["required"])
+    )

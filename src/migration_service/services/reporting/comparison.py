@@ -1,0 +1,210 @@
+"""The comparison of two batches of a supplier, usually two rehearsals of the same book.
+
+It says which codes came, went and grew, and which accounts are newly broken or mended. An account passes in a
+batch if its line has an outcome other than FAILED. Lines without an account number cannot be compared, and
+are only counted.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import TextClause
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.errors import BatchesNotComparableError
+from migration_service.models import Batch
+from migration_service.schemas.json import encode_json
+from migration_service.services.batches.results import ResultFormat, write_csv
+from migration_service.services.batches.steering import get_batch_with_lines
+from migration_service.services.reporting.comparison_sql import (
+    COUNT_ACCOUNTS,
+    COUNT_CODES,
+    COUNT_UNNUMBERED,
+    JOIN_AS_SETS,
+    LIST_FAILED_AFTER,
+    LIST_FAILED_BEFORE,
+)
+from migration_service.states import AccountChange, CodeChange
+
+#: Failed lines that are read at once, and accounts that are written at once.
+_PAGE, _WRITTEN = 20_000, 1_000
+#: The changes of accounts that fail in the second batch.
+_FAIL_AFTER = {AccountChange.NEWLY_BROKEN, AccountChange.STILL_BROKEN, AccountChange.ADDED_BROKEN}
+
+
+class Severity(StrEnum):
+    """Whether a code is of errors or of warnings."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCode:
+    """A code, and on how many lines of each batch it is."""
+
+    severity: Severity
+    code: str
+    before: int
+    after: int
+    change: CodeChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedAccounts:
+    """How many accounts the two batches have, by what they say about them."""
+
+    newly_broken: int
+    mended: int
+    still_broken: int
+    added_broken: int
+    removed_broken: int
+    #: Accounts that pass wherever they are: in both batches, only in the second, only in the first.
+    passed: int
+    added: int
+    removed: int
+    #: Their line has no outcome yet in at least one of the batches.
+    undecided: int
+    #: Lines of the first and of the second batch that have no account number.
+    unnumbered_before: int
+    unnumbered_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the second batch has that the first one has not, and the reverse."""
+
+    before: UUID
+    after: UUID
+    codes: list[ComparedCode]
+    accounts: ComparedAccounts
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedAccount:
+    """An account that fails in at least one of the batches, with its lines and their codes."""
+
+    external_account_number: str
+    change: AccountChange
+    before_line: int | None
+    before_codes: list[str]
+    after_line: int | None
+    after_codes: list[str]
+
+
+def get_batches_to_compare(
+    session: Session, before: str, after: str, *, organisation_id: int | None
+) -> tuple[Batch, Batch]:
+    """Return the organisation's two batches (None: any organisation's, for operators).
+
+    Raise BatchNotFoundError, BatchStateError if the lines of one of them are no longer kept, and
+    BatchesNotComparableError if they are of different suppliers.
+    """
+    first = get_batch_with_lines(session, before, organisation_id=organisation_id)
+    second = get_batch_with_lines(session, after, organisation_id=organisation_id)
+    if first.import_supplier_id != second.import_supplier_id:
+        raise BatchesNotComparableError
+    return first, second
+
+
+def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
+    """Return the comparison of two batches of one supplier. `before` is the first one."""
+    for setting in JOIN_AS_SETS:
+        session.execute(setting)
+    batches = {"before": before, "after": after}
+    codes = [
+        ComparedCode(Severity(severity), code, first, second, _change_of(first, second))
+        for severity, code, first, second in session.execute(COUNT_CODES, batches)
+    ]
+    counts = dict.fromkeys(ComparedAccounts.__slots__, 0)
+    for row in session.execute(COUNT_ACCOUNTS, batches):
+        if row.change is not None:
+            name = str(row.change).lower()
+        elif row.undecided:
+            name = "undecided"
+        else:
+            name = _PASSED[row.in_before, row.in_after]
+        counts[name] += row.accounts
+    unnumbered = session.execute(COUNT_UNNUMBERED, batches).one()
+    counts |= {"unnumbered_before": unnumbered.before, "unnumbered_after": unnumbered.after}
+    return Comparison(before, after, codes, ComparedAccounts(**counts))
+
+
+#: The names of counts, by whether the account is in the first and in the second batch.
+_PASSED = {(True, True): "passed", (False, True): "added", (True, False): "removed"}
+
+
+def _change_of(before: int, after: int) -> CodeChange:
+    if before == after:
+        return CodeChange.SAME
+    if not before:
+        return CodeChange.CAME
+    if not after:
+        return CodeChange.WENT
+    return CodeChange.GREW if after > before else CodeChange.SHRANK
+
+
+def find_changed_accounts(
+    sessions: sessionmaker[Session],
+    before: UUID,
+    after: UUID,
+    changes: Collection[AccountChange] = tuple(AccountChange),
+) -> Iterator[ComparedAccount]:
+    """Yield the accounts with one of these changes.
+
+    First those that fail in the second batch, by their line in it, then the others, by their line in the
+    first one. Each page is a transaction of its own: a slow reader keeps none open.
+    """
+    wanted, batches = set(changes), (before, after)
+    if wanted & _FAIL_AFTER:
+        yield from _read(sessions, LIST_FAILED_AFTER, batches, wanted & _FAIL_AFTER)
+    if wanted - _FAIL_AFTER:
+        yield from _read(sessions, LIST_FAILED_BEFORE, batches, wanted - _FAIL_AFTER)
+
+
+def _read(
+    sessions: sessionmaker[Session],
+    statement: TextClause,
+    batches: tuple[UUID, UUID],
+    wanted: set[AccountChange],
+) -> Iterator[ComparedAccount]:
+    place = 0
+    while True:
+        values = {"before": batches[0], "after": batches[1], "place": place, "limit": _PAGE}
+        with sessions.begin() as session:
+            for setting in JOIN_AS_SETS:
+                session.execute(setting)
+            rows = session.execute(statement, values).all()
+        if not rows:
+            return
+        place = rows[-1].place
+        for row in rows:
+            if row.change in wanted:
+                yield ComparedAccount(row.external_account_number, AccountChange(row.change), *row[3:])
+
+
+def stream_changed_accounts(
+    accounts: Iterator[ComparedAccount], result_format: ResultFormat
+) -> Iterator[bytes]:
+    """Yield accounts as NDJSON or as CSV with a header, one per line, in pieces."""
+    if result_format is ResultFormat.CSV:
+        yield write_csv([ComparedAccount.__slots__])
+    while piece := list(islice(accounts, _WRITTEN)):
+        if result_format is ResultFormat.CSV:
+            yield write_csv(map(_row, piece))
+        else:
+            yield b"".join(encode_json(account) + b"\n" for account in piece)
+
+
+def _row(account: ComparedAccount) -> Iterable[Any]:
+    codes = {"before_codes": " ".join(account.before_codes), "after_codes": " ".join(account.after_codes)}
+    return (asdict(account) | codes).values()
+
+
+def write_codes(codes: Iterable[ComparedCode]) -> bytes:
+    """Return the codes as CSV with a header."""
+    return write_csv([ComparedCode.__slots__, *(asdict(code).values() for code in codes)])

@@ -1,0 +1,87 @@
+"""Which accounts an undo is about, and what keeps each of them from being reverted."""
+
+from migration_service.db.base import literals
+from migration_service.states import (
+    EmailState,
+    ImportState,
+    LineStatus,
+    StatementOrigin,
+    TransactionPeriod,
+    UndoBlocker,
+)
+
+#: The accounts that a batch created, and that are still the ones that it created.
+OF_BATCH = f"""
+    SELECT row_number() OVER (ORDER BY line.line_number) AS position, process.id AS process_id,
+           line.service_account_number
+    FROM batch_line AS line
+    JOIN account_import_process AS process
+      ON process.import_supplier_id = :import_supplier_id
+     AND process.external_account_number = line.external_account_number
+     AND process.service_account_number = line.service_account_number
+    WHERE line.batch_id = :batch_id AND line.status = '{LineStatus.IMPORTED}'
+"""
+
+#: The created accounts with these numbers.
+OF_NUMBERS = f"""
+    SELECT row_number() OVER (ORDER BY named.position) AS position, process.id AS process_id,
+           process.service_account_number
+    FROM (SELECT number, min(position) AS position
+          FROM unnest(CAST(:numbers AS text[])) WITH ORDINALITY AS sent (number, position)
+          GROUP BY number) AS named
+    JOIN account_import_process AS process
+      ON process.import_supplier_id = :import_supplier_id
+     AND process.external_account_number = named.number
+    WHERE process.state = '{ImportState.IMPORTED}'
+"""
+
+# A message that was named and has neither an end nor a failure may have reached the mail server.
+_MAY_HAVE_GOT_EMAIL = f"""
+    EXISTS (SELECT FROM customer JOIN customer_email ON customer_email.customer_pk = customer.id
+            WHERE customer.account_pk = account.id
+              AND (customer_email.state = '{EmailState.SENT}'
+                   OR (customer_email.state = '{EmailState.PENDING}' AND message_id IS NOT NULL
+                       AND failures = 0)))
+"""
+
+_HAS_ADDED_DATA = f"""
+    EXISTS (SELECT FROM note WHERE note.account_pk = account.id)
+    OR EXISTS (SELECT FROM "transaction" AS booking
+               WHERE booking.account_pk = account.id AND period = '{TransactionPeriod.ADDED}')
+    OR EXISTS (SELECT FROM statement
+               WHERE statement.account_pk = account.id AND origin = '{StatementOrigin.ADDED}')
+"""
+
+_CONDITIONS = {
+    # Not now(): the transaction may have begun before the supplier went live.
+    UndoBlocker.SUPPLIER_LIVE: "supplier.live_at <= clock_timestamp()",
+    UndoBlocker.ERASED: "account.erased_at IS NOT NULL",
+    UndoBlocker.PAYLOAD_REMOVED: "process.payload IS NULL AND account.erased_at IS NULL",
+    UndoBlocker.EMAIL_SENT: _MAY_HAVE_GOT_EMAIL,
+    UndoBlocker.INSTRUCTION_CONFIRMED: """
+        EXISTS (SELECT FROM payment_instruction WHERE payment_instruction.account_pk = account.id)""",
+    UndoBlocker.DATA_ADDED: _HAS_ADDED_DATA,
+}
+_FOUND = ", ".join(f"CASE WHEN {condition} THEN '{code}' END" for code, condition in _CONDITIONS.items())
+
+
+def judge(wanted: str) -> str:
+    """Return the statement that finds what blocks each account of `wanted`, a statement like OF_BATCH.
+
+    A process that was removed has a row without a number.
+    """
+    return f"""
+        SELECT wanted.position, process.id AS process_id, process.external_account_number,
+               account.id AS account_id,
+               CASE WHEN account.service_account_number IS DISTINCT FROM wanted.service_account_number
+                    THEN ARRAY['{UndoBlocker.NOT_IMPORTED}']
+                    ELSE array_remove(ARRAY[{_FOUND}], NULL) END AS blockers
+        FROM ({wanted}) AS wanted
+        LEFT JOIN account_import_process AS process ON process.id = wanted.process_id
+        LEFT JOIN import_supplier AS supplier ON supplier.id = process.import_supplier_id
+        LEFT JOIN account ON account.account_import_process_id = process.id
+    """
+
+
+#: Blockers that an administrator may override, as SQL literals.
+MAY_BE_OVERRIDDEN = literals(blocker for blocker in UndoBlocker if blocker.may_be_overridden)

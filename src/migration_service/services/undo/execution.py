@@ -1,0 +1,216 @@
+"""Reverting accounts, some at a time: what a worker does with an undo.
+
+The lines of the undo are the queue. A worker locks some that are pending, and gives each its outcome in the
+transaction that removes the account. If the worker is killed, nothing of it happened, and the lines are free
+for the next one. So no account is half removed, and no line is done twice.
+
+What somebody else has locked is left for later: a request that adds data, a worker that sends an e-mail,
+erasure, a batch. So nothing waits for an undo but what needs the account itself, and no deadlock is possible.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, BigInteger, Row, Text, bindparam, text
+from sqlalchemy.orm import Session
+
+from migration_service.db.statements import OpenTransaction
+from migration_service.models import ImportSupplier, Undo
+from migration_service.services.idempotency.keys import void_keys
+from migration_service.services.imports import states
+from migration_service.services.undo.blockers_sql import judge
+from migration_service.services.undo.removal import remove_accounts
+from migration_service.services.undo.states import complete_undo
+from migration_service.states import UndoBlocker, UndoOutcome, UndoState
+
+#: Accounts that are reverted in one transaction.
+PIECE = 100
+#: How often a worker finds an account held by something else before it is kept.
+MAX_TRIES = 12
+#: Seconds until a worker tries such an account again.
+_TRY_AGAIN = 5
+
+
+class Progress(Enum):
+    """What is left to do of an undo."""
+
+    #: There may be more to do now.
+    WORKED = auto()
+    #: What is left is held by something else, or by another worker.
+    WAITS = auto()
+    #: Nothing: it is completed, cancelled, or does not exist.
+    OVER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """What this transaction holds."""
+
+    process_ids: frozenset[int]
+    account_ids: frozenset[int]
+
+    def holds(self, line: Row[Any]) -> bool:
+        """Return whether it holds everything of a line's account. A process that was removed needs none."""
+        return line.process_id is None or (
+            line.process_id in self.process_ids
+            and (line.account_id is None or line.account_id in self.account_ids)
+        )
+
+
+def take_due_undos(session: Session) -> Sequence[UUID]:
+    """Return the undos that nobody works on, for the caller to publish a message for each."""
+    return session.scalars(_TAKE_DUE).all()
+
+
+def revert_piece(session: Session, undo_id: UUID) -> Progress:
+    """Give some accounts of an undo their outcome. The caller commits after each piece."""
+    undo = session.get(Undo, undo_id, populate_existing=True)
+    if undo is None or undo.state != UndoState.RUNNING:
+        return Progress.OVER
+    session.execute(_NOTE_WORK, {"undo_id": undo_id})
+    lines = session.execute(_TAKE_LINES, {"undo_id": undo_id, "limit": PIECE, "try_again": _TRY_AGAIN}).all()
+    if not lines:
+        return Progress.OVER if complete_undo(session, undo_id) else Progress.WAITS
+    # A supplier does not go live in the middle of this transaction.
+    session.execute(_LOCK_SUPPLIER, {"id": undo.import_supplier_id})
+    locked = _lock(session, [line.account_import_process_id for line in lines])
+    judged = session.execute(
+        _JUDGE,
+        {
+            "positions": [line.position for line in lines],
+            "process_ids": [line.account_import_process_id for line in lines],
+            "service_account_numbers": [line.service_account_number for line in lines],
+        },
+    ).all()
+    _settle(session, undo, judged, locked)
+    return Progress.WORKED
+
+
+def _lock(session: Session, process_ids: Sequence[int]) -> _Locked:
+    """Lock the processes, their accounts and the accounts' e-mails, except for what is locked already."""
+    processes = session.scalars(_LOCK_PROCESSES, {"process_ids": process_ids}).all()
+    accounts = session.scalars(_LOCK_ACCOUNTS, {"process_ids": list(processes)}).all()
+    emails = session.scalars(_LOCK_EMAILS, {"account_ids": list(accounts)}).all()
+    being_sent = session.scalars(_FIND_OTHER_EMAILS, {"account_ids": list(accounts), "ids": list(emails)})
+    return _Locked(frozenset(processes), frozenset(accounts) - frozenset(being_sent))
+
+
+def _settle(session: Session, undo: Undo, lines: Sequence[Row[Any]], locked: _Locked) -> None:
+    """Revert the accounts that nothing blocks, and write the outcome of each line."""
+    overrides = set(undo.overrides)
+    revertible: list[Row[Any]] = []
+    kept: dict[tuple[str, ...], list[int]] = {}
+    busy: list[int] = []
+    for line in lines:
+        reasons = tuple(code for code in line.blockers if code not in overrides)
+        if not locked.holds(line):
+            busy.append(line.position)
+        elif reasons:
+            kept.setdefault(reasons, []).append(line.position)
+        else:
+            revertible.append(line)
+    if revertible:
+        _revert(session, undo, revertible)
+        _write(session, undo.id, [line.position for line in revertible], UndoOutcome.REVERTED)
+    for reasons, positions in kept.items():
+        _write(session, undo.id, positions, UndoOutcome.KEPT, reasons)
+    if busy:
+        session.execute(_LEAVE, {"undo_id": undo.id, "positions": busy, "max_tries": MAX_TRIES})
+
+
+def _revert(session: Session, undo: Undo, lines: Sequence[Row[Any]]) -> None:
+    account_ids = [line.account_id for line in lines]
+    session.execute(_RETIRE, {"account_ids": account_ids})
+    remove_accounts(session, account_ids)
+    states.revert(OpenTransaction.of(session), [line.process_id for line in lines])
+    code = session.get_one(ImportSupplier, undo.import_supplier_id).code
+    void_keys(session, code, [line.external_account_number for line in lines])
+
+
+def _write(
+    session: Session,
+    undo_id: UUID,
+    positions: Sequence[int],
+    outcome: UndoOutcome,
+    reasons: Collection[str] | None = None,
+) -> None:
+    values = {"outcome": outcome, "reasons": None if reasons is None else list(reasons)}
+    session.execute(_WRITE, values | {"undo_id": undo_id, "positions": list(positions)})
+
+
+_TAKE_DUE = text(f"""
+    UPDATE undo SET dispatched_at = clock_timestamp()
+    WHERE id IN (SELECT id FROM undo
+                 WHERE finished_at IS NULL AND state = '{UndoState.RUNNING}'
+                   AND (dispatched_at IS NULL OR dispatched_at < clock_timestamp() - interval '10 seconds')
+                 FOR UPDATE SKIP LOCKED)
+    RETURNING id
+""")
+
+_NOTE_WORK = text("""
+    UPDATE undo SET dispatched_at = clock_timestamp()
+    WHERE id IN (SELECT id FROM undo WHERE id = :undo_id FOR UPDATE SKIP LOCKED)
+""")
+
+_TAKE_LINES = text(f"""
+    SELECT position, account_import_process_id, service_account_number FROM undo_line
+    WHERE undo_id = :undo_id AND outcome = '{UndoOutcome.PENDING}'
+      AND (tried_at IS NULL OR tried_at < clock_timestamp() - make_interval(secs => :try_again))
+    ORDER BY position LIMIT :limit FOR UPDATE SKIP LOCKED
+""")
+
+_LOCK_SUPPLIER = text("SELECT id FROM import_supplier WHERE id = :id FOR SHARE")
+
+_PROCESS_IDS = bindparam("process_ids", type_=ARRAY(BigInteger))
+_ACCOUNT_IDS = bindparam("account_ids", type_=ARRAY(BigInteger))
+
+_LOCK_PROCESSES = text("""
+    SELECT id FROM account_import_process WHERE id = ANY (:process_ids)
+    ORDER BY id FOR UPDATE SKIP LOCKED
+""").bindparams(_PROCESS_IDS)
+
+_LOCK_ACCOUNTS = text("""
+    SELECT id FROM account WHERE account_import_process_id = ANY (:process_ids)
+    ORDER BY id FOR UPDATE SKIP LOCKED
+""").bindparams(_PROCESS_IDS)
+
+_LOCK_EMAILS = text("""
+    SELECT customer_email.id FROM customer_email JOIN customer ON customer.id = customer_pk
+    WHERE customer.account_pk = ANY (:account_ids)
+    ORDER BY customer_email.id FOR UPDATE OF customer_email SKIP LOCKED
+""").bindparams(_ACCOUNT_IDS)
+
+_FIND_OTHER_EMAILS = text("""
+    SELECT customer.account_pk FROM customer_email JOIN customer ON customer.id = customer_pk
+    WHERE customer.account_pk = ANY (:account_ids) AND NOT customer_email.id = ANY (:ids)
+""").bindparams(_ACCOUNT_IDS, bindparam("ids", type_=ARRAY(BigInteger)))
+
+_JUDGE = text(
+    judge("""
+        SELECT * FROM unnest(CAST(:positions AS bigint[]), CAST(:process_ids AS bigint[]),
+                             CAST(:service_account_numbers AS text[]))
+            AS line (position, process_id, service_account_number)""")
+)
+
+_RETIRE = text("""
+    INSERT INTO retired_account_number (service_account_number)
+    SELECT service_account_number FROM account WHERE id = ANY (:account_ids)
+""").bindparams(_ACCOUNT_IDS)
+
+_POSITIONS = bindparam("positions", type_=ARRAY(BigInteger))
+
+_WRITE = text("""
+    UPDATE undo_line SET outcome = :outcome, reasons = :reasons, finished_at = now()
+    WHERE undo_id = :undo_id AND position = ANY (:positions)
+""").bindparams(_POSITIONS, bindparam("reasons", type_=ARRAY(Text)))
+
+_LEAVE = text(f"""
+    UPDATE undo_line SET tries = tries + 1, tried_at = clock_timestamp(),
+        outcome = CASE WHEN tries + 1 < :max_tries THEN outcome ELSE '{UndoOutcome.KEPT}' END,
+        reasons = CASE WHEN tries + 1 < :max_tries THEN NULL ELSE ARRAY['{UndoBlocker.BUSY}'] END,
+        finished_at = CASE WHEN tries + 1 < :max_tries THEN NULL ELSE now() END
+    WHERE undo_id = :undo_id AND position = ANY (:positions)
+""").bindparams(_POSITIONS)

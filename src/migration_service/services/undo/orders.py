@@ -1,0 +1,72 @@
+"""What somebody asks for who undoes imports: which accounts, why, and which blockers do not count."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from migration_service.errors import (
+    BatchNotFoundError,
+    BatchStateError,
+    ErrorItem,
+    PermissionDeniedError,
+    RequestFailedValidationError,
+)
+from migration_service.models import Batch
+from migration_service.services.access.operators import OperatorRole
+from migration_service.services.batches.states import OPEN
+from migration_service.services.batches.steering import get_batch_with_lines
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import UndoBlocker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoOrder:
+    """The accounts to revert: those that a batch created, or those with these numbers."""
+
+    supplier: KnownSupplier
+    batch: Batch | None = None
+    external_account_numbers: Sequence[str] = ()
+    #: Why, in words that are not personal.
+    reason: str = ""
+    #: Blockers that do not count.
+    overrides: frozenset[UndoBlocker] = frozenset()
+
+    def values(self) -> dict[str, Any]:
+        """Return the parameters of the statements that find the accounts."""
+        return {
+            "import_supplier_id": self.supplier.id,
+            "batch_id": self.batch and self.batch.id,
+            "numbers": list(self.external_account_numbers),
+        }
+
+
+def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
+    """Return the batch of the supplier.
+
+    Raise BatchNotFoundError if it does not exist, and BatchStateError if it creates accounts at this moment,
+    or if its lines are no longer kept.
+    """
+    batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
+    if batch.import_supplier_id != supplier.id:
+        raise BatchNotFoundError(found=batch_id)
+    if batch.state in OPEN:
+        raise BatchStateError(f"The batch is {batch.state}. Pause or cancel it before you undo it.")
+    return batch
+
+
+def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorRole | None) -> None:
+    """Raise PermissionDeniedError if `role` may not override blockers. None is an API key.
+
+    Raise RequestFailedValidationError if one of them cannot be overridden by anybody.
+    """
+    errors = [
+        ErrorItem("invalid_choice", f"The blocker {blocker} cannot be overridden.", "overrides")
+        for blocker in sorted(overrides)
+        if not blocker.may_be_overridden
+    ]
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+    if overrides and (role is None or not role.includes(OperatorRole.ADMINISTER)):
+        raise PermissionDeniedError("Only an operator who may administer can override what blocks an undo.")

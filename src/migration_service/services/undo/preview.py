@@ -1,0 +1,98 @@
+"""What an undo would do, before anybody decides: how many accounts, and what blocks which of them."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.orm import Session
+
+from migration_service.services.undo.blockers_sql import MAY_BE_OVERRIDDEN, OF_BATCH, OF_NUMBERS, judge
+from migration_service.services.undo.orders import UndoOrder
+from migration_service.states import EmailState, LineStatus, UndoBlocker
+
+#: Accounts that are named for each blocker.
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBlocker:
+    """A blocker, and the accounts that it keeps."""
+
+    code: UndoBlocker
+    may_be_overridden: bool
+    accounts: int
+    #: The external account numbers of some of them.
+    examples: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoPreview:
+    """What an undo would do. An account may have several blockers."""
+
+    import_supplier: str
+    batch_id: UUID | None
+    #: Accounts that it is about: created, and still those that the batch created.
+    accounts: int
+    #: Accounts that would be reverted as things are.
+    revertible: int
+    #: Accounts that would be reverted if every blocker that may be overridden were.
+    revertible_with_overrides: int
+    #: E-mails of revertible accounts that were not sent yet, and would be withdrawn.
+    emails: int
+    #: Lines of the batch whose account was reverted before, or numbers without an account.
+    gone: int
+    blockers: list[FoundBlocker]
+
+
+def preview_undo(session: Session, order: UndoOrder) -> UndoPreview:
+    """Return what an undo of these accounts would do now. Nothing is changed."""
+    session.execute(text("SET LOCAL statement_timeout = '10min'"))
+    found = session.execute(_OF_BATCH if order.batch else _OF_NUMBERS, order.values()).one()
+    return UndoPreview(
+        import_supplier=order.supplier.code,
+        batch_id=order.batch.id if order.batch else None,
+        accounts=found.accounts,
+        revertible=found.revertible,
+        revertible_with_overrides=found.revertible_with_overrides,
+        emails=found.emails,
+        gone=found.wanted - found.accounts,
+        blockers=[
+            FoundBlocker(
+                UndoBlocker(item["code"]),
+                UndoBlocker(item["code"]).may_be_overridden,
+                item["accounts"],
+                item["examples"],
+            )
+            for item in found.blockers
+        ],
+    )
+
+
+def _preview(wanted: str, counted: str) -> TextClause:
+    return text(f"""
+        WITH judged AS MATERIALIZED ({judge(wanted)}),
+        blocker AS (
+            SELECT code, count(*) AS accounts FROM judged, unnest(blockers) AS code GROUP BY code)
+        SELECT count(*) AS accounts, count(*) FILTER (WHERE blockers = '{{}}') AS revertible,
+               count(*) FILTER (WHERE blockers <@ ARRAY[{MAY_BE_OVERRIDDEN}]) AS revertible_with_overrides,
+               (SELECT count(*) FROM judged
+                JOIN customer ON customer.account_pk = judged.account_id
+                JOIN customer_email ON customer_email.customer_pk = customer.id
+                WHERE blockers = '{{}}' AND customer_email.state = '{EmailState.PENDING}') AS emails,
+               ({counted}) AS wanted,
+               (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                    'code', code, 'accounts', blocker.accounts, 'examples', ARRAY(
+                        SELECT external_account_number FROM judged
+                        WHERE blocker.code = ANY (blockers) LIMIT {_EXAMPLES}))
+                    ORDER BY blocker.accounts DESC, code), '[]')
+                FROM blocker) AS blockers
+        FROM judged""")
+
+
+_OF_BATCH = _preview(
+    OF_BATCH,
+    f"SELECT count(*) FROM batch_line WHERE batch_id = :batch_id AND status = '{LineStatus.IMPORTED}'",
+)
+_OF_NUMBERS = _preview(
+    OF_NUMBERS, "SELECT count(DISTINCT number) FROM unnest(CAST(:numbers AS text[])) AS number"
+)

@@ -1,0 +1,158 @@
+"""Undos as the interface and the commands show them: progress, lists, and the outcome of each account."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.base import one_of
+from migration_service.errors import UndoNotFoundError
+from migration_service.models import ImportSupplier, Undo
+from migration_service.origin import current_origin
+from migration_service.schemas.json import encode_json
+from migration_service.services.access.scopes import require_supplier_allowed
+from migration_service.services.batches.results import ResultFormat, write_csv
+from migration_service.states import UndoOutcome
+
+_PAGE = 10_000
+_FIELDS = ("external_account_number", "service_account_number", "outcome", "reasons")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoReport:
+    """An undo and its progress. The names are those of the interface."""
+
+    undo_id: UUID
+    import_supplier: str
+    batch_id: UUID | None
+    state: str
+    reason: str
+    overrides: list[str]
+    started_by: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    accounts: int
+    #: Accounts by outcome, with every outcome. None in a list.
+    counts: dict[str, int] | None = None
+    #: Accounts that were kept, by each of their reasons.
+    kept_counts: dict[str, int] | None = None
+
+
+def get_undo(session: Session, undo_id: str, *, organisation_id: int | None) -> Undo:
+    """Return the organisation's undo (None: any organisation's, for operators). Raise UndoNotFoundError."""
+    try:
+        wanted = UUID(undo_id)
+    except ValueError:
+        raise UndoNotFoundError(found=undo_id) from None
+    undo = session.get(Undo, wanted, populate_existing=True)
+    if undo is None or organisation_id not in (None, undo.organisation_id):
+        raise UndoNotFoundError(found=undo_id)
+    if organisation_id is not None:
+        supplier = session.get_one(ImportSupplier, undo.import_supplier_id)
+        require_supplier_allowed(supplier.id, supplier.code)
+    return undo
+
+
+def report_undo(session: Session, undo: Undo) -> UndoReport:
+    """Return the full report of an undo."""
+    code = session.get_one(ImportSupplier, undo.import_supplier_id).code
+    counts = dict.fromkeys(map(str, UndoOutcome), 0)
+    kept: dict[str, int] = {}
+    for kind, name, number in session.execute(_COUNTS, {"undo_id": undo.id}):
+        (counts if kind == "outcome" else kept)[name] = number
+    return UndoReport(**_fields(undo, code), counts=counts, kept_counts=kept)
+
+
+def list_undos(
+    session: Session,
+    *,
+    organisation_id: int | None,
+    import_supplier: str | None = None,
+    before: UUID | None = None,
+    limit: int = 50,
+) -> list[UndoReport]:
+    """Return the organisation's undos (None: every organisation's), newest first, older than `before`."""
+    statement = (
+        select(Undo, ImportSupplier.code)
+        .join(ImportSupplier, ImportSupplier.id == Undo.import_supplier_id)
+        .order_by(Undo.id.desc())  # in the order of time
+        .limit(limit)
+    )
+    if organisation_id is not None:
+        statement = statement.where(Undo.organisation_id == organisation_id)
+    allowed = current_origin().import_supplier_ids
+    if allowed is not None:
+        statement = statement.where(one_of(Undo.import_supplier_id.expression, allowed))
+    if import_supplier is not None:
+        statement = statement.where(ImportSupplier.code == import_supplier)
+    if before is not None:
+        statement = statement.where(Undo.id < before)
+    return [UndoReport(**_fields(undo, code)) for undo, code in session.execute(statement)]
+
+
+def stream_outcomes(
+    sessions: sessionmaker[Session],
+    undo_id: UUID,
+    result_format: ResultFormat,
+    outcome: UndoOutcome | None = None,
+) -> Iterator[bytes]:
+    """Yield the outcome of each account, or only those with one outcome, in pieces.
+
+    Each piece is a transaction of its own. An account of which nothing is known any more has no external
+    number.
+    """
+    is_csv = result_format is ResultFormat.CSV
+    if is_csv:
+        yield write_csv([_FIELDS])
+    after = 0
+    while True:
+        with sessions.begin() as session:
+            values = {"undo_id": undo_id, "after": after, "outcome": outcome, "limit": _PAGE}
+            rows = session.execute(_PAGE_OF_LINES, values).all()
+        if not rows:
+            return
+        after = rows[-1].position
+        lines = [dict(zip(_FIELDS, row[1:], strict=True)) for row in rows]
+        if is_csv:
+            yield write_csv((line | {"reasons": " ".join(line["reasons"])}).values() for line in lines)
+        else:
+            yield b"".join(encode_json(line) + b"\n" for line in lines)
+
+
+def _fields(undo: Undo, code: str) -> dict[str, Any]:
+    return {
+        "undo_id": undo.id,
+        "import_supplier": code,
+        "batch_id": undo.batch_id,
+        "state": undo.state,
+        "reason": undo.reason,
+        "overrides": list(undo.overrides),
+        "started_by": undo.started_by,
+        "created_at": undo.created_at,
+        "finished_at": undo.finished_at,
+        "accounts": undo.accounts,
+    }
+
+
+_COUNTS = text("""
+    SELECT 'outcome' AS kind, outcome AS name, count(*) AS n FROM undo_line
+    WHERE undo_id = :undo_id GROUP BY outcome
+    UNION ALL
+    SELECT 'reason', reason, count(*) FROM undo_line, unnest(reasons) AS reason
+    WHERE undo_id = :undo_id GROUP BY reason
+    ORDER BY kind, n DESC, name
+""")
+
+_PAGE_OF_LINES = text("""
+    SELECT line.position, process.external_account_number, line.service_account_number, line.outcome,
+           coalesce(line.reasons, '{}') AS reasons
+    FROM undo_line AS line
+    LEFT JOIN account_import_process AS process ON process.id = line.account_import_process_id
+    WHERE line.undo_id = :undo_id AND line.position > :after
+      AND (CAST(:outcome AS text) IS NULL OR line.outcome = :outcome)
+    ORDER BY line.position LIMIT :limit
+""")

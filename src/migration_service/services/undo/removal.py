@@ -1,0 +1,48 @@
+"""Removes created accounts with everything that refers to them, whatever tables there are.
+
+The statements are generated from the foreign keys of the models, from the leaves to the account, so that a
+new table below the account needs no change here.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+from sqlalchemy import Table, TextClause, text
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import Base
+from migration_service.models import Account
+from migration_service.models.part import table_of
+
+
+def remove_accounts(session: Session, account_ids: Sequence[int]) -> None:
+    """Remove accounts and everything below them. The caller holds their locks.
+
+    Customer e-mails are removed with the customers: none of them is sent after the commit.
+    """
+    for statement in removal_statements():
+        session.execute(statement, {"account_ids": list(account_ids)})
+
+
+@cache
+def removal_statements() -> list[TextClause]:
+    """Return the statements that remove accounts, in their order. They are generated once per process."""
+    account = table_of(Account)
+    conditions = {account: "id = ANY (:account_ids)"}
+    for table in Base.metadata.sorted_tables:  # a table comes after those that it refers to
+        if table is not account and (condition := _condition(table, conditions)):
+            conditions[table] = condition
+    deletions = [f"DELETE FROM {table.name} WHERE {condition}" for table, condition in conditions.items()]
+    return [text(deletion) for deletion in reversed(deletions)]
+
+
+def _condition(table: Table, conditions: dict[Table, str]) -> str | None:
+    """Return the condition of the rows that refer to an account, directly if possible; None: none does."""
+    account = table_of(Account)
+    parents = {key.column.table: key.parent.name for key in table.foreign_keys}
+    if account in parents:
+        return f"{parents[account]} = ANY (:account_ids)"
+    for parent, column in parents.items():
+        if parent in conditions:
+            return f"{column} IN (SELECT id FROM {parent.name} WHERE {conditions[parent]})"
+    return None

@@ -1,0 +1,111 @@
+"""Starting an undo: its accounts are written down, and workers revert them."""
+
+from uuid import UUID
+
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import new_id
+from migration_service.errors import (
+    ErrorItem,
+    ImportSupplierLiveError,
+    NothingToUndoError,
+    RequestFailedValidationError,
+)
+from migration_service.models import ImportSupplier, Undo
+from migration_service.origin import current_origin
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.access.operators import OperatorRole
+from migration_service.services.undo import states
+from migration_service.services.undo.blockers_sql import OF_BATCH, OF_NUMBERS
+from migration_service.services.undo.orders import UndoOrder, require_overrides_allowed
+from migration_service.states import ImportState
+
+
+def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None = None) -> UUID:
+    """Write down the accounts to revert. Return the id of the undo, for the caller to dispatch it.
+
+    `role` is the one of the operator who asks; None: an API key. What blocks an account is found when a
+    worker takes it. Raise ImportSupplierLiveError, NothingToUndoError if the batch has no account that
+    exists, RequestFailedValidationError with each number that has no account, and PermissionDeniedError if
+    blockers are overridden by somebody who may not.
+    """
+    require_overrides_allowed(order.overrides, role)
+    _require_not_live(session, order.supplier.id)
+    if not order.batch:
+        _require_created(session, order)
+    session.execute(text("SET LOCAL statement_timeout = '10min'"))
+    origin = current_origin()
+    undo = Undo(
+        id=new_id(),
+        organisation_id=order.supplier.organisation_id,
+        import_supplier_id=order.supplier.id,
+        batch_id=order.batch and order.batch.id,
+        reason=order.reason,
+        overrides=sorted(order.overrides),
+        started_by=origin.actor,
+        **origin.trace(),
+    )
+    session.add(undo)
+    session.flush()
+    wanted = _ADD_OF_BATCH if order.batch else _ADD_OF_NUMBERS
+    undo.accounts = session.execute(wanted, order.values() | {"undo_id": undo.id}).scalar_one()
+    if not undo.accounts:
+        raise NothingToUndoError
+    details = {
+        "import_supplier": order.supplier.code,
+        "batch_id": order.batch and str(order.batch.id),
+        "accounts": undo.accounts,
+        "reason": order.reason,
+        "overrides": undo.overrides,
+    }
+    owner = order.supplier.organisation_id
+    record(session, AuditAction.UNDO_STARTED, "undo", undo.id, organisation_id=owner, details=details)
+    return undo.id
+
+
+def cancel_undo(session: Session, undo: Undo) -> None:
+    """Cancel an undo permanently. Raise UndoStateError if it is over."""
+    states.cancel(session, undo)
+    owner = undo.organisation_id
+    record(session, AuditAction.UNDO_CANCELLED, "undo", undo.id, organisation_id=owner)
+
+
+def _require_not_live(session: Session, import_supplier_id: int) -> None:
+    live = select(ImportSupplier.code).where(
+        ImportSupplier.id == import_supplier_id, ImportSupplier.live_at <= func.clock_timestamp()
+    )
+    if session.scalar(live) is not None:
+        raise ImportSupplierLiveError
+
+
+def _require_created(session: Session, order: UndoOrder) -> None:
+    created = set(session.scalars(_CREATED, order.values()))
+    errors = [
+        ErrorItem(
+            NothingToUndoError.code,
+            f"Account {number!r} is not imported. Only an account that exists can be undone.",
+            f"external_account_numbers.{index}",
+        )
+        for index, number in enumerate(order.external_account_numbers)
+        if number not in created
+    ]
+    if errors:
+        raise RequestFailedValidationError(errors[0].detail, errors=errors)
+
+
+_CREATED = text(f"""
+    SELECT external_account_number FROM account_import_process
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = ANY (:numbers)
+      AND state = '{ImportState.IMPORTED}'
+""")
+
+_ADD = """
+    WITH added AS (
+        INSERT INTO undo_line (undo_id, position, account_import_process_id, service_account_number)
+        SELECT :undo_id, position, process_id, service_account_number FROM ({wanted}) AS wanted
+        RETURNING 1)
+    SELECT count(*) FROM added
+"""
+_ADD_OF_BATCH = text(_ADD.format(wanted=OF_BATCH))
+_ADD_OF_NUMBERS = text(_ADD.format(wanted=OF_NUMBERS))

@@ -1,0 +1,142 @@
+"""The JSON examples of docs/suppliers are sent to the service, and its answers are compared with them.
+
+tests/e2e/test_docs.py runs the shell commands of the quickstart.
+"""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from documentation.pages import ROOT
+from factories import json_of
+from imported_account import code_of, codes_of
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.processing.notification import notify
+from migration_service.services.setup.limits import set_concurrency_limit
+from migration_service.states import SupplierStatus
+from migration_service.tasks.app import WorkerResources
+from supplier_client import API, SupplierClient
+
+_FOLDER = ROOT / "docs/suppliers"
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def _blocks(page: str, language: str) -> list[str]:
+    return [block for found, block in _BLOCK.findall((_FOLDER / page).read_text()) if found == language]
+
+
+def _table(page: str, heading: str) -> list[list[str]]:
+    """Return the cells of the table below a heading, without its first two lines."""
+    section = (_FOLDER / page).read_text().split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines[2:]]
+
+
+@pytest.fixture
+def payload(supplier: SupplierClient) -> dict[str, Any]:
+    """A valid account with two customers."""
+    (account,) = supplier.accounts()
+    first = account["customers"][0]
+    account["customers"] = [first, {"given_name": "Bram", "family_name": "Jansen"}]
+    return account
+
+
+def test_every_json_example_is_sent_by_a_test_of_this_module() -> None:
+    pages = {page.name for page in _FOLDER.glob("*.md") if _blocks(page.name, "json")}
+    assert pages == {"authentication.md", "errors.md"}
+    assert [len(_blocks(page, "json")) for page in sorted(pages)] == [1, 1]
+
+
+def test_the_example_of_the_mutation_obtains_a_token(supplier: SupplierClient) -> None:
+    (block,) = _blocks("authentication.md", "json")
+    body = json.loads(block.replace("<API_KEY>", supplier.api_key))
+    answer = supplier.app.test_client().post("/v1/graphql/", json=body)
+    tokens = json_of(answer)["data"]["obtainServiceToken"]
+    documented = {row[0].strip("`") for row in _table("authentication.md", "Obtain a token")}
+    assert set(tokens) == documented - {"payload"}
+
+    (header,) = _blocks("authentication.md", "")
+    name, value = header.strip().replace("<ACCESS_TOKEN>", tokens["token"]).split(": ")
+    listed = supplier.app.test_client().get(f"{API}/import-suppliers/", headers={name: value})
+    assert listed.status_code == 200
+
+    renewal = body | {"variables": {"input": {"refreshToken": tokens["refreshToken"]}}}
+    renewed = json_of(supplier.app.test_client().post("/v1/graphql/", json=renewal))
+    assert set(renewed["data"]["obtainServiceToken"]) == set(tokens)
+
+
+def test_the_example_of_an_error_is_the_answer_to_a_wrong_telephone_number(
+    supplier: SupplierClient, payload: dict[str, Any]
+) -> None:
+    (block,) = _blocks("errors.md", "json")
+    payload["customers"][1]["landline"] = "+31 12"
+    answer = supplier.validate(payload)
+    assert answer.status_code == 400
+    assert json_of(answer) == json.loads(block)
+
+
+def test_the_full_report_has_the_members_that_the_page_shows(
+    supplier: SupplierClient, payload: dict[str, Any]
+) -> None:
+    rows = _table("validation.md", "Seeing the warnings")
+    shown = next(cell.strip("`") for request, cell in rows if "?report=full" in request)
+    documented = json.loads(shown.replace("[...]", "[]").replace("{...}", "{}"))
+    payload["surprise"] = 1
+    report = json_of(supplier.validate(payload, query_string={"report": "full"}))
+    assert set(report) == set(documented)
+    assert (report["valid"], report["errors"]) == (documented["valid"], documented["errors"])
+    assert [warning["code"] for warning in report["warnings"]] == ["unknown_field"]
+    assert report["account"]["external_account_number"] == payload["external_account_number"]
+
+
+def test_every_answer_that_the_page_about_testing_provokes_is_given(
+    supplier: SupplierClient, worker_resources: WorkerResources, payload: dict[str, Any]
+) -> None:
+    documented = [row[0].replace("`", "") for row in _table("testing.md", "Provoking an answer")]
+    number = payload["external_account_number"]
+    given = []
+
+    first, again = supplier.stage(payload), supplier.stage(payload)
+    given.append(f"{first.status_code} from staging, then {again.status_code}")
+
+    faulty = payload | {"customers": [payload["customers"][1] | {"email": "nobody"}]}
+    refused = supplier.stage(faulty)
+    assert [path for path, _ in codes_of(refused)] == ["customers.0.email"]
+    given.append(code_of(refused))
+
+    supplier.process(number, dry_run=True)
+    attempt = _work(supplier, worker_resources, number)
+    given.append(json_of(supplier.get(f"/account-import-attempts/{attempt}/"))["error"]["code"])
+
+    accepted = supplier.process(number)
+    _work(supplier, worker_resources, number)
+    given.append(code_of(supplier.process(number)))
+    assert accepted.headers["Location"].startswith(f"{API}/account-import-attempts/")
+    given.append(f"{accepted.status_code} with Location")
+
+    given.append(_beyond_a_limit_of_one(supplier))
+
+    supplier.set_status(SupplierStatus.PAUSED)
+    given.append(code_of(supplier.stage(supplier.accounts(5)[4])))
+    assert given == documented
+
+
+def _work(supplier: SupplierClient, resources: WorkerResources, number: str) -> str:
+    """Do what a worker does with the attempt in progress, and return its id."""
+    attempt_id = supplier.current_attempt(number)
+    assert perform_attempt(resources.Session, attempt_id)
+    notify(resources.redis, resources.slots, attempt_id, None)
+    return str(attempt_id)
+
+
+def _beyond_a_limit_of_one(supplier: SupplierClient) -> str:
+    _, *others = supplier.accounts(3)
+    for account in others:
+        assert supplier.stage(account).status_code == 201
+    with supplier.Session.begin() as session:
+        set_concurrency_limit(session, 1)
+    one, other = (supplier.process(account["external_account_number"]) for account in others)
+    assert one.status_code == 202
+    return code_of(other)

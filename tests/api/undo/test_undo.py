@@ -1,0 +1,274 @@
+"""Undo over HTTP: previews, starting, progress, outcomes, and who may do it."""
+
+import csv
+import io
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from flask import Flask
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient
+from factories import obtain
+from imported_account import ImportedAccount
+from migration_service.errors import PermissionDeniedError, RequestFailedValidationError
+from migration_service.models import Batch
+from migration_service.services.access.api_keys import KeyLimits, issue_api_key
+from migration_service.services.access.operators import OperatorRole
+from migration_service.services.access.scopes import Scope
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.undo.go_live import set_live
+from migration_service.services.undo.orders import UndoOrder
+from migration_service.services.undo.starting import start_undo
+from migration_service.states import BatchState, UndoBlocker
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from undo_client import UndoClient
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def undos(supplier: SupplierClient) -> UndoClient:
+    return UndoClient(supplier)
+
+
+@pytest.fixture
+def account(supplier: SupplierClient, worker_resources: WorkerResources) -> ImportedAccount:
+    return ImportedAccount.create(supplier, worker_resources)
+
+
+def _error(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json["code"]
+
+
+def _attr(answer: Any) -> tuple[int, str, str]:
+    (error,) = answer.json["errors"]
+    return answer.status_code, error["code"], error["attr"]
+
+
+def test_an_account_is_undone(supplier: SupplierClient, account: ImportedAccount, undos: UndoClient) -> None:
+    number = (supplier.status(account.number).json or {})["service_account_number"]
+    preview = undos.preview(account.number)
+    assert (preview["accounts"], preview["revertible"], preview["blockers"]) == (1, 1, [])
+    answer = undos.post(account.number)
+    assert answer.status_code == 202
+    started = answer.json or {}
+    assert (started["state"], started["reason"], started["overrides"]) == ("RUNNING", "A test.", [])
+    assert started["counts"] == {"PENDING": 1, "REVERTED": 0, "KEPT": 0}
+    assert answer.headers["Location"].endswith(f"/v1/data-import/undos/{started['undo_id']}/")
+    undos.work(started["undo_id"])
+    report = undos.get(started["undo_id"])
+    assert (report["state"], report["counts"]["REVERTED"]) == ("COMPLETED", 1)
+    assert undos.outcomes(started["undo_id"]) == [
+        {
+            "external_account_number": account.number,
+            "service_account_number": number,
+            "outcome": "REVERTED",
+            "reasons": [],
+        }
+    ]
+    assert (supplier.status(account.number).json or {})["status"] == "UNKNOWN"
+    answer = account.post_notes({"body": "Too late."})
+    assert _error(answer) == (404, "account_not_found")
+
+
+def test_a_preview_changes_nothing_and_counts_what_is_gone(batches: BatchClient, undos: UndoClient) -> None:
+    report = batches.run(batches.supplier.accounts(3))
+    lines = batches.results(report["batch_id"])
+    ImportedAccount(batches.supplier, lines[0]["external_account_number"]).post_notes({"body": "Later."})
+    undos.run(lines[1]["external_account_number"])
+    found = undos.preview(batch=report["batch_id"])
+    assert found == {
+        "import_supplier": batches.supplier.code,
+        "batch_id": report["batch_id"],
+        "accounts": 2,
+        "revertible": 1,
+        "revertible_with_overrides": 2,
+        "emails": 0,
+        "gone": 1,
+        "blockers": [
+            {
+                "code": "data_added_later",
+                "may_be_overridden": True,
+                "accounts": 1,
+                "examples": [lines[0]["external_account_number"]],
+            }
+        ],
+    }
+    assert undos.preview(batch=report["batch_id"]) == found
+    assert undos.preview("nobody", "nobody")["gone"] == 1
+
+
+def test_the_outcomes_are_filtered_and_written_as_csv(batches: BatchClient, undos: UndoClient) -> None:
+    batch_id = batches.run(batches.supplier.accounts(2))["batch_id"]
+    kept = batches.results(batch_id)[1]["external_account_number"]
+    ImportedAccount(batches.supplier, kept).post_notes({"body": "Later."})
+    undo_id = undos.run(batch=batch_id)["undo_id"]
+    answer = batches.supplier.get(f"/undos/{undo_id}/results/?outcome=KEPT", headers={"Accept": "text/csv"})
+    assert answer.mimetype == "text/csv"
+    (row,) = csv.DictReader(io.StringIO(answer.text))
+    assert (row["external_account_number"], row["reasons"]) == (kept, "data_added_later")
+    answer = batches.supplier.get(f"/undos/{undo_id}/results/?outcome=kept")
+    assert _attr(answer) == (400, "invalid_choice", "outcome")
+
+
+def test_a_repeated_request_with_a_key_starts_one_undo(account: ImportedAccount, undos: UndoClient) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    first = undos.post(account.number, headers=key)
+    again = undos.post(account.number, headers=key)
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json == first.json
+    undos.work((first.json or {})["undo_id"])
+    assert undos.post(account.number, headers=key).json == first.json, "also when it is over"
+
+
+def test_undos_are_listed_in_pages(account: ImportedAccount, undos: UndoClient) -> None:
+    ids = [undos.start(account.number) for _ in range(3)]
+    answer = undos.supplier.get("/undos/?limit=2")
+    assert [item["undo_id"] for item in answer.json or []] == ids[:0:-1]
+    rest = answer.headers["Link"].split(";")[0].strip("<>").removeprefix("/v1/data-import")
+    assert [item["undo_id"] for item in undos.supplier.get(rest).json or []] == ids[:1]
+    assert undos.supplier.get("/undos/?import_supplier=another").json == []
+    for query, attr in (("limit=0", "limit"), ("limit=501", "limit"), ("cursor=x", "cursor")):
+        answer = undos.supplier.get(f"/undos/?{query}")
+        assert (answer.status_code, (answer.json or {})["errors"][0]["attr"]) == (400, attr)
+
+
+def test_a_body_names_a_batch_or_numbers(account: ImportedAccount, undos: UndoClient) -> None:
+    assert _attr(undos.post()) == (400, "required", "external_account_numbers")
+    both = undos.post(account.number, batch=str(uuid4()))
+    assert _attr(both) == (400, "required", "external_account_numbers")
+    assert _attr(undos.post(account.number, reason="")) == (400, "blank", "reason")
+    assert _attr(undos.post(account.number, overrides=["email_sent"])) == (400, "unknown_field", "overrides")
+    twice = undos.run(account.number, account.number)
+    assert twice["accounts"] == 1
+
+
+def test_every_number_without_an_account_is_named(account: ImportedAccount, undos: UndoClient) -> None:
+    answer = undos.post("nobody", account.number, "nothing")
+    found = [(it["code"], it["attr"]) for it in (answer.json or {})["errors"]]
+    assert answer.status_code == 400
+    assert found == [
+        ("nothing_to_undo", "external_account_numbers.0"),
+        ("nothing_to_undo", "external_account_numbers.2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "number", ["\0", "a\nb", " padded ", "x" * 129, "\u202e", "", 7, None, {"a": 1}], ids=ascii
+)
+def test_hostile_numbers_are_refused(undos: UndoClient, number: Any) -> None:
+    answer = undos.post(external_account_numbers=[number])
+    assert answer.status_code == 400
+    assert (answer.json or {})["errors"][0]["attr"].startswith("external_account_numbers")
+
+
+@pytest.mark.parametrize(
+    "undo_id", ["%00", "x", "..%2F..%2Fbatches", "1' OR '1'='1", str(uuid4()), "0" * 4_000]
+)
+def test_hostile_ids_are_not_found(undos: UndoClient, undo_id: str) -> None:
+    for path in (f"/undos/{undo_id}/", f"/undos/{undo_id}/results/"):
+        assert undos.supplier.get(path).status_code == 404, path
+    assert undos.supplier.post(f"/undos/{undo_id}/cancel/").status_code == 404
+    assert _error(undos.post(batch=undo_id[:100])) in [
+        (404, "batch_not_found"),
+        (400, "request_failed_validation"),
+    ]
+
+
+def test_another_organisation_sees_nothing(
+    app: Flask, sessions: sessionmaker[Session], account: ImportedAccount, undos: UndoClient
+) -> None:
+    undo_id = undos.start(account.number)
+    stranger = SupplierClient.create(app, sessions)
+    assert stranger.get("/undos/").json == []
+    for path in (f"/undos/{undo_id}/", f"/undos/{undo_id}/results/"):
+        assert _error(stranger.get(path)) == (404, "undo_not_found")
+    assert _error(stranger.post(f"/undos/{undo_id}/cancel/")) == (404, "undo_not_found")
+    body = {**account.pair, "external_account_numbers": [account.number], "reason": "Mine now."}
+    del body["external_account_number"]
+    assert _error(stranger.post("/undos/", body)) == (400, "import_supplier_not_found")
+
+
+def test_a_key_needs_the_scope(
+    sessions: sessionmaker[Session], account: ImportedAccount, undos: UndoClient
+) -> None:
+    supplier = undos.supplier
+    undo_id = undos.start(account.number)
+    for scope, expected in ((Scope.READ, (403, 200)), (Scope.UNDO, (202, 200)), (Scope.STAGE, (403, 403))):
+        with sessions.begin() as session:
+            limits = KeyLimits(scopes=[scope])
+            key = issue_api_key(session, organisation_name=supplier.organisation, limits=limits)
+        supplier.token = str(obtain(supplier.app.test_client(), APIKey=key)["token"])
+        found = (undos.post(account.number).status_code, supplier.get(f"/undos/{undo_id}/").status_code)
+        assert found == expected, scope
+
+
+def test_only_an_administrator_overrides_and_only_what_may_be(
+    sessions: sessionmaker[Session], account: ImportedAccount
+) -> None:
+    def start(*overrides: UndoBlocker, role: OperatorRole | None) -> None:
+        with sessions() as session:
+            known = get_import_supplier(session, account.supplier.code, organisation_id=None)
+            order = UndoOrder(
+                supplier=known,
+                external_account_numbers=[account.number],
+                reason="A test.",
+                overrides=frozenset(overrides),
+            )
+            start_undo(session, order, role=role)
+
+    for role in (None, OperatorRole.READ, OperatorRole.OPERATE):
+        start(role=role)
+        with pytest.raises(PermissionDeniedError):
+            start(UndoBlocker.EMAIL_SENT, role=role)
+    start(UndoBlocker.EMAIL_SENT, UndoBlocker.DATA_ADDED, role=OperatorRole.ADMINISTER)
+    with pytest.raises(RequestFailedValidationError) as refused:
+        start(UndoBlocker.ERASED, role=OperatorRole.ADMINISTER)
+    assert [(it.code, it.attr) for it in refused.value.errors] == [("invalid_choice", "overrides")]
+
+
+def test_nothing_is_undone_after_go_live(account: ImportedAccount, undos: UndoClient) -> None:
+    with account.supplier.Session.begin() as session:
+        set_live(session, account.supplier.code, None)
+    assert _error(undos.post(account.number)) == (400, "import_supplier_live")
+    assert undos.preview(account.number)["blockers"][0]["code"] == "import_supplier_live"
+
+
+@pytest.mark.parametrize("state", BatchState)
+def test_a_batch_that_creates_accounts_is_not_undone(
+    batches: BatchClient, undos: UndoClient, state: BatchState
+) -> None:
+    batch_id = batches.run(batches.supplier.accounts(1))["batch_id"]
+    with batches.supplier.Session.begin() as session:
+        session.get_one(Batch, batch_id).state = state
+    answer = undos.post(batch=batch_id)
+    runs = state in (BatchState.RUNNING, BatchState.WAITING)
+    assert answer.status_code == (400 if runs else 202)
+    if runs:
+        assert _error(answer) == (400, "batch_state_conflict")
+
+
+def test_a_batch_of_another_supplier_is_not_found(
+    app: Flask, sessions: sessionmaker[Session], batches: BatchClient, undos: UndoClient
+) -> None:
+    stranger = BatchClient(SupplierClient.create(app, sessions), batches.resources)
+    batch_id = stranger.run(stranger.supplier.accounts(1))["batch_id"]
+    assert _error(undos.post(batch=batch_id)) == (404, "batch_not_found")
+
+
+def test_accounts_that_a_batch_only_found_are_not_its_own(batches: BatchClient, undos: UndoClient) -> None:
+    accounts = batches.supplier.accounts(1)
+    batches.run(accounts)
+    second = batches.run(accounts)["batch_id"]
+    assert _error(undos.post(batch=second)) == (400, "nothing_to_undo")
+
+
+def test_an_undo_that_is_over_cannot_be_cancelled(account: ImportedAccount, undos: UndoClient) -> None:
+    undo_id = undos.run(account.number)["undo_id"]
+    assert _error(undos.supplier.post(f"/undos/{undo_id}/cancel/")) == (400, "undo_state_conflict")

@@ -1,0 +1,112 @@
+"""`migration-service undo` and `go-live`, with `--json` and for people."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+
+from imported_account import ImportedAccount
+from migration_service.cli import main
+from migration_service.config import Settings
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from undo_client import UndoClient
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(migrated: Settings) -> Run:
+    def run(*arguments: str, given: str | None = None) -> Result:
+        environment = {
+            "DATABASE_URL": migrated.database_url,
+            "REDIS_URL": migrated.redis_url,
+            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+            "MIGRATION_SERVICE_HOME": "/nonexistent",
+        }
+        return CliRunner().invoke(main, arguments, env=environment, input=given)
+
+    return run
+
+
+@pytest.fixture
+def account(supplier: SupplierClient, worker_resources: WorkerResources) -> ImportedAccount:
+    return ImportedAccount.create(supplier, worker_resources)
+
+
+def _start(run: Run, account: ImportedAccount, *options: str) -> str:
+    arguments = ("undo", "start", account.supplier.code, account.number, "--reason", "A test.", "--yes")
+    result = run(*arguments, "--json", *options)
+    assert result.exit_code == 0, result.output
+    return str(json.loads(result.stdout)["undo_id"])
+
+
+def test_an_account_is_previewed_undone_and_shown(run: Run, account: ImportedAccount) -> None:
+    pair = (account.supplier.code, account.number)
+    assert "Nothing blocks any of them." in run("undo", "preview", *pair).stdout
+    assert json.loads(run("undo", "preview", *pair, "--json").stdout)["revertible"] == 1
+    undo_id = _start(run, account)
+    UndoClient(account.supplier).work(undo_id)
+    shown = json.loads(run("undo", "show", undo_id, "--json").stdout)
+    assert (shown["state"], shown["counts"]["REVERTED"]) == ("COMPLETED", 1)
+    assert "reverted\t1" in run("undo", "show", undo_id).stdout
+    (listed, *_) = run("undo", "list", "--supplier", pair[0], "--json").stdout.splitlines()
+    assert json.loads(listed)["undo_id"] == undo_id
+    (line,) = run("undo", "results", undo_id).stdout.splitlines()
+    assert json.loads(line)["external_account_number"] == account.number
+    assert account.number in run("undo", "results", undo_id, "--format", "csv").stdout
+
+
+def test_people_are_asked_and_may_decline(run: Run, account: ImportedAccount) -> None:
+    account.post_notes({"body": "Later."})
+    arguments = ("undo", "start", account.supplier.code, account.number, "--reason", "A test.")
+    result = run(*arguments, given="n\n")
+    assert result.exit_code == 1
+    assert "Undo the import of 1 account of" in result.output
+    assert "1 account blocked?" in result.output
+    assert "Nothing was undone yet." in run("undo", "list", "--supplier", account.supplier.code).stdout
+
+
+def test_a_blocked_account_is_kept_unless_it_is_overridden(run: Run, account: ImportedAccount) -> None:
+    account.post_notes({"body": "Later."})
+    assert "data_added_later" in run("undo", "preview", account.supplier.code, account.number).stdout
+    kept = _start(run, account)
+    UndoClient(account.supplier).work(kept)
+    assert "1 data_added_later" in run("undo", "show", kept).stdout
+    reverted = _start(run, account, "--override", "data_added_later")
+    UndoClient(account.supplier).work(reverted)
+    assert "reverted\t1" in run("undo", "show", reverted).stdout
+    assert run("undo", "start", "X", "1", "--reason", "r", "--override", "account_erased").exit_code == 2
+
+
+def test_an_undo_is_cancelled(run: Run, account: ImportedAccount) -> None:
+    undo_id = _start(run, account)
+    assert "is now CANCELLED" in run("undo", "cancel", undo_id).stdout
+    again = run("undo", "cancel", undo_id)
+    assert (again.exit_code, "CANCELLED" in again.output) == (1, True)
+
+
+def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccount) -> None:
+    code = account.supplier.code
+    assert run("go-live", code, "--at", "2100-01-01T06:00:00Z").exit_code == 0
+    assert _start(run, account)
+    moved = json.loads(run("go-live", code, "--at", "2100-02-01T06:00:00+01:00", "--json").stdout)
+    assert moved["live_at"] == "2100-02-01T05:00:00Z"
+    assert run("go-live", code, given="n\n").exit_code == 1
+    assert run("go-live", code, "--yes").exit_code == 0
+    final = run("go-live", code, "--at", "2100-01-01T06:00:00Z")
+    assert (final.exit_code, "went live" in final.output) == (1, True)
+    refused = run("undo", "start", code, account.number, "--reason", "r", "--yes")
+    assert (refused.exit_code, "gone live" in refused.output) == (1, True)
+
+
+def test_what_does_not_fit_together_is_refused(run: Run, account: ImportedAccount) -> None:
+    assert run("undo", "preview", account.supplier.code).exit_code == 2
+    both = run("undo", "preview", account.supplier.code, account.number, "--batch", "x")
+    assert both.exit_code == 2
+    for arguments in (("show", "x"), ("results", "\x1b[2J"), ("cancel", "x")):
+        result = run("undo", *arguments)
+        assert (result.exit_code, "does not exist" in result.output) == (1, True)
+        assert "\x1b" not in result.output
+    assert run("go-live", "NOBODY", "--yes").exit_code == 1

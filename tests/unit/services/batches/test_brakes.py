@@ -1,0 +1,102 @@
+"""Which brakes there are, and when they stop a batch."""
+
+from typing import Any
+
+import pytest
+
+from migration_service.errors import RequestFailedValidationError
+from migration_service.services.batches.brakes import (
+    NO_BRAKE,
+    Brake,
+    BrakeCounts,
+    brake_to_store,
+    read_brake,
+    stored_brake,
+    usual_brake,
+)
+from migration_service.states import BatchMode
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, None),
+        ({"stop_after_errors": "off"}, NO_BRAKE),
+        ({"stop_after_errors": "12"}, Brake(stop_after_errors="12")),
+        ({"stop_after_errors": "5%"}, Brake(stop_after_errors="5%", stop_min_lines=200)),
+        (
+            {"stop_after_errors": "0.25%", "stop_min_lines": 1_000},
+            Brake(stop_after_errors="0.25%", stop_min_lines=1_000),
+        ),
+        (
+            {"stop_after_errors": "50%", "stop_window_lines": 300},
+            Brake(stop_after_errors="50%", stop_min_lines=300, stop_window_lines=300),
+        ),
+        (
+            {"stop_after_errors": "1", "stop_window_lines": 10, "stop_ignore_codes": ["required"]},
+            Brake(stop_after_errors="1", stop_window_lines=10, stop_ignore_codes=("required",)),
+        ),
+    ],
+)
+def test_what_is_asked_for_is_completed(given: dict[str, Any], expected: Brake | None) -> None:
+    assert read_brake(**given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "attr"),
+    [
+        ({"stop_after_errors": "0"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "-1"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "1.5"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "100%"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "\u0665%"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "half"}, "invalid", "stop_after_errors"),
+        ({"stop_window_lines": 5}, "required", "stop_after_errors"),
+        ({"stop_ignore_codes": ["required"]}, "required", "stop_after_errors"),
+        ({"stop_after_errors": "off", "stop_min_lines": 5}, "required", "stop_after_errors"),
+        ({"stop_after_errors": "7", "stop_min_lines": 5}, "invalid", "stop_min_lines"),
+        ({"stop_after_errors": "7%", "stop_min_lines": 0}, "out_of_range", "stop_min_lines"),
+        ({"stop_after_errors": "7%", "stop_window_lines": 10_001}, "out_of_range", "stop_window_lines"),
+        ({"stop_after_errors": "7", "stop_window_lines": 6}, "out_of_range", "stop_window_lines"),
+        (
+            {"stop_after_errors": "7%", "stop_min_lines": 9, "stop_window_lines": 8},
+            "out_of_range",
+            "stop_window_lines",
+        ),
+        ({"stop_after_errors": "7", "stop_ignore_codes": ["No Code"]}, "invalid", "stop_ignore_codes"),
+        ({"stop_after_errors": "7", "stop_ignore_codes": ["a"] * 51}, "invalid", "stop_ignore_codes"),
+    ],
+)
+def test_what_does_not_make_sense_is_refused(given: dict[str, Any], code: str, attr: str) -> None:
+    with pytest.raises(RequestFailedValidationError) as refused:
+        read_brake(**given)
+    assert [(item.code, item.attr) for item in refused.value.errors] == [(code, attr)]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "min_lines", "lines", "errors", "reached"),
+    [
+        ("3", None, 3, 2, False),
+        ("3", None, 3, 3, True),
+        ("50%", 4, 4, 2, False),
+        ("50%", 4, 5, 3, True),
+        ("50%", 4, 3, 3, False),
+        ("0%", 4, 4, 0, False),
+        ("0%", 4, 400, 1, True),
+        ("0.5%", 4, 200, 1, False),
+        ("0.5%", 4, 199, 1, True),
+    ],
+)
+def test_a_number_is_enough_and_a_percentage_is_exceeded(
+    threshold: str, min_lines: int | None, lines: int, errors: int, *, reached: bool
+) -> None:
+    brake = Brake(stop_after_errors=threshold, stop_min_lines=min_lines)
+    assert brake.is_reached(BrakeCounts(lines, errors)) is reached
+
+
+@pytest.mark.parametrize("mode", BatchMode)
+def test_only_an_import_is_braked_without_a_word(mode: BatchMode) -> None:
+    brake = usual_brake(mode)
+    assert (brake.stop_after_errors == "50%") is (mode is BatchMode.IMPORT)
+    assert stored_brake(brake_to_store(brake)) == brake
+    assert (brake_to_store(brake) is None) is (mode is not BatchMode.IMPORT)

@@ -1,0 +1,164 @@
+"""Batches that are paused after too many errors, and how far workers get after that."""
+
+import queue
+import threading
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select
+
+from batch_client import BatchClient, counts
+from migration_service.db.base import new_id
+from migration_service.models import AuditEntry
+from migration_service.services.batches import upload as batch_upload
+from migration_service.services.batches.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
+from migration_service.services.batches.execution import perform_chunk
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+BROKEN = b"{"
+REASON = "error_threshold_reached"
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+def _state(report: dict[str, Any]) -> tuple[str, str | None]:
+    return report["state"], report["reason"]
+
+
+def _incomplete(first: int, last: int) -> list[bytes]:
+    """Lines that fail with `required`."""
+    return [b'{"external_account_number": "%d"}' % number for number in range(first, last + 1)]
+
+
+def test_an_import_whose_lines_are_all_broken_from_some_line_on_is_paused(batches: BatchClient) -> None:
+    report = batches.run([*batches.supplier.accounts(250), *[BROKEN] * 650])
+    assert _state(report) == ("PAUSED", REASON)
+    # 50 of the first 300 lines, 150 of the lines 201 to 400.
+    assert counts(report) == {"IMPORTED": 250, "FAILED": 150, "PENDING": 500}
+    expected = {"stop_after_errors": "50%", "stop_window_lines": 200, "lines": 200, "errors": 150}
+    assert report["brake"].items() >= expected.items()
+
+
+@pytest.mark.parametrize("mode", ["validate", "stage", "dry-run"])
+def test_a_rehearsal_goes_to_the_end(batches: BatchClient, mode: str) -> None:
+    report = batches.run([BROKEN] * 401, mode)
+    assert (report["state"], report["brake"]) == ("COMPLETED", None)
+    assert counts(report) == {"FAILED": 401}
+
+
+def test_a_rehearsal_may_have_a_brake_and_an_import_none(batches: BatchClient) -> None:
+    report = batches.run([BROKEN] * 401, "validate", stop_after_errors="101")
+    assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 200, "PENDING": 201})
+    report = batches.run([BROKEN] * 401, stop_after_errors="off")
+    assert (report["state"], report["brake"]) == ("COMPLETED", None)
+
+
+def test_a_percentage_of_the_whole_batch_counts_from_a_number_of_lines_on(batches: BatchClient) -> None:
+    lines = [BROKEN] * 25 + batches.supplier.accounts(275)
+    given = {"stop_after_errors": "10%", "stop_min_lines": "250"}
+    with patch.object(batch_upload, "CHUNK_LINES", 10):
+        report = batches.run([*lines, *[BROKEN] * 100], "validate", **given)
+    assert _state(report) == ("PAUSED", REASON)
+    # 25 of the first 250 lines are not more than 10 %, and 35 of 310 are.
+    assert counts(report) == {"VALID": 275, "FAILED": 35, "PENDING": 90}
+
+
+def test_codes_that_do_not_count_are_counted_only_beside_others(batches: BatchClient) -> None:
+    one, other = batches.supplier.accounts(2)
+    foreign = [one | {"import_supplier": "ANOTHER"}, other | {"import_supplier": "ANOTHER", "customers": 7}]
+    lines = [*[BROKEN] * 5, *_incomplete(1, 5), *foreign, *_incomplete(6, 8)]
+    given = {"stop_after_errors": "6", "stop_ignore_codes": "parse_error, import_supplier_mismatch"}
+    with patch.object(batch_upload, "CHUNK_LINES", 1):
+        report = batches.run(lines, "validate", **given)
+    assert _state(report) == ("PAUSED", REASON)
+    assert counts(report) == {"FAILED": 12, "PENDING": 3}
+    assert (report["brake"]["lines"], report["brake"]["errors"]) == (12, 6)
+
+
+def test_who_resumes_has_seen_the_errors_up_to_now(batches: BatchClient) -> None:
+    batch_id = batches.start([BROKEN] * 500, "validate", stop_after_errors="100")
+    for failed in (100, 200):
+        batches.work()
+        report = batches.get(batch_id)
+        assert (_state(report), counts(report)["FAILED"]) == (("PAUSED", REASON), failed)
+        assert batches.change(batch_id, "resume").status_code == 200
+    assert batches.get(batch_id)["brake"]["errors"] == 0
+    assert batches.supplier.post(f"/batches/{batch_id}/brake/?stop_after_errors=off").status_code == 200
+    batches.work()
+    assert batches.get(batch_id)["state"] == "COMPLETED"
+
+
+def test_a_retry_begins_to_count_again(batches: BatchClient) -> None:
+    batch_id = batches.start([BROKEN] * 100, "validate", stop_after_errors="100")
+    batches.work()
+    assert batches.get(batch_id)["state"] == "COMPLETED", "nothing was left to begin"
+    assert batches.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true").status_code == 200
+    assert batches.get(batch_id)["brake"]["errors"] == 0
+    batches.work()
+    assert (batches.get(batch_id)["state"], batches.get(batch_id)["brake"]["errors"]) == ("COMPLETED", 100)
+
+
+def test_a_brake_that_is_set_while_it_runs_counts_what_was_before(batches: BatchClient) -> None:
+    batch_id = batches.start([BROKEN] * 500, "validate")
+    first, *_ = batches.dispatch()
+    assert perform_chunk(batches.resources.Session, batches.resources.slots, first, reserve=50)
+    answer = batches.supplier.post(f"/batches/{batch_id}/brake/?stop_after_errors=50")
+    assert (answer.status_code, (answer.json or {})["brake"]["errors"]) == (200, 100)
+    batches.work()
+    report = batches.get(batch_id)
+    assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 100, "PENDING": 400})
+
+
+def test_a_worker_finishes_what_it_has_and_none_begins_anything(batches: BatchClient) -> None:
+    batch_id = batches.start([BROKEN] * 500, "validate", stop_after_errors="1")
+    one, other, third, *_ = batches.dispatch()
+    sessions = batches.resources.Session
+    attempts = {key: [new_id() for _ in range(100)] for key in (one, other)}
+    for key in (one, other):  # both have begun before the first error
+        with sessions.begin() as session:
+            assert read_chunk(session, key) is not None
+        with sessions.begin() as session:
+            assert claim_chunk(session, key, attempts[key])
+    with sessions.begin() as session:
+        assert work_on_chunk(session, one, attempts[one]) == 0
+    assert batches.get(batch_id)["state"] == "RUNNING"
+    with sessions.begin() as session:
+        assert work_on_chunk(session, other, attempts[other]) == 0
+    with sessions.begin() as session:
+        assert read_chunk(session, third) is None
+    report = batches.get(batch_id)
+    assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 200, "PENDING": 300})
+    with sessions() as session:
+        entries = select(AuditEntry).where(AuditEntry.subject == batch_id)
+        (entry,) = session.scalars(entries).all()
+    assert (entry.action, entry.actor_kind) == ("batch.paused", "service")
+    assert (entry.details or {}).items() >= {"reason": REASON, "lines": 200, "errors": 200}.items()
+
+
+def test_four_workers_do_at_most_a_chunk_each_after_the_threshold(batches: BatchClient) -> None:
+    """The bound of docs/limits.md: the lines of a chunk for each worker process."""
+    good, workers, threshold = 300, 4, 50
+    lines = [*batches.supplier.accounts(good), *[BROKEN] * 4_000]
+    batch_id = UUID(batches.start(lines, "validate", stop_after_errors=str(threshold)))
+    todo: queue.SimpleQueue[ChunkKey] = queue.SimpleQueue()
+    for first_line in range(1, len(lines) + 1, batch_upload.CHUNK_LINES):
+        todo.put(ChunkKey(batch_id, first_line))
+
+    def work() -> None:
+        while not todo.empty():
+            perform_chunk(batches.resources.Session, batches.resources.slots, todo.get(), reserve=50)
+
+    threads = [threading.Thread(target=work) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    report = batches.get(str(batch_id))
+    assert _state(report) == ("PAUSED", REASON)
+    assert threshold <= counts(report)["FAILED"] <= threshold + workers * batch_upload.CHUNK_LINES

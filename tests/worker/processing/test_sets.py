@@ -1,0 +1,288 @@
+"""Sets of attempts: one message, one statement and one commit for all that wait, and nothing lost by it."""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import func, select, text, update
+
+from migration_service.connections import make_redis
+from migration_service.db.statements import OpenTransaction
+from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
+from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.services.processing import sets
+from migration_service.services.processing.announcement import announce, take_announcement
+from migration_service.services.processing.attempts import (
+    redispatch_attempts,
+    withdraw_attempt,
+)
+from migration_service.services.processing.execution import perform_attempt, perform_set
+from migration_service.services.processing.notification import notification_key
+from migration_service.services.processing.sets import create_set, take_set
+from migration_service.states import ImportState, Outcome
+from migration_service.tasks import accounts as tasks
+from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.maintenance import sweep_attempts
+from supplier_client import SupplierClient
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Accounts whose attempts were accepted, and that no worker has taken yet."""
+
+    supplier: SupplierClient
+    numbers: list[str]
+    ids: list[UUID]
+
+    def states(self) -> list[str]:
+        """The states of their processes."""
+        return [process.state for process in self._processes()]
+
+    def tries(self) -> list[int]:
+        """How often each was given to a worker."""
+        return [process.tries for process in self._processes()]
+
+    def created(self) -> dict[str, str]:
+        """The service account numbers of their accounts, by external account number."""
+        with self.supplier.Session() as session:
+            columns = Account.external_account_number, Account.service_account_number
+            of_supplier = ImportSupplier.code == self.supplier.code
+            rows = session.execute(
+                select(*columns)
+                .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
+                .where(of_supplier)
+            )
+            return {row.external_account_number: row.service_account_number for row in rows}
+
+    def outcomes(self) -> list[str | None]:
+        """The outcomes of their attempts."""
+        with self.supplier.Session() as session:
+            return [session.get_one(Attempt, id_).outcome for id_ in self.ids]
+
+    def change(self, place: int, **values: Any) -> None:
+        """Put something into the row of one process."""
+        with self.supplier.Session.begin() as session:
+            session.execute(
+                update(AccountImportProcess)
+                .where(AccountImportProcess.attempt_id == self.ids[place])
+                .values(**values)
+            )
+
+    def _processes(self) -> list[AccountImportProcess]:
+        with self.supplier.Session() as session:
+            statement = select(AccountImportProcess)
+            return [
+                session.scalars(statement.where(self.supplier.process_of(it))).one() for it in self.numbers
+            ]
+
+
+def wait_for_workers(supplier: SupplierClient, count: int, **fields: Any) -> Waiting:
+    numbers = []
+    for account in supplier.accounts(count):
+        assert supplier.stage(account).status_code == 201
+        numbers.append(account["external_account_number"])
+        assert supplier.process(numbers[-1], **fields).status_code == 202
+    return Waiting(supplier, numbers, [supplier.current_attempt(number) for number in numbers])
+
+
+def messages(resources: WorkerResources, task: str) -> int:
+    """How many messages of this task are in the queue."""
+    name = f'"task": "{task}"'.encode()
+    return sum(name in message for message in resources.redis.lrange("migration:interactive", 0, -1))
+
+
+def create_all(resources: WorkerResources) -> tuple[int, int]:
+    """Perform a set; return how many ended, and how many were set apart."""
+    done = perform_set(resources.Session, announce=lambda: None)
+    return len(done.ended), len(done.apart)
+
+
+def redelivered() -> str:
+    """The task, with a message that came back."""
+    tasks.create_set.push_request(delivery_info={"redelivered": True})  # type: ignore[call-arg]
+    try:
+        return tasks.create_set.run()
+    finally:
+        tasks.create_set.pop_request()
+
+
+def test_all_that_wait_are_created_together(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    waiting = wait_for_workers(supplier, 5)
+    assert tasks.create_set.run() == "5 accounts: 5 SUCCEEDED"
+    assert waiting.states() == [ImportState.IMPORTED] * 5
+    assert waiting.outcomes() == [Outcome.SUCCEEDED] * 5
+    created = waiting.created()
+    assert sorted(created) == sorted(waiting.numbers)
+    for number, attempt_id in zip(waiting.numbers, waiting.ids, strict=True):
+        told = worker_resources.redis.lpop(notification_key(attempt_id))
+        assert told == created[number].encode()
+        assert worker_resources.redis.zscore("migration:slots", str(attempt_id)) is None
+    assert tasks.create_set.run() == "nothing to do"
+
+
+def test_one_commit_creates_a_whole_set(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
+    waiting = wait_for_workers(supplier, 3)
+    assert create_all(worker_resources) == (3, 0)
+    with supplier.Session() as session:
+        created_in = select(func.count(text("DISTINCT account.xmin::text"))).select_from(Account)
+        numbers = Account.external_account_number.in_(waiting.numbers)
+        assert session.scalar(created_in.where(numbers)) == 1
+
+
+def test_all_that_begin_are_announced_by_one_message_until_a_worker_takes_it(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    wait_for_workers(supplier, 1)
+    worker_resources.redis.persist("migration:announced")  # however long the requests take
+    (_first, *others) = supplier.accounts(4)
+    for account in others:
+        supplier.stage(account)
+        supplier.process(account["external_account_number"])
+    assert messages(worker_resources, "accounts.create_set") == 1
+    take_announcement(worker_resources.redis)
+    announce(worker_resources.redis, calls := Calls())
+    announce(worker_resources.redis, calls)
+    assert calls.count == 1
+
+
+class Calls:
+    """Counts how often it is called."""
+
+    count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
+def test_a_lost_announcement_is_trusted_for_a_second_only(worker_resources: WorkerResources) -> None:
+    announce(worker_resources.redis, lambda: None)
+    left = worker_resources.redis.pttl("migration:announced")
+    assert 0 < left <= 1_000
+
+
+def test_an_account_that_the_database_refuses_fails_alone(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    """One bad account among 31 good ones: they are created, and only it fails."""
+    waiting = wait_for_workers(supplier, 32)
+    waiting.change(
+        7, payload=AccountImportProcess.payload.concat({"customers": [{"date_of_birth": "never"}]})
+    )
+    assert tasks.create_set.run() == "32 accounts: 32 set apart, to run alone"
+    assert messages(worker_resources, "accounts.create_account") == 32
+    assert waiting.created() == {}
+    assert create_all(worker_resources) == (0, 0), "no set takes them again"
+    for attempt_id in waiting.ids:
+        tasks.create_account.run(str(attempt_id))
+    expected = [Outcome.SUCCEEDED] * 32
+    expected[7] = Outcome.FAILED
+    assert waiting.outcomes() == expected
+    assert len(waiting.created()) == 31
+
+
+def test_payloads_of_older_rules_are_set_apart_and_the_others_created(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    waiting = wait_for_workers(supplier, 3)
+    waiting.change(1, rules_version="older")
+    assert create_all(worker_resources) == (2, 1)
+    assert waiting.tries() == [1, 2, 1]
+    assert perform_attempt(worker_resources.Session, waiting.ids[1])
+    assert waiting.states() == [ImportState.IMPORTED] * 3
+    assert waiting._processes()[1].rules_version == RULES_VERSION
+
+
+def test_a_dry_run_never_is_in_a_set(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
+    waiting = wait_for_workers(supplier, 1, dry_run=True)
+    assert messages(worker_resources, "accounts.create_account") == 1
+    assert messages(worker_resources, "accounts.create_set") == 0
+    assert create_all(worker_resources) == (0, 0)
+    assert perform_attempt(worker_resources.Session, waiting.ids[0])
+    assert waiting.outcomes() == [Outcome.DRY_RUN_SUCCEEDED]
+    assert waiting.created() == {}
+
+
+def test_an_attempt_that_was_tried_before_runs_alone(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    waiting = wait_for_workers(supplier, 2)
+    waiting.change(0, dispatched_at=func.now() - text("interval '11 seconds'"))
+    with supplier.Session.begin() as session:
+        assert redispatch_attempts(session) == ([waiting.ids[0]], [])
+    assert create_all(worker_resources) == (1, 0)
+    assert waiting.states() == [ImportState.IN_PROGRESS, ImportState.IMPORTED]
+
+
+def test_a_message_that_came_back_sets_all_that_wait_apart(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    """Its worker died, perhaps of one of them."""
+    waiting = wait_for_workers(supplier, 3)
+    assert redelivered() == "3 accounts: 3 set apart, to run alone"
+    assert waiting.tries() == [2, 2, 2]
+    assert messages(worker_resources, "accounts.create_account") == 3
+    assert redelivered() == "nothing to do"
+
+
+def test_more_than_a_set_are_announced_again(
+    supplier: SupplierClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sets, "MOST_IN_SET", 2)
+    monkeypatch.setattr("migration_service.services.processing.execution.MOST_IN_SET", 2)
+    waiting = wait_for_workers(supplier, 3)
+    worker_resources.redis.delete("migration:interactive")
+    assert tasks.create_set.run() == "2 accounts: 2 SUCCEEDED"
+    assert messages(worker_resources, "accounts.create_set") == 1
+    assert waiting.states() == [ImportState.IMPORTED, ImportState.IMPORTED, ImportState.IN_PROGRESS]
+    assert tasks.create_set.run() == "1 account: 1 SUCCEEDED"
+
+
+def test_a_withdrawn_attempt_is_in_no_set(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    waiting = wait_for_workers(supplier, 2)
+    with supplier.Session.begin() as session:
+        assert withdraw_attempt(OpenTransaction.of(session), waiting.ids[0])
+    assert create_all(worker_resources) == (1, 0)
+    assert waiting.states() == [ImportState.PENDING, ImportState.IMPORTED]
+
+
+def test_a_set_whose_worker_was_lost_is_dispatched_again_one_by_one(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    waiting = wait_for_workers(supplier, 2)
+    with supplier.Session() as session:
+        transaction = OpenTransaction.of(session)
+        assert len(create_set(transaction, take_set(transaction))) == 2
+        session.rollback()  # as the database does when the connection is lost
+    for place in range(2):
+        waiting.change(place, dispatched_at=func.now() - text("interval '11 seconds'"))
+    sweep_attempts()
+    queued = worker_resources.redis.lrange("migration:interactive", 0, -1)
+    assert all(any(str(id_).encode() in message for message in queued) for id_ in waiting.ids)
+    assert waiting.tries() == [2, 2]
+
+
+def test_the_log_has_a_line_for_each_account_with_the_id_of_its_own_request(
+    supplier: SupplierClient, worker_resources: WorkerResources, caplog: pytest.LogCaptureFixture
+) -> None:
+    waiting = wait_for_workers(supplier, 3)
+    with supplier.Session() as session:
+        expected = {str(id_): session.get_one(Attempt, id_).request_id for id_ in waiting.ids}
+    with caplog.at_level(logging.INFO, logger="migration_service.tasks.accounts"):
+        tasks.create_set.run()
+    lines = [vars(record) for record in caplog.records if "attempt_id" in vars(record)]
+    assert {line["attempt_id"]: line["request_id"] for line in lines} == expected
+    assert len(set(expected.values())) == 3
+
+
+def test_without_redis_an_announcement_is_published() -> None:
+    no_redis = make_redis("redis://127.0.0.1:1/0")  # nothing listens there
+    announce(no_redis, calls := Calls())
+    take_announcement(no_redis)
+    no_redis.close()
+    assert calls.count == 1

@@ -1,0 +1,568 @@
+"""Reverting accounts: every table is as it was before, also if the worker is killed in the middle."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from celery.signals import before_task_publish
+from flask import Flask
+from sqlalchemy import Connection, event, func, null, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from batch_client import BatchClient
+from imported_account import ImportedAccount
+from migration_service.blueprints.resources import resources
+from migration_service.db.base import Base
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    Customer,
+    CustomerEmail,
+    PaymentInstruction,
+    PaymentVendor,
+    RetiredAccountNumber,
+    Undo,
+    UndoLine,
+)
+from migration_service.services.access.audit_trail import TrailFilter, read_trail
+from migration_service.services.processing import creation
+from migration_service.services.processing.customer_emails import name_message, take_due_emails
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.reporting.erasure import erase_account
+from migration_service.services.reporting.reconciliation import Totals, find_differences
+from migration_service.services.reporting.sent import count_sent
+from migration_service.services.setup.suppliers import (
+    KnownSupplier,
+    get_import_supplier,
+    set_customer_emails,
+)
+from migration_service.services.undo import execution
+from migration_service.services.undo.execution import MAX_TRIES, Progress, revert_piece, take_due_undos
+from migration_service.services.undo.go_live import set_live
+from migration_service.services.undo.removal import removal_statements
+from migration_service.states import EmailState, ImportState
+from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.undo import REVERT_ACCOUNTS, SWEEP_UNDOS
+from supplier_client import SupplierClient
+from undo_client import UndoClient, dump
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def undos(supplier: SupplierClient) -> UndoClient:
+    return UndoClient(supplier)
+
+
+@pytest.fixture
+def account(supplier: SupplierClient, worker_resources: WorkerResources) -> ImportedAccount:
+    """An account whose customer has an e-mail that was not sent yet."""
+    with supplier.Session.begin() as session:
+        set_customer_emails(session, supplier.code, on=True)
+    customer = {"family_name": "Jansen", "email": "a@example.org"}
+    return ImportedAccount.create(supplier, worker_resources, customers=[customer])
+
+
+def _known(supplier: SupplierClient) -> KnownSupplier:
+    with supplier.Session() as session:
+        return get_import_supplier(session, supplier.code, organisation_id=None)
+
+
+def _stage(supplier: SupplierClient, number: int) -> list[str]:
+    accounts = supplier.accounts(number)
+    for account in accounts:
+        assert supplier.stage(account).status_code == 201
+    return [account["external_account_number"] for account in accounts]
+
+
+def _import_pending(batches: BatchClient) -> str:
+    answer = batches.post(None, source="pending")
+    batches.work()
+    return str((answer.json or {})["batch_id"])
+
+
+def _process(supplier: SupplierClient, resources: WorkerResources, number: str) -> str:
+    """Create a staged account, and return its number."""
+    assert supplier.process(number).status_code == 202
+    attempt_id = supplier.current_attempt(number)
+    assert perform_attempt(resources.Session, attempt_id)
+    resources.slots.release([str(attempt_id)])
+    return str((supplier.status(number).json or {})["service_account_number"])
+
+
+def _change_emails(account: ImportedAccount, **values: Any) -> None:
+    customers = select(Customer.id).join(Account).where(Account.external_account_number == account.number)
+    with account.supplier.Session.begin() as session:
+        mine = CustomerEmail.customer_pk.in_(customers)
+        session.execute(update(CustomerEmail).where(mine).values(**values))
+
+
+@contextmanager
+def _killed_before(connection: Connection, statement: int) -> Iterator[list[int]]:
+    """Raise an error instead of sending so many-th statement. Yield the statements so far, as numbers."""
+    sent: list[int] = []
+
+    def kill(*_arguments: Any) -> None:
+        sent.append(len(sent) + 1)
+        if len(sent) == statement:
+            raise KeyboardInterrupt
+
+    event.listen(connection, "before_cursor_execute", kill)
+    try:
+        yield sent
+    finally:
+        event.remove(connection, "before_cursor_execute", kill)
+
+
+def test_every_table_is_as_it_was_before(
+    supplier: SupplierClient, batches: BatchClient, undos: UndoClient
+) -> None:
+    with supplier.Session.begin() as session:
+        set_customer_emails(session, supplier.code, on=True)
+    numbers = _stage(supplier, 30)
+    before = dump(supplier.Session)
+    batch_id = _import_pending(batches)
+    imported = dump(supplier.Session)
+    assert len(imported["account"]) == len(before["account"]) + 30
+    assert imported["customer_email"] != before["customer_email"]
+    report = undos.run(batch=batch_id)
+    assert report["state"] == "COMPLETED"
+    assert report["counts"] == {"PENDING": 0, "REVERTED": 30, "KEPT": 0}
+    assert dump(supplier.Session) == before
+    assert supplier.status(numbers[0]).json == {"status": "UNKNOWN", "service_account_number": ""}
+
+
+def test_an_account_of_a_single_request_leaves_nothing_either(
+    supplier: SupplierClient, worker_resources: WorkerResources, undos: UndoClient
+) -> None:
+    (number,) = _stage(supplier, 1)
+    before = dump(supplier.Session)
+    _process(supplier, worker_resources, number)
+    undos.run(number)
+    assert dump(supplier.Session) == before
+
+
+def test_a_worker_that_is_killed_at_any_statement_leaves_everything_as_it_was(
+    supplier: SupplierClient, batches: BatchClient, undos: UndoClient
+) -> None:
+    _stage(supplier, 2)
+    before = dump(supplier.Session)
+    undo_id = undos.start(batch=_import_pending(batches))
+    imported = dump(supplier.Session)
+    statement, is_through = 0, False
+    while not is_through:
+        statement += 1
+        with supplier.Session() as session, _killed_before(session.connection(), statement):
+            try:
+                revert_piece(session, UUID(undo_id))
+                is_through = True
+                session.commit()
+            except KeyboardInterrupt:
+                session.rollback()
+        if not is_through:
+            assert dump(supplier.Session) == imported, f"killed before statement {statement}"
+    assert statement > len(removal_statements())
+    assert undos.work(undo_id) is Progress.OVER
+    assert dump(supplier.Session) == before
+
+
+def test_an_undo_goes_on_where_a_killed_worker_left_it(
+    supplier: SupplierClient, batches: BatchClient, undos: UndoClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "PIECE", 2)
+    _stage(supplier, 5)
+    before = dump(supplier.Session)
+    undo_id = undos.start(batch=_import_pending(batches))
+    with supplier.Session.begin() as session:
+        assert revert_piece(session, UUID(undo_id)) is Progress.WORKED
+    assert undos.get(undo_id)["counts"] == {"PENDING": 3, "REVERTED": 2, "KEPT": 0}
+    with supplier.Session.begin() as session:
+        assert UUID(undo_id) not in take_due_undos(session), "somebody works on it"
+        long_ago = func.now() - text("interval '1 minute'")
+        session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(dispatched_at=long_ago))
+    with supplier.Session.begin() as session:
+        assert UUID(undo_id) in take_due_undos(session)
+    assert undos.work(undo_id) is Progress.OVER
+    assert dump(supplier.Session) == before
+
+
+def test_an_account_is_undone_once(batches: BatchClient, undos: UndoClient, supplier: SupplierClient) -> None:
+    _stage(supplier, 2)
+    batch_id = _import_pending(batches)
+    one, other = (undos.start(batch=batch_id) for _ in range(2))
+    undos.work(one)
+    undos.work(other)
+    assert undos.get(one)["counts"]["REVERTED"] == 2
+    assert undos.get(other)["kept_counts"] == {"account_not_imported": 2}
+    answer = undos.post(batch=batch_id)
+    assert (answer.status_code, (answer.json or {})["code"]) == (400, "nothing_to_undo")
+
+
+def test_an_account_that_was_created_again_is_not_the_one_that_is_undone(
+    supplier: SupplierClient, worker_resources: WorkerResources, undos: UndoClient
+) -> None:
+    (number,) = _stage(supplier, 1)
+    _process(supplier, worker_resources, number)
+    late = undos.start(number)
+    undos.run(number)
+    second = _process(supplier, worker_resources, number)
+    undos.work(late)
+    assert undos.reasons(late) == [["account_not_imported"]]
+    assert (supplier.status(number).json or {})["service_account_number"] == second
+
+
+def test_the_account_is_created_again_with_another_number(
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    undos: UndoClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (number,) = _stage(supplier, 1)
+    first = _process(supplier, worker_resources, number)
+    undos.run(number)
+    assert supplier.process(number).status_code == 202
+    attempt_id = supplier.current_attempt(number)
+    with monkeypatch.context() as patched:
+        patched.setattr(creation, "new_service_account_number", lambda: first)
+        with pytest.raises(IntegrityError, match="uq_account_service_account_number"):
+            perform_attempt(worker_resources.Session, attempt_id)
+    assert perform_attempt(worker_resources.Session, attempt_id)
+    worker_resources.slots.release([str(attempt_id)])
+    second = (supplier.status(number).json or {})["service_account_number"]
+    assert second not in ("", first)
+    with supplier.Session() as session:
+        assert session.get(RetiredAccountNumber, first)
+        assert not session.get(RetiredAccountNumber, second)
+
+
+def test_a_batch_creates_the_accounts_again(
+    supplier: SupplierClient, batches: BatchClient, undos: UndoClient
+) -> None:
+    numbers = _stage(supplier, 3)
+    first = _import_pending(batches)
+    undos.run(batch=first)
+    second = _import_pending(batches)
+    told = [{line["service_account_number"] for line in batches.results(it)} for it in (first, second)]
+    assert [len(some) for some in told] == [3, 3]
+    assert not told[0] & told[1]
+    assert all((supplier.status(it).json or {})["status"] == "COMPLETED" for it in numbers)
+
+
+def test_reconciliation_is_clean_afterwards(
+    supplier: SupplierClient, batches: BatchClient, undos: UndoClient
+) -> None:
+    _stage(supplier, 4)
+    undos.run(batch=_import_pending(batches))
+    totals, known = Totals(), _known(supplier)
+    assert list(find_differences(supplier.Session, known.id, totals)) == []
+    assert totals.measures == {}
+    with supplier.Session.begin() as session:
+        sent = count_sent(session, known.id)
+    assert (sent.sent, sent.staged, sent.created) == (4, 4, 0)
+
+
+def test_an_unsent_email_is_withdrawn(account: ImportedAccount, undos: UndoClient) -> None:
+    with account.supplier.Session() as session:
+        waiting = set(take_due_emails(session, 1_000))
+        session.rollback()
+    undos.run(account.number)
+    with account.supplier.Session() as session:
+        assert len(waiting - set(take_due_emails(session, 1_000))) == 1
+        session.rollback()
+
+
+@pytest.mark.parametrize(
+    ("values", "reasons"),
+    [
+        ({"state": EmailState.SENT, "sent_at": func.now()}, ["email_sent"]),
+        ({"state": EmailState.REFUSED}, []),
+        ({"message_id": "<named@example.org>"}, ["email_sent"]),
+        ({"message_id": "<named@example.org>", "failures": 1}, []),
+    ],
+    ids=["sent", "refused", "perhaps sent", "failed"],
+)
+def test_an_email_that_was_or_may_have_been_sent_blocks(
+    account: ImportedAccount, undos: UndoClient, values: dict[str, Any], reasons: list[str]
+) -> None:
+    _change_emails(account, **values)
+    undo_id = undos.start(account.number)
+    undos.work(undo_id)
+    assert undos.reasons(undo_id) == [reasons]
+
+
+def test_naming_a_message_is_where_sending_begins(account: ImportedAccount, undos: UndoClient) -> None:
+    with account.supplier.Session.begin() as session:
+        of_account = select(CustomerEmail.id).join(Customer).join(Account)
+        (email,) = session.scalars(of_account.where(Account.external_account_number == account.number))
+        name_message(session, email, "us@example.org")
+    assert undos.preview(account.number)["blockers"][0]["code"] == "email_sent"
+
+
+def _add_note(account: ImportedAccount) -> None:
+    assert account.post_notes({"body": "Added later."}).status_code == 201
+
+
+def _add_transaction(account: ImportedAccount) -> None:
+    payment = {
+        "transaction_id": "later",
+        "transaction_date": "2026-01-05",
+        "amount": "1.00",
+        "type": "PAYMENT",
+    }
+    assert account.post_transactions(payment).status_code == 201
+
+
+def _add_statement(account: ImportedAccount) -> None:
+    statement = {
+        "bill_period_from_date": "2025-01-01",
+        "bill_period_to_date": "2025-01-31",
+        "statement_id": "later",
+        "issued_date": "2025-02-01",
+        "number": "N1",
+        "gross_amount": 100,
+    }
+    assert account.post_statements(statement).status_code in (200, 201)
+
+
+def _add_instruction(account: ImportedAccount) -> None:
+    with account.supplier.Session.begin() as session:
+        vendor = PaymentVendor(name=f"vendor {uuid4()}", kind="http", url="http://localhost")
+        session.add(vendor)
+        session.flush()
+        own = select(Account.id).where(Account.external_account_number == account.number)
+        session.add(
+            PaymentInstruction(
+                account_pk=session.scalars(own).one(),
+                payment_vendor_pk=vendor.id,
+                reference="r",
+                type="CARD",
+                details={},
+            )
+        )
+
+
+def _go_live(account: ImportedAccount) -> None:
+    with account.supplier.Session.begin() as session:
+        set_live(session, account.supplier.code, None)
+
+
+def _erase(account: ImportedAccount) -> None:
+    with account.supplier.Session.begin() as session:
+        known = get_import_supplier(session, account.supplier.code, organisation_id=None)
+        erase_account(session, known, account.number, reason="A test.")
+
+
+def _remove_payload(account: ImportedAccount) -> None:
+    with account.supplier.Session.begin() as session:
+        process = account.supplier.process_of(account.number)
+        session.execute(update(AccountImportProcess).where(process).values(payload=null()))
+
+
+_BLOCKS = {
+    "note": (_add_note, "data_added_later", True),
+    "transaction": (_add_transaction, "data_added_later", True),
+    "statement": (_add_statement, "data_added_later", True),
+    "instruction": (_add_instruction, "payment_instruction_confirmed", True),
+    "live": (_go_live, "import_supplier_live", False),
+    "erased": (_erase, "account_erased", False),
+    "payload": (_remove_payload, "payload_removed", False),
+}
+
+
+@pytest.mark.parametrize("name", _BLOCKS)
+def test_what_blocks_an_account_keeps_it_with_the_reason(
+    account: ImportedAccount, undos: UndoClient, name: str
+) -> None:
+    block, code, may_be_overridden = _BLOCKS[name]
+    undo_id = undos.start(account.number)
+    block(account)
+    found = undos.preview(account.number)
+    assert (found["accounts"], found["revertible"]) == (1, 0)
+    assert found["revertible_with_overrides"] == int(may_be_overridden)
+    assert found["blockers"] == [
+        {
+            "code": code,
+            "may_be_overridden": may_be_overridden,
+            "accounts": 1,
+            "examples": [account.number],
+        }
+    ]
+    tables = dump(account.supplier.Session)
+    undos.work(undo_id)
+    report = undos.get(undo_id)
+    assert (report["state"], report["kept_counts"]) == ("COMPLETED", {code: 1})
+    assert dump(account.supplier.Session) == tables
+
+
+@pytest.mark.parametrize("name", [name for name, (_, _, overridable) in _BLOCKS.items() if overridable])
+def test_an_overridden_blocker_does_not_count(account: ImportedAccount, undos: UndoClient, name: str) -> None:
+    block, code, _ = _BLOCKS[name]
+    block(account)
+    undo_id = undos.start(account.number)
+    with account.supplier.Session.begin() as session:
+        session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(overrides=[code]))
+    undos.work(undo_id)
+    assert undos.reasons(undo_id) == [[]]
+    assert (account.supplier.status(account.number).json or {})["status"] == "UNKNOWN"
+
+
+def test_the_others_of_a_batch_are_reverted(
+    supplier: SupplierClient, batches: BatchClient, undos: UndoClient
+) -> None:
+    numbers = _stage(supplier, 3)
+    batch_id = _import_pending(batches)
+    _add_note(ImportedAccount(supplier, numbers[1]))
+    report = undos.run(batch=batch_id)
+    assert report["counts"] == {"PENDING": 0, "REVERTED": 2, "KEPT": 1}
+    kept = undos.outcomes(report["undo_id"], "?outcome=KEPT")
+    assert [(line["external_account_number"], line["reasons"]) for line in kept] == [
+        (numbers[1], ["data_added_later"])
+    ]
+
+
+def test_a_process_that_was_removed_is_not_imported(account: ImportedAccount, undos: UndoClient) -> None:
+    late = undos.start(account.number)
+    undos.run(account.number)
+    _erase(account)
+    undos.work(late)
+    (line,) = undos.outcomes(late)
+    assert (line["external_account_number"], line["reasons"]) == (None, ["account_not_imported"])
+
+
+@pytest.mark.parametrize("table", ["account_import_process", "account", "customer_email"])
+def test_what_somebody_else_holds_is_left_for_later(
+    account: ImportedAccount, undos: UndoClient, table: str
+) -> None:
+    undo_id = undos.start(account.number)
+    with account.supplier.Session() as somebody:
+        somebody.execute(text(f"SELECT FROM {table} FOR NO KEY UPDATE"))
+        assert undos.work(undo_id) is Progress.WAITS
+    assert undos.get(undo_id)["counts"]["PENDING"] == 1
+    with account.supplier.Session.begin() as session:
+        session.execute(update(UndoLine).where(UndoLine.undo_id == UUID(undo_id)).values(tried_at=None))
+    assert undos.work(undo_id) is Progress.OVER
+    assert undos.reasons(undo_id) == [[]]
+
+
+def test_what_somebody_else_always_holds_is_kept(account: ImportedAccount, undos: UndoClient) -> None:
+    undo_id = undos.start(account.number)
+    lines = update(UndoLine).where(UndoLine.undo_id == UUID(undo_id))
+    with account.supplier.Session() as somebody:
+        somebody.execute(text("SELECT FROM account FOR NO KEY UPDATE"))
+        for _ in range(MAX_TRIES):
+            with account.supplier.Session.begin() as session:
+                session.execute(lines.values(tried_at=None))
+            progress = undos.work(undo_id)
+    assert progress is Progress.OVER
+    assert undos.reasons(undo_id) == [["account_busy"]]
+
+
+def test_kept_answers_are_voided(
+    supplier: SupplierClient, worker_resources: WorkerResources, undos: UndoClient
+) -> None:
+    account = ImportedAccount.create(supplier, worker_resources)
+    note = {**account.pair, "notes": [{"body": "Added later."}]}
+    key = {"Idempotency-Key": str(uuid4())}
+    assert supplier.post("/notes/create/", note, headers=key).status_code == 201
+    undo_id = undos.start(account.number)
+    with supplier.Session.begin() as session:
+        session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(overrides=["data_added_later"]))
+    undos.work(undo_id)
+    assert undos.reasons(undo_id) == [[]]
+    assert supplier.post("/notes/create/", note, headers=key).status_code == 404
+
+
+def test_a_cancelled_undo_reverts_nothing_more(
+    supplier: SupplierClient, batches: BatchClient, undos: UndoClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "PIECE", 1)
+    _stage(supplier, 2)
+    undo_id = undos.start(batch=_import_pending(batches))
+    with supplier.Session.begin() as session:
+        revert_piece(session, UUID(undo_id))
+    assert supplier.post(f"/undos/{undo_id}/cancel/").status_code == 200
+    assert undos.work(undo_id) is Progress.OVER
+    report = undos.get(undo_id)
+    assert (report["state"], report["counts"]["REVERTED"]) == ("CANCELLED", 1)
+    with supplier.Session.begin() as session:
+        assert UUID(undo_id) not in take_due_undos(session)
+
+
+def test_the_audit_tells_who_started_it_and_which_accounts_were_reverted(
+    account: ImportedAccount, undos: UndoClient
+) -> None:
+    undo_id = undos.start(account.number)
+    undos.work(undo_id)
+    with account.supplier.Session.begin() as session:
+        started, _ = read_trail(session, TrailFilter(action="undo.started"), limit=1)
+        pair = (account.supplier.code, account.number)
+        story, _ = read_trail(session, TrailFilter(account=pair), limit=10)
+    assert (started[0]["subject"], started[0]["actor_kind"]) == (undo_id, "api_key")
+    assert started[0]["details"]["reason"] == "A test."
+    reverted = next(it for it in story if it["action"] == "account.reverted")
+    assert (reverted["actor"], reverted["request_id"]) == (started[0]["actor"], started[0]["request_id"])
+
+
+def test_every_table_that_refers_to_an_account_is_emptied() -> None:
+    removed = {str(it).split()[2] for it in removal_statements()}
+    below = {"account"}
+    while True:
+        more = {
+            table.name
+            for table in Base.metadata.sorted_tables
+            if any(key.column.table.name in below for key in table.foreign_keys)
+        }
+        if more <= below:
+            break
+        below |= more
+    assert removed == below
+    assert {"customer_email", "note", "payment_instruction", "tax_item"} < removed
+
+
+def test_the_state_of_a_process_that_is_not_imported_is_never_changed(
+    account: ImportedAccount, undos: UndoClient
+) -> None:
+    undo_id = undos.start(account.number)
+    with account.supplier.Session.begin() as session:  # as if the account had vanished by itself
+        process = account.supplier.process_of(account.number)
+        number = session.scalars(select(AccountImportProcess.service_account_number).where(process)).one()
+        account_id = session.scalars(select(Account.id).where(Account.service_account_number == number)).one()
+        for statement in removal_statements():
+            session.execute(statement, {"account_ids": [account_id]})
+    undos.work(undo_id)
+    assert undos.reasons(undo_id) == [["account_not_imported"]]
+    with account.supplier.Session() as session:
+        state = session.scalars(select(AccountImportProcess.state).where(process)).one()
+    assert state == ImportState.IMPORTED
+
+
+def test_the_task_reverts_everything_and_the_sweep_finds_what_was_lost(
+    account: ImportedAccount, undos: UndoClient, app: Flask
+) -> None:
+    with app.app_context():
+        celery = resources().celery
+    celery.set_current()
+    celery.loader.import_default_modules()
+    published: list[str] = []
+
+    def note(sender: str, body: Any, **_others: Any) -> None:
+        if sender == REVERT_ACCOUNTS:
+            published.extend(body[0])
+
+    undo_id = undos.start(account.number)
+    with account.supplier.Session.begin() as session:
+        session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(dispatched_at=None))
+    before_task_publish.connect(note)
+    try:
+        celery.tasks[SWEEP_UNDOS].run()
+    finally:
+        before_task_publish.disconnect(note)
+    assert undo_id in published
+    run = celery.tasks[REVERT_ACCOUNTS].run
+    assert [run(undo_id), run(undo_id), run(str(uuid4()))] == ["over"] * 3
+    assert undos.get(undo_id)["state"] == "COMPLETED"

@@ -1,0 +1,372 @@
+"""What an undo may meet at an account, in every order: whatever comes first, nothing is half undone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from batch_client import BatchClient
+from interleavings import COMMIT, Run, Scenario, Step, explore
+from migration_service.db.base import new_id
+from migration_service.db.statements import OpenTransaction
+from migration_service.errors import AccountNotFoundInBodyError, AccountNotStagedError, ServiceError
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    BatchLine,
+    OperationsTeam,
+    PaymentInstruction,
+    PaymentVendor,
+    SkipMark,
+    Transaction,
+    Undo,
+    UndoLine,
+)
+from migration_service.payment_vendors.protocol import PaymentInstructionDetails
+from migration_service.services.access.tokens import Caller
+from migration_service.services.accounts.added_data import PostedBody
+from migration_service.services.accounts.payment_instructions import add_instruction, prepare_instruction
+from migration_service.services.accounts.transactions import add_transactions
+from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
+from migration_service.services.imports import states
+from migration_service.services.imports.states import RunningAttempt
+from migration_service.services.reporting.erasure import erase_account
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.undo.execution import revert_piece
+from migration_service.services.undo.go_live import set_live
+from migration_service.services.undo.starting import cancel_undo
+from migration_service.states import ImportState, UndoOutcome
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from undo_client import UndoClient
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@dataclass
+class Undone:
+    """An account that was created, and an undo of it that no worker has taken yet."""
+
+    batches: BatchClient
+    number: str
+    payload: dict[str, Any]
+    service_account_number: str
+    undo_id: UUID
+
+    @classmethod
+    def start(cls, batches: BatchClient) -> "Undone":
+        (payload,) = batches.supplier.accounts()
+        payload |= {"external_account_number": f"interleaved {uuid4()}"}
+        (line,) = batches.results(batches.run([payload])["batch_id"])
+        number = payload["external_account_number"]
+        undo_id = UUID(UndoClient(batches.supplier).start(number))
+        return cls(batches, number, payload, line["service_account_number"], undo_id)
+
+    @property
+    def supplier(self) -> SupplierClient:
+        return self.batches.supplier
+
+    def known(self) -> KnownSupplier:
+        with self.supplier.Session() as session:
+            return get_import_supplier(session, self.supplier.code, organisation_id=None)
+
+    def revert(self) -> list[Step]:
+        return [("revert", lambda session: revert_piece(session, self.undo_id)), COMMIT]
+
+    def finish(self) -> None:
+        """Let a worker do what was left for later."""
+        with self.supplier.Session.begin() as session:
+            mine = UndoLine.undo_id == self.undo_id
+            session.execute(update(UndoLine).where(mine).values(tried_at=None))
+        UndoClient(self.supplier).work(str(self.undo_id))
+
+    def outcome(self) -> tuple[str, list[str]]:
+        with self.supplier.Session() as session:
+            line = session.scalars(select(UndoLine).where(UndoLine.undo_id == self.undo_id)).one()
+            return line.outcome, list(line.reasons or ())
+
+    def state(self) -> str | None:
+        with self.supplier.Session() as session:
+            process = self.supplier.process_of(self.number)
+            return session.scalar(select(AccountImportProcess.state).where(process))
+
+    def accounts(self) -> list[str]:
+        """The numbers of the accounts that exist."""
+        with self.supplier.Session() as session:
+            own = Account.external_account_number == self.number
+            return list(session.scalars(select(Account.service_account_number).where(own)))
+
+    def check(self, run: Run) -> None:
+        """What is true whatever comes first: the outcome is true, and the state goes with the account."""
+        unexpected = {name: it for name, it in run.errors.items() if not isinstance(it, ServiceError)}
+        assert not unexpected
+        self.finish()
+        outcome, reasons = self.outcome()
+        assert outcome in (UndoOutcome.REVERTED, UndoOutcome.KEPT), outcome
+        assert bool(reasons) == (outcome == UndoOutcome.KEPT)
+        exists = self.service_account_number in self.accounts()
+        assert exists == (outcome == UndoOutcome.KEPT and reasons != ["account_not_imported"])
+        assert bool(self.accounts()) == (self.state() == ImportState.IMPORTED)
+        assert len(self.accounts()) <= 1
+
+
+def _explore(batches: BatchClient, make: Callable[[Undone], tuple[list[Step], Callable[[Run], None]]]) -> int:
+    """Try the undo of an account against another act, and check both."""
+
+    def scenario() -> Scenario:
+        undone = Undone.start(batches)
+        steps, check_act = make(undone)
+
+        def check(run: Run) -> None:
+            undone.check(run)
+            check_act(run)
+
+        return Scenario({"undo": undone.revert(), "other": steps}, check)
+
+    return explore(batches.supplier.Session, scenario)
+
+
+def _caller(undone: Undone) -> Caller:
+    known = undone.known()
+    return Caller(organisation_id=known.organisation_id, api_key_id=1, prefix="test")
+
+
+def test_a_transaction_that_is_added(batches: BatchClient) -> None:
+    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
+        payment = {
+            "transaction_id": "added",
+            "transaction_date": datetime.now(UTC).date(),
+            "amount": Decimal("1.00"),
+            "type": "PAYMENT",
+        }
+        body = {
+            "import_supplier": undone.supplier.code,
+            "external_account_number": undone.number,
+            "transactions": [payment],
+        }
+
+        def add(session: Session) -> bool:
+            add_transactions(
+                session,
+                _caller(undone),
+                PostedBody(body),
+                check_previously_added=True,
+                force_add_to_current_statement=True,
+            )
+            return True
+
+        def check(run: Run) -> None:
+            added = run.results["other.add"] is True
+            with undone.supplier.Session() as session:
+                mine = select(func.count()).select_from(Transaction).join(Account)
+                own = Account.external_account_number == undone.number
+                found = session.scalar(mine.where(own, Transaction.transaction_id == "added"))
+            assert found == int(added)
+            if added:
+                assert undone.outcome() == ("KEPT", ["data_added_later"])
+            else:
+                assert isinstance(run.results["other.add"], AccountNotFoundInBodyError)
+
+        return [("add", add), COMMIT], check
+
+    assert _explore(batches, make) >= 4
+
+
+def test_an_instruction_that_a_vendor_has_just_confirmed(batches: BatchClient) -> None:
+    with batches.supplier.Session.begin() as session:
+        vendor = PaymentVendor(name=f"vendor {uuid4()}", kind="http", url="http://localhost")
+        session.add(vendor)
+
+    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
+        body = {
+            "import_supplier": undone.supplier.code,
+            "external_account_number": undone.number,
+            "vendor": vendor.name,
+            "reference": "r",
+            "type": "CARD",
+        }
+
+        details = PaymentInstructionDetails(reference="r", type="CARD", status="active")
+        with undone.supplier.Session() as session:
+            order = prepare_instruction(session, _caller(undone), PostedBody(body))
+
+        def add(session: Session) -> bool:
+            add_instruction(session, order, details)
+            return True
+
+        def check(run: Run) -> None:
+            added = run.results["other.add"] is True
+            with undone.supplier.Session() as session:
+                own = PaymentInstruction.account_pk == order.account.id
+                found = session.scalar(select(func.count()).select_from(PaymentInstruction).where(own))
+            assert found == int(added)
+            if added:
+                assert undone.outcome() == ("KEPT", ["payment_instruction_confirmed"])
+            else:
+                assert isinstance(run.results["other.add"], AccountNotFoundInBodyError)
+
+        return [("add", add), COMMIT], check
+
+    assert _explore(batches, make) >= 4
+
+
+def test_a_process_request(batches: BatchClient) -> None:
+    with batches.supplier.Session() as session:
+        named = OperationsTeam.name == batches.supplier.team
+        team_id = session.scalars(select(OperationsTeam.id).where(named)).one()
+
+    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
+        with undone.supplier.Session() as session:
+            process = undone.supplier.process_of(undone.number)
+            process_id = session.scalars(select(AccountImportProcess.id).where(process)).one()
+        attempt = RunningAttempt(
+            id=new_id(),
+            account_import_process_id=process_id,
+            operations_team_id=team_id,
+            api_key_id=None,
+            dry_run=False,
+            request_id=None,
+            address=None,
+        )
+
+        def begin(session: Session) -> bool:
+            return states.begin(OpenTransaction.of(session), attempt)
+
+        def check(run: Run) -> None:
+            assert undone.outcome() == ("REVERTED", [])
+            begun = run.results["other.begin"]
+            assert undone.state() == (ImportState.IN_PROGRESS if begun else ImportState.PENDING)
+            if run.before("undo.commit", "other.begin"):
+                assert begun
+
+        return [("begin", begin), COMMIT], check
+
+    assert _explore(batches, make) >= 4
+
+
+def test_an_erasure(batches: BatchClient) -> None:
+    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
+        known = undone.known()
+
+        def erase(session: Session) -> Any:
+            return erase_account(session, known, undone.number, reason="A test.")
+
+        def check(run: Run) -> None:
+            assert not isinstance(run.results["other.erase"], AccountNotStagedError)
+            outcome, reasons = undone.outcome()
+            if outcome == UndoOutcome.KEPT:
+                assert reasons == ["account_erased"]
+                return
+            assert undone.state() is None, "erased after the undo: removed, and marked"
+            with undone.supplier.Session() as session:
+                assert session.get(SkipMark, (known.id, undone.number))
+
+        return [("erase", erase), COMMIT], check
+
+    assert _explore(batches, make) >= 4
+
+
+def test_a_batch_that_has_the_account_again(batches: BatchClient) -> None:
+    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
+        batch_id = UUID(batches.start([undone.payload]))
+        claim = new_id()
+
+        def dispatch(session: Session) -> bool:
+            return claim_chunk(session, ChunkKey(batch_id, 1), [claim])
+
+        with undone.supplier.Session.begin() as session:
+            dispatch(session)
+
+        def work(session: Session) -> Any:
+            return work_on_chunk(session, ChunkKey(batch_id, 1), [claim])
+
+        def check(run: Run) -> None:
+            assert undone.outcome() == ("REVERTED", [])
+            with undone.supplier.Session() as session:
+                line = session.get_one(BatchLine, (batch_id, 1))
+            assert line.status in ("IMPORTED", "ALREADY_IMPORTED")
+            told = [line.service_account_number] if line.status == "IMPORTED" else []
+            assert undone.accounts() == told
+            if run.before("undo.commit", "other.work"):
+                assert line.status == "IMPORTED"
+
+        return [("work", work), COMMIT], check
+
+    assert _explore(batches, make) >= 4
+
+
+def test_another_worker_with_the_same_undo(batches: BatchClient) -> None:
+    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
+        def check(run: Run) -> None:
+            assert not run.errors
+            assert undone.outcome() == ("REVERTED", [])
+
+        return undone.revert(), check
+
+    assert _explore(batches, make) >= 4
+
+
+def test_another_undo_of_the_same_account(batches: BatchClient) -> None:
+    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
+        second = UUID(UndoClient(undone.supplier).start(undone.number))
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            other = Undone(batches, undone.number, {}, undone.service_account_number, second)
+            other.finish()
+            outcomes = sorted([undone.outcome(), other.outcome()])
+            assert outcomes == [("KEPT", ["account_not_imported"]), ("REVERTED", [])]
+
+        return [("revert", lambda session: revert_piece(session, second)), COMMIT], check
+
+    assert _explore(batches, make) >= 4
+
+
+def test_a_cancellation(batches: BatchClient) -> None:
+    def scenario() -> Scenario:
+        undone = Undone.start(batches)
+
+        def cancel(session: Session) -> None:
+            cancel_undo(session, session.get_one(Undo, undone.undo_id))
+            session.flush()
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            outcome, _ = undone.outcome()
+            assert outcome in (UndoOutcome.PENDING, UndoOutcome.REVERTED)
+            assert bool(undone.accounts()) == (outcome == UndoOutcome.PENDING)
+            undone.finish()
+            assert undone.outcome() == (outcome, []), "nothing is reverted after it"
+
+        return Scenario({"undo": undone.revert(), "other": [("cancel", cancel), COMMIT]}, check)
+
+    assert explore(batches.supplier.Session, scenario) >= 4
+
+
+def test_going_live(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
+    def scenario() -> Scenario:
+        mine = SupplierClient.create(supplier.app, supplier.Session)
+        undone = Undone.start(BatchClient(mine, worker_resources))
+
+        def check(run: Run) -> None:
+            undone.check(run)
+            outcome = undone.outcome()
+            assert outcome in (("REVERTED", []), ("KEPT", ["import_supplier_live"]))
+            if run.before("other.commit", "undo.revert"):
+                assert outcome == ("KEPT", ["import_supplier_live"])
+            if outcome[0] == UndoOutcome.REVERTED:
+                assert run.before("undo.revert", "other.commit"), "nothing is reverted after it"
+
+        live: list[Step] = [("live", lambda session: set_live(session, mine.code, None)), COMMIT]
+        return Scenario({"undo": undone.revert(), "other": live}, check)
+
+    assert explore(supplier.Session, scenario) >= 4
