@@ -30,6 +30,8 @@ def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
         "prefix": str(find_prefix(batches.supplier.api_key)),
         "name": "nobody",
         "mode": "import",
+        "before": broken_batch,
+        "undo_id": str(uuid4()),
         "kind": "csv",
         "filename": "console.css",
     }

@@ -23,14 +23,19 @@ ZONE_COOKIE = "console_zone"
 DASH = "\N{EN DASH}"
 
 #: The colour of a state, by Bootstrap's names. The text says the same: no meaning by colour alone.
-_COLOURS = {
-    "primary": "RUNNING IN_PROGRESS DISPATCHED",
-    "success": "COMPLETED IMPORTED VALID STAGED WOULD_IMPORT SUCCEEDED DRY_RUN_SUCCEEDED SENT Ongoing ok",
-    "warning": "WAITING PAUSED STALLED THROTTLED Paused warning unknown WITHDRAWN ALREADY_IMPORTED",
-    "danger": "FAILED STOPPED REFUSED wrong",
-    "secondary": "PENDING SKIPPED CANCELLED Complete",
+_COLOUR_OF = {
+    state: colour
+    for colour, states in (
+        ("primary", "RUNNING IN_PROGRESS DISPATCHED"),
+        ("success", "COMPLETED IMPORTED VALID STAGED WOULD_IMPORT SUCCEEDED DRY_RUN_SUCCEEDED"),
+        ("success", "SENT REVERTED WENT SHRANK Ongoing ok"),
+        ("warning", "WAITING PAUSED STALLED THROTTLED WITHDRAWN ALREADY_IMPORTED"),
+        ("warning", "KEPT GREW Paused warning unknown"),
+        ("danger", "FAILED STOPPED REFUSED CAME wrong"),
+        ("secondary", "PENDING SKIPPED CANCELLED SAME Complete"),
+    )
+    for state in states.split()
 }
-_COLOUR_OF = {state: colour for colour, states in _COLOURS.items() for state in states.split()}
 
 
 def add_filters(app: Flask) -> None:
