@@ -196,6 +196,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *("/accounts/", "/accounts/?q=nobody", "/work/", "/limit/", "/health/", "/emails/", "/undos/"),
         *("/audit/", "/audit/?kind=everything", "/setup/keys/", "/setup/keys/new/", "/setup/organisations/"),
         *("/setup/teams/", "/setup/vendors/", "/setup/operators/", "/setup/operators/new/", "/password/"),
+        *("/setup/operators/admin/password/", f"{batch}brake/", f"/suppliers/{code}/status/"),
         "/nowhere/",
     ]
 

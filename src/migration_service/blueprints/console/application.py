@@ -48,7 +48,7 @@ from migration_service.blueprints.resources import Resources, attach_resources
 from migration_service.config import Settings
 
 #: Bytes of a form. Files are uploaded in a request that has a bound of its own.
-_MAX_FORM = 1_000_000
+MAX_FORM = 1_000_000
 
 _BLUEPRINTS = (
     login,
@@ -91,8 +91,8 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
         WTF_CSRF_TIME_LIMIT=None,
         # It would compare the Referer, which our own pages do not send.
         WTF_CSRF_SSL_STRICT=False,
-        MAX_CONTENT_LENGTH=_MAX_FORM,
-        MAX_FORM_MEMORY_SIZE=_MAX_FORM,
+        MAX_CONTENT_LENGTH=MAX_FORM,
+        MAX_FORM_MEMORY_SIZE=MAX_FORM,
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(hours=1),
     )
     app.url_map.merge_slashes = False
