@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test mutate bench bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test mutate bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -51,6 +51,10 @@ bench: bench-tools environment benchmarks/.venv/installed
 bench-tools:
 	@command -v wrk > /dev/null || { echo "The load generator wrk is missing: \`apt install wrk\` (Debian, Ubuntu), \`brew install wrk\`." >&2; exit 1; }
 
+# What a hostile organisation costs another one:   make neighbours ARGS="--accounts 500 --clients 4 --verbose"
+neighbours: environment
+	PYTHONPATH=tools $(BIN)/python -m benchmarks.neighbours $(ARGS)
+
 benchmarks/.venv/installed: benchmarks/requirements.lock
 	$(PYTHON) -m venv benchmarks/.venv
 	benchmarks/.venv/bin/pip install --quiet --require-hashes --requirement benchmarks/requirements.lock
@@ -72,7 +76,11 @@ check: environment-dev
 
 # Runs the containers of docker-compose.yml. It needs a container engine and docker-compose.
 compose-check: environment
-	$(BIN)/python tools/compose_check.py $(ARGS)
+	PYTHONPATH=tests $(BIN)/python tools/compose_check.py $(ARGS)
+
+# Every shell block of docs/ that a machine with nothing installed can run: minutes.
+docs-check: environment-dev
+	MIGRATION_SERVICE_DOCS=all $(BIN)/pytest -n 0 tests/documentation tests/e2e/test_docs.py
 
 # Tries the dashboard and the alerts with a real Prometheus. It needs Debian's package prometheus.
 prometheus-check: environment

@@ -131,7 +131,7 @@ def _poll(stack: Stack, browser: requests.Session, url: str) -> float:
 
 def _processor_seconds(stack: Stack) -> float:
     times = [process.cpu_times() for process in stack.processes("web")]
-    return sum(it.user + it.system for it in times)
+    return float(sum(it.user + it.system for it in times))
 
 
 def _ms(seconds: float) -> str:

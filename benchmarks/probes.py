@@ -1,5 +1,6 @@
 """One round of each thing that the service is measured by, as `measures` and `compare` use it."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,9 +18,9 @@ from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.spool import SpooledLines
 from migration_service.services.batches.upload import start_batch
-from migration_service.services.imports.validation import validate_account
+from migration_service.services.imports import validation
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.states import BatchMode, LineStatus, Profile
+from migration_service.states import BatchKind, BatchMode, LineStatus, Profile
 from migration_service.tasks.batches import feed_batches
 
 _INTERFACE = "/v1/data-import"
@@ -34,8 +35,14 @@ CLIENTS = 16
 MANY_CLIENTS = 64
 #: Accounts a second that are staged beforehand at least: more than will be created.
 _HIGHEST_RATE = 1_500
+# Checkouts from before `validate_text` have the two steps only.
+_validate = getattr(validation, "validate_text", None) or (
+    lambda line, profile: validation.validate_account(parse_json(line), profile)
+)
 #: Accounts that data is added to.
 _ADDED_TO = 200
+#: Lines of a batch of added data for each account of a batch of accounts.
+_ADDED_LINES = 4
 
 
 def send_payloads(bench: Bench, url: str, seconds: float, clients: int = CLIENTS) -> Reading:
@@ -96,21 +103,66 @@ def _process(bench: Bench, seconds: float, clients: int) -> Reading:
     )
 
 
+_TODAY = time.strftime("%Y-%m-%d", time.gmtime())
+_UNIQUE = "@UNIQUE@"
+#: What is added to an account, for each kind of added data.
+_ADDED: dict[BatchKind, dict[str, object]] = {
+    BatchKind.NOTES: {"notes": [{"body": f"Called about {_UNIQUE}."}]},
+    BatchKind.TRANSACTIONS: {
+        "transactions": [
+            {
+                "transaction_id": f"bench-{_UNIQUE}",
+                "transaction_date": _TODAY,
+                "amount": "12.50",
+                "type": "PAYMENT",
+                "payment_type": "DIRECT_CREDIT",
+            }
+        ]
+    },
+    BatchKind.STATEMENTS: {
+        "statements": [
+            {
+                "bill_period_from_date": "2026-01-01",
+                "bill_period_to_date": "2026-01-31",
+                "statement_id": f"bench-{_UNIQUE}",
+                "issued_date": "2026-02-01",
+                "number": f"N-{_UNIQUE}",
+                "gross_amount": 4928,
+                "statement_path": f"statements/{_UNIQUE}.pdf",
+            }
+        ]
+    },
+}
+
+
 def add_notes(bench: Bench, seconds: float) -> Reading:
     """Add one new note after the other to accounts that exist."""
-    return _add(bench, "/notes/create/", {"notes": [{"body": "Called about @UNIQUE@."}]}, seconds)
+    return _add(bench, "/notes/create/", _ADDED[BatchKind.NOTES], seconds)
 
 
 def add_transactions(bench: Bench, seconds: float) -> Reading:
     """Add one new transaction after the other to accounts that exist."""
-    transaction = {
-        "transaction_id": "bench-@UNIQUE@",
-        "transaction_date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "amount": "12.50",
-        "type": "PAYMENT",
-        "payment_type": "DIRECT_CREDIT",
-    }
-    return _add(bench, "/transactions/create/", {"transactions": [transaction]}, seconds)
+    return _add(bench, "/transactions/create/", _ADDED[BatchKind.TRANSACTIONS], seconds)
+
+
+def add_statements(bench: Bench, seconds: float) -> Reading:
+    """Add one new statement after the other to accounts that exist."""
+    return _add(bench, "/historical-statements/create/", _ADDED[BatchKind.STATEMENTS], seconds)
+
+
+def add_by_batch(bench: Bench, kind: BatchKind) -> Reading:
+    """Add the same with one batch, from the file to its last line: one item per line, as in a request."""
+    accounts = bench.take_numbers(_ADDED_TO)
+    import_batch(bench, accounts, _ADDED_TO)
+    count = bench.extent.batch * _ADDED_LINES
+    unique = bench.take_numbers(count)
+    body = json.dumps({"external_account_number": NUMBER, "import_supplier": SUPPLIER, **_ADDED[kind]})
+    file = bench.folder / "added.ndjson"
+    with file.open("w") as stream:
+        for place in range(count):
+            number = f"{accounts + place % _ADDED_TO:08d}"
+            stream.write(body.replace(NUMBER, number).replace(_UNIQUE, f"b{unique + place}") + "\n")
+    return run_batch(bench, file, BatchOrder(mode=BatchMode.IMPORT, kind=kind), count, LineStatus.ADDED)
 
 
 def _add(bench: Bench, path: str, data: dict[str, object], seconds: float) -> Reading:
@@ -126,7 +178,7 @@ def check_lines(bench: Bench, _seconds: float) -> Reading:
     lines = [text.encode() for text in bench.texts]
     started, used = time.perf_counter(), time.process_time()
     for line in lines:
-        validate_account(parse_json(line), Profile.LENIENT).raise_errors()
+        _validate(line, Profile.LENIENT).raise_errors()
     seconds, used = time.perf_counter() - started, time.process_time() - used
     return Reading(len(lines), len(lines) / seconds, costs={"this process": used * 1000 / len(lines)})
 
@@ -141,17 +193,23 @@ def import_batch(bench: Bench, first: int, count: int) -> Reading:
     """From the file to its last account, as `batches start` does it; the workers of `batch` do the work."""
     file = bench.folder / "batch.ndjson"
     file.write_text("\n".join(lines_of(bench, first, count)) + "\n")
+    order = BatchOrder(mode=BatchMode.IMPORT, operations_team_name=TEAM)
+    return run_batch(bench, file, order, count, LineStatus.IMPORTED)
+
+
+def run_batch(bench: Bench, file: Path, order: BatchOrder, count: int, expected: LineStatus) -> Reading:
+    """Run a batch whose lines all get the expected status."""
     started, used = time.perf_counter(), time.process_time()
     with metered(bench.stack) as meter:
-        batch_id = _start(bench, file)
+        batch_id = start(bench, file, order)
         used = time.process_time() - used
         while not _is_over(bench, batch_id):
             time.sleep(0.02)
         seconds = time.perf_counter() - started
     with bench.sessions() as session:
-        own = BatchLine.batch_id == batch_id, BatchLine.status == LineStatus.IMPORTED
-        imported = session.scalar(select(func.count()).select_from(BatchLine).where(*own))
-    assert imported == count, f"{imported} accounts of {count} were imported"
+        own = BatchLine.batch_id == batch_id, BatchLine.status == expected
+        done = session.scalar(select(func.count()).select_from(BatchLine).where(*own))
+    assert done == count, f"{done} lines of {count} are {expected}"
     costs = meter.of_one(count) | {"upload": used * 1000 / count}
     return Reading(count, count / seconds, costs=costs)
 
@@ -164,10 +222,10 @@ def lines_of(bench: Bench, first: int, count: int) -> Sequence[str]:
     ]
 
 
-def _start(bench: Bench, file: Path) -> UUID:
+def start(bench: Bench, file: Path, order: BatchOrder) -> UUID:
+    """Start a batch with the lines of a file, as `batches start` does. Return its id."""
     settings = bench.stack.settings
     limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
-    order = BatchOrder(mode=BatchMode.IMPORT, operations_team_name=TEAM)
     with file.open("rb") as stream:
         lines = SpooledLines(stream, limits, identity=order.identify(SUPPLIER))
         with bench.sessions.begin() as session:

@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 from migration_service.models import Batch, BatchChunk, ImportSupplier
 from migration_service.services.batches.chunks import ChunkKey
 from migration_service.services.batches.execution import perform_chunk
-from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.services.batches.feed import dispatch_chunks, dispatch_vendor_chunks
 from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.states import BatchState, ChunkState
 from migration_service.tasks.app import WorkerResources
@@ -43,7 +43,7 @@ class BatchClient:
     ) -> TestResponse:
         """POST /batches/, with defaults for parameters that are not given."""
         query = {"import_supplier": self.supplier.code, "mode": mode} | arguments
-        if mode in ("import", "dry-run"):
+        if mode in ("import", "dry-run") and "kind" not in arguments:
             query = {"operations_team_name": self.supplier.team} | query
         return self.supplier.post(
             "/batches/",
@@ -58,7 +58,7 @@ class BatchClient:
         assert answer.status_code == 202, answer.text
         return str(answer.json["batch_id"])  # type: ignore[index]
 
-    def run(self, accounts: Iterable[Any], mode: str = "import", **arguments: str) -> dict[str, Any]:
+    def run(self, accounts: Iterable[Any], mode: str = "import", **arguments: Any) -> dict[str, Any]:
         """Start a batch with these lines, process it, and return its report."""
         batch_id = self.start(accounts, mode, **arguments)
         self.work()
@@ -75,6 +75,7 @@ class BatchClient:
         with self.resources.Session.begin() as session:
             reconcile_slots(session, self.resources.slots)
             dispatch_chunks(session, 8)
+            dispatch_vendor_chunks(session, 8)
             chunks = session.execute(
                 select(BatchChunk.batch_id, BatchChunk.first_line)
                 .join(Batch, Batch.id == BatchChunk.batch_id)

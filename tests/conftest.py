@@ -20,8 +20,8 @@ from servers import EmbeddedServers
 from supplier_client import SEEDS, SupplierClient
 
 # The same examples at each run; MIGRATION_SERVICE_FUZZ, which asks for more of them, also asks for others.
-hypothesis_settings.register_profile("the same", derandomize=True)
-hypothesis_settings.register_profile("others", derandomize=False)
+hypothesis_settings.register_profile("the same", derandomize=True, deadline=None)
+hypothesis_settings.register_profile("others", derandomize=False, deadline=None)
 hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_FUZZ") else "the same")
 
 #: Fixtures that are too expensive to be made by two processes: their tests stay together, and the first ones

@@ -1,5 +1,6 @@
 """Random damage to a valid payload: any value or key is changed into any JSON."""
 
+import json
 from copy import deepcopy
 from datetime import date
 from typing import Any
@@ -9,6 +10,40 @@ from hypothesis import strategies as st
 from migration_service_local.samples import generate_accounts
 
 TODAY = date(2026, 3, 1)
+
+#: A small account as JSON.
+SMALL = json.dumps(min(generate_accounts(30, supplier="S", seed=2, today=TODAY), key=lambda it: len(str(it))))
+#: Values that clients send instead: zeros of every form, empty and blank texts, other spellings.
+STAND_INS = [
+    "",
+    " ",
+    " x",
+    "x ",
+    "\u00a0",
+    "e\u0301",
+    "\uff11\uff12",
+    "a\u202eb",
+    "a\u200bb",
+    "/a/b.pdf",
+    "NOT_LISTED",
+    "YES",
+    "off",
+    "1",
+    "7",
+    "0",
+    1,
+    0,
+    1.0,
+    0.0,
+    -0.0,
+    1e-09,
+    1e30,
+    None,
+    [],
+    {},
+    [{}],
+    [""],
+]
 
 _NASTY: list[Any] = [
     None,
@@ -69,12 +104,21 @@ _ANY = st.sampled_from(_NASTY) | st.recursive(
 )
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def typed(value: Any) -> Any:
+    """Return a value with the types of all its parts, so that Decimal("1.50") differs from Decimal("1.5")."""
+    if isinstance(value, dict):
+        return {key: typed(below) for key, below in value.items()}
+    if isinstance(value, list):
+        return [typed(below) for below in value]
+    return type(value), str(value)
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
     """Yield every (container, key) of a payload."""
     found: list[tuple[Any, Any]] = []
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, below in items:
-        found += [(value, key), *_places(below)]
+        found += [(value, key), *places(below)]
     return found
 
 
@@ -85,10 +129,10 @@ def damaged_accounts(draw: st.DrawFn, supplier: str = "S") -> Any:
     (account,) = generate_accounts(1, supplier=supplier, seed=seed, today=TODAY)
     account = deepcopy(account)
     for _ in range(draw(st.integers(1, 4))):
-        places = _places(account)
-        if not places:
+        found = places(account)
+        if not found:
             break
-        container, key = draw(st.sampled_from(places))
+        container, key = draw(st.sampled_from(found))
         match draw(st.sampled_from(["replace", "replace", "remove", "rename", "swap", "double"])):
             case "replace":
                 container[key] = deepcopy(draw(_ANY))
@@ -97,7 +141,7 @@ def damaged_accounts(draw: st.DrawFn, supplier: str = "S") -> Any:
             case "rename" if isinstance(container, dict):
                 container[draw(st.text(max_size=10))] = container.pop(key)
             case "swap":
-                other, other_key = draw(st.sampled_from(places))
+                other, other_key = draw(st.sampled_from(found))
                 container[key] = deepcopy(other[other_key])
             case "double" if isinstance(container, list):
                 container.append(deepcopy(container[key]))

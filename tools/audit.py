@@ -1,8 +1,8 @@
 """Compare the lock files with a database of advisories: `make audit ADVISORIES=...`.
 
-The database is a dump of OSV for PyPI: a folder of JSON files, a zip file of them, or the address of a zip
 The database is a dump of OSV for PyPI: a folder of JSON files, a zip file of them, or the address of one,
 which can be a mirror of your own. Nothing is sent anywhere. The exit status is 0 if no locked version is
+named, 1 if one is, and 2 if nothing was checked.
 """
 
 from __future__ import annotations

@@ -27,13 +27,15 @@ from pathlib import Path
 
 import requests
 
+from documentation.shell import blocks
 from migration_service_local.demo.batch import IMPORTED, SampleBatchOrder, import_as_batch
 from migration_service_local.demo.client import RequestOutcome, SupplierClient, migrate_book
 from migration_service_local.samples import generate_accounts, generate_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
-SERVICES = ("postgres", "valkey", "web", "worker", "worker-batch", "beat", "flower")
+WORKERS = ("worker", "worker-batch", "worker-vendors", "worker-maintenance")
+SERVICES = ("postgres", "valkey", "web", *WORKERS, "beat", "flower")
 READY_SECONDS = 180
 
 
@@ -60,6 +62,11 @@ class Project:
         """Run the operators' command in a web container, and return its JSON output."""
         answer = self.compose("exec", "-T", "web", "migration-service", *arguments, "--json")
         return dict(json.loads(answer))
+
+    def paste(self, commands: str) -> None:
+        """Run shell commands that call docker-compose, for this project."""
+        compose = f'docker-compose() {{ command {" ".join(self._compose)} -p {self.name} "$@"; }}\n'
+        self._run(["bash", "-euc", compose + commands])
 
     def containers(self, service: str) -> list[str]:
         """Return the ids of a service's containers."""
@@ -145,7 +152,7 @@ def wait_until_healthy(project: Project, services: tuple[str, ...]) -> None:
 
 def check_hardening(project: Project) -> None:
     """Check that our own containers are read-only, and run as an ordinary user without capabilities."""
-    for service in ("web", "worker", "worker-batch", "beat", "flower"):
+    for service in ("web", *WORKERS, "beat", "flower"):
         for container in project.containers(service):
             template = "{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.Config.User}}"
             found = project.inspect(container, template)
@@ -158,6 +165,7 @@ SECRETS_OF = {
     "web": {"SERVICE_PASSWORD", "VALKEY_PASSWORD", "MIGRATION_SERVICE_SECRET_KEY"},
     "worker": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
     "worker-batch": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
+    "worker-vendors": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
     "worker-maintenance": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
     "beat": {"VALKEY_PASSWORD"},
     "flower": {"VALKEY_PASSWORD", "FLOWER_PASSWORD"},
@@ -225,7 +233,7 @@ def check_flower(project: Project, environment: dict[str, str]) -> None:
         raise CheckError("Flower answers without a password.")
     login = ("operator", environment["FLOWER_PASSWORD"])
     workers = sorted(requests.get(url, params={"refresh": 1}, auth=login, timeout=30).json())
-    expected = len(project.containers("worker")) + len(project.containers("worker-batch"))
+    expected = sum(len(project.containers(service)) for service in WORKERS)
     say(f"Flower knows {len(workers)} workers")
     if len(workers) != expected:
         raise CheckError(f"Flower shows {workers}, but there are {expected} workers.")
@@ -269,6 +277,13 @@ def running(project: Project) -> Iterator[None]:
         project.compose("down", "--volumes", "--timeout", "45")
 
 
+def check_runbooks(project: Project) -> None:
+    """Run the blocks of the runbooks that look at containers, as an operator pastes them."""
+    for block in blocks(ROOT / "docs/operators/runbooks.md"):
+        if "make compose-check" in block.elsewhere:
+            project.paste(block.text)
+
+
 def check(count: int) -> None:
     """Run all checks. Raise CheckError if one fails."""
     environment = make_environment()
@@ -294,6 +309,7 @@ def check(count: int) -> None:
         check_flower(project, environment)
         seconds = migrate_batch(project.web_urls()[0], api_key, 2 * count, 12 * count)
         say(f"{10 * count} more as a batch in {seconds:.1f} s")
+        check_runbooks(project)
         check_metrics(project, environment["MIGRATION_SERVICE_METRICS_TOKEN"], 12 * count)
     say("passed")
 

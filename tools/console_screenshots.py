@@ -41,7 +41,7 @@ def main() -> None:
             )
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-                pictures = {
+                pictures: dict[str, tuple[str, dict[str, Any]]] = {
                     "overview": ("/", {}),
                     "batch": (f"/batches/{rehearsal}/", {}),
                     "line": (f"/batches/{rehearsal}/lines/{line}/", {}),

@@ -19,6 +19,7 @@ from migration_service.blueprints import (
     import_suppliers,
     metrics,
     reconciliation,
+    sessions,
     status,
     undo,
 )
@@ -78,6 +79,7 @@ def create_app(settings: Settings) -> Flask:
         comparison,
         reconciliation,
         erasure,
+        sessions,
         undo,
     ):
         api.register_blueprint(module.blueprint)
@@ -116,12 +118,14 @@ def _connect(settings: Settings) -> Resources:
         application_name="migration-web",
         pooler=settings.database_pooler,
     )
-    sessions = make_sessionmaker(engine)
+    session_maker = make_sessionmaker(engine)
     redis = make_redis(settings.redis_url, max_connections=_MOST_WAITING)
     slots = Slots(redis)
     waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
     celery = create_celery(settings)
     announced = partial(announce, redis, partial(publish_set, celery))
     publish = partial(publish_attempt, celery)
-    dispatch = Dispatch(sessions, slots, waiting, announced, publish, settings.process_wait_seconds)
-    return Resources(settings, sessions, redis, dispatch, celery, Throttle(redis), RefusalLog(sessions))
+    dispatch = Dispatch(session_maker, slots, waiting, announced, publish, settings.process_wait_seconds)
+    return Resources(
+        settings, session_maker, redis, dispatch, celery, Throttle(redis), RefusalLog(session_maker)
+    )

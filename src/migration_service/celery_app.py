@@ -15,6 +15,7 @@ from kombu import Queue
 from migration_service.config import Settings
 from migration_service.metrics.broker import UNACKED_KEY
 from migration_service.tasks.app import KEY_PREFIX, QUEUES, MigrationCelery
+from migration_service.tasks.batches import RUN_VENDOR_CHUNK
 from migration_service.tasks.counts import COUNT_ACCOUNTS, COUNT_INTERVAL
 from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.event_flow import GatheredEvents
@@ -57,6 +58,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
         task_create_missing_queues=False,
         task_routes={
             "accounts.*": {"queue": "interactive"},
+            RUN_VENDOR_CHUNK: {"queue": "vendors"},
             "batches.*": {"queue": "batch"},
             "undos.*": {"queue": "batch"},
             "emails.*": {"queue": "maintenance"},

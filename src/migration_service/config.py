@@ -121,6 +121,12 @@ class Settings:
         "Seconds of processor time that the validation of one line of a batch may take. 0: without limit.",
         5.0,
     )
+    deferral_hours: int = _setting(
+        "MIGRATION_SERVICE_DEFERRAL_HOURS",
+        "Hours that a line of added data waits for an account that is being created or is in a batch that is "
+        "not over. Then it fails with account_not_found.",
+        168,
+    )
     batch_slot_reserve: int = _setting(
         "MIGRATION_SERVICE_BATCH_SLOT_RESERVE",
         "How many slots of the concurrency limit batches leave free for requests.",

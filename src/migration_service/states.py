@@ -74,6 +74,26 @@ class BatchMode(StrEnum):
         return self in (BatchMode.IMPORT, BatchMode.DRY_RUN)
 
 
+class BatchKind(StrEnum):
+    """What the lines of a batch are: each is the body of the single endpoint."""
+
+    #: Account payloads, as they are staged.
+    ACCOUNTS = "accounts"
+    #: Notes to add to an account that exists.
+    NOTES = "notes"
+    #: Financial transactions to add to an account that exists.
+    TRANSACTIONS = "transactions"
+    #: Historical statements to add to an account that exists.
+    STATEMENTS = "statements"
+    #: A payment instruction to add to an account that exists, once its vendor has confirmed it.
+    PAYMENT_INSTRUCTIONS = "payment-instructions"
+
+    @property
+    def is_added_data(self) -> bool:
+        """Return whether the lines add something to accounts that exist."""
+        return self is not BatchKind.ACCOUNTS
+
+
 class BatchSource(StrEnum):
     """Where the payloads of a batch come from."""
 
@@ -117,8 +137,22 @@ class LineStatus(StrEnum):
     ALREADY_IMPORTED = "ALREADY_IMPORTED"
     #: An operator marked the account to be skipped. Nothing was changed.
     SKIPPED = "SKIPPED"
+    #: Mode `import` of added data: what the line adds is on the account now.
+    ADDED = "ADDED"
+    #: Mode `dry-run` of added data: it would be on the account now.
+    WOULD_ADD = "WOULD_ADD"
+    #: Everything that the line adds was on the account already. Nothing was changed.
+    ALREADY_ADDED = "ALREADY_ADDED"
+    #: Its account does not exist yet, and is being created or waits in a batch; or a vendor is unavailable.
+    #: It is worked on later.
+    DEFERRED = "DEFERRED"
     #: The errors of the line say why.
     FAILED = "FAILED"
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the line has no outcome yet."""
+        return self in (LineStatus.PENDING, LineStatus.DEFERRED)
 
 
 class BatchCondition(StrEnum):

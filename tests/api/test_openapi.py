@@ -98,7 +98,8 @@ def test_each_body_has_an_example(description: Any) -> None:
 
 
 def test_the_example_account_passes_every_rule() -> None:
-    data, errors = load_account(parse_json(encode_json(ACCOUNT)))
+    loaded = load_account(parse_json(encode_json(ACCOUNT)))
+    data, errors = loaded.data, loaded.errors
     assert errors == []
     assert check_account(data, profile=Profile.STRICT, today=TODAY) == []
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from batch_client import BatchClient
 from documentation.pages import ROOT
 from factories import json_of
 from imported_account import code_of, codes_of
@@ -45,8 +46,8 @@ def payload(supplier: SupplierClient) -> dict[str, Any]:
 
 def test_every_json_example_is_sent_by_a_test_of_this_module() -> None:
     pages = {page.name for page in _FOLDER.glob("*.md") if _blocks(page.name, "json")}
-    assert pages == {"authentication.md", "errors.md"}
-    assert [len(_blocks(page, "json")) for page in sorted(pages)] == [1, 1]
+    assert pages == {"authentication.md", "errors.md", "undo.md"}
+    assert [len(_blocks(page, "json")) for page in sorted(pages)] == [1, 1, 2]
 
 
 def test_the_example_of_the_mutation_obtains_a_token(supplier: SupplierClient) -> None:
@@ -121,6 +122,24 @@ def test_every_answer_that_the_page_about_testing_provokes_is_given(
     supplier.set_status(SupplierStatus.PAUSED)
     given.append(code_of(supplier.stage(supplier.accounts(5)[4])))
     assert given == documented
+
+
+def test_the_examples_of_an_undo_start_one(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    batches = BatchClient(supplier, worker_resources)
+    batch_id = batches.run(supplier.accounts(1))["batch_id"]
+    (line,) = batches.results(batch_id)
+    real = {
+        "import_supplier": supplier.code,
+        "external_account_numbers": [line["external_account_number"]],
+        "batch": batch_id,
+    }
+    for block in _blocks("undo.md", "json"):
+        example = json.loads(block)
+        answer = supplier.post("/undos/", {name: real.get(name, value) for name, value in example.items()})
+        assert answer.status_code == 202
+        assert json_of(answer)["reason"] == example["reason"]
 
 
 def _work(supplier: SupplierClient, resources: WorkerResources, number: str) -> str:

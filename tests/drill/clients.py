@@ -284,6 +284,9 @@ class Supplier:
         body = {"import_supplier": SUPPLIER, "reason": "The drill.", **target}
         key = {"Idempotency-Key": str(uuid.uuid4())}
         started = self.send("POST", "undos/", deadline, json=body, headers=key)
+        while started.json().get("code") == "idempotency_request_in_progress" and time.monotonic() < deadline:
+            time.sleep(1)  # the web process that had the first request was killed
+            started = self.send("POST", "undos/", deadline, json=body, headers=key)
         if started.status_code != requests.codes.accepted:
             raise ValueError(f"no undo: {started.status_code} {started.text[:300]}")
         undo = started.json()

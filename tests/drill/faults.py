@@ -31,11 +31,15 @@ def _kill(process: psutil.Process) -> None:
 def _busy_child(scene: Scene) -> psutil.Process:
     """Return a worker child that is creating an account at this moment, or any if none is."""
     deadline = time.monotonic() + 3
-    while time.monotonic() < deadline:
+    while True:
         if process := scene.worker_at(WORKING):
             return process
+        # A worker that was just restarted has no children for a while.
+        children = scene.main_process("interactive").children()
+        if children and time.monotonic() > deadline:
+            return children[0]
+        assert time.monotonic() < deadline + 60, "the worker has no children"
         time.sleep(0.02)
-    return scene.main_process("interactive").children()[0]
 
 
 def _kill_worker_child(scene: Scene, _chance: Random) -> None:

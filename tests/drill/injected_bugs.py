@@ -93,8 +93,8 @@ BUGS: dict[str, Bug] = {
         "attempts have the id, team and key of their requests",
         ((f"{_PROCESSING}/dispatch.py", "api_key_id=caller.api_key_id", "api_key_id=None"),),
     ),
-    "the sweep never dispatches again": Bug(
-        "An attempt whose message was lost stays in progress for ever.",
+    "what ran alone is never dispatched again": Bug(
+        "An attempt whose worker died stays in progress for ever.",
         "every order created, or reported failed",
         (
             (
@@ -102,8 +102,9 @@ BUGS: dict[str, Bug] = {
                 "    return again, [row.attempt_id",
                 "    return [], [row.attempt_id",
             ),
+            ("tasks/accounts.py", "        publish_attempt(app, attempt_id)\n", "        pass\n"),
         ),
-        ("--rounds", "2", "--only", "Valkey flushed"),
+        ("--rounds", "2", "--only", "worker child killed"),
     ),
     "a dry run commits": Bug(
         "An account is created that nobody asked for.",
@@ -121,7 +122,7 @@ BUGS: dict[str, Bug] = {
         "every order created, or reported failed",
         (
             (
-                "services/batches/chunks.py",
+                "services/batches/outcomes.py",
                 "        service_account_number = result.service_account_number,\n        errors",
                 "        errors",
             ),

@@ -19,8 +19,8 @@ from supplier_client import SupplierClient
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = [
     *("settings", "database", "redis", "broker", "revisions", "clocks"),
-    *("queue interactive", "queue batch", "queue maintenance", "beat", "slots", "attempts"),
-    *("suppliers", "batches"),
+    *("queue interactive", "queue batch", "queue vendors", "queue maintenance", "beat", "slots"),
+    *("attempts", "suppliers", "batches", "uploads"),
 ]
 
 
@@ -66,7 +66,7 @@ def worker(migrated: Settings, tmp_path: Path) -> Iterator[Worker]:
     command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "1", "-s", "schedule")
     with worker.log.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", *command, "-Q", "interactive,batch,maintenance"],
+            [sys.executable, "-m", *command, "-Q", "interactive,batch,vendors,maintenance"],
             cwd=tmp_path,
             env=environment_of(migrated, tmp_path)
             | {"MIGRATION_SERVICE_HEARTBEAT_FILE": str(worker.heartbeat)},
@@ -109,7 +109,7 @@ def test_a_missing_part_is_reported_with_advice(migrated: Settings, tmp_path: Pa
     status, verdicts = run_doctor(environment_of(migrated, tmp_path))
     assert status == 1
     assert verdicts["database"] == "ok"
-    for queue in ("interactive", "batch", "maintenance"):
+    for queue in ("interactive", "batch", "vendors", "maintenance"):
         assert verdicts[f"queue {queue}"] == "wrong"
 
 

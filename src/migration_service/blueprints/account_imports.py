@@ -12,7 +12,7 @@ from migration_service.blueprints.body import (
     document_parameters,
     json_body,
     query_arguments,
-    read_json,
+    read_text,
     refuse_parameters,
 )
 from migration_service.blueprints.description_headers import PREFER, refer
@@ -30,6 +30,7 @@ from migration_service.errors import (
     AccountImportInProgressError,
     AccountMarkedToSkipError,
     AccountNotStagedError,
+    AccountNotStorableError,
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
     ImportSupplierCompleteError,
@@ -40,7 +41,7 @@ from migration_service.errors import (
     ParseError,
     RequestFailedValidationError,
 )
-from migration_service.schemas.account import ACCOUNT_IMPORT, AccountImportSchema
+from migration_service.schemas.account import ACCOUNT_IMPORT, AccountImportSchema, read_account
 from migration_service.schemas.requests import (
     AcceptedAccountSchema,
     AccountErrorBodySchema,
@@ -98,10 +99,10 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     Returns the data as it would be stored, or every error found, each with its path. With `report=full` it
     returns the data and all findings, warnings included.
     """
-    payload = read_json()
+    loaded = read_account(read_text())
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     with reporting(arguments), autocommit(resources().Session) as statements:
-        _supplier, account = validate_payload(statements, caller(), payload, profile)
+        _supplier, account = validate_payload(statements, caller(), loaded, profile)
     return answer_validated(account, arguments)
 
 
@@ -135,9 +136,9 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     staging of an account, and 200 for every further one. The same payload again changes nothing. With
     `report=full` it responds as validate does.
     """
-    payload = read_json()
+    loaded = read_account(read_text())
     with reporting(arguments), autocommit(resources().Session) as statements:
-        supplier, account = validate_payload(statements, caller(), payload)
+        supplier, account = validate_payload(statements, caller(), loaded)
         first = imports.stage_account(statements, supplier, account)
     return answer_staged(account, arguments, first=first)
 
@@ -175,6 +176,7 @@ def _replay(attempt_id: UUID) -> Any:
     OperationsTeamNotFoundError,
     AccountFailedValidationError,
     AccountCreationFailedError,
+    AccountNotStorableError,
     DryRunSucceededError,
     ParseError,
     ConcurrencyLimitReachedError,

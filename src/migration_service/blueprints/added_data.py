@@ -50,9 +50,8 @@ from migration_service.schemas.added_data import (
     TransactionResultsSchema,
     TransactionsRequestSchema,
 )
-from migration_service.schemas.base import find_unknown_fields, load
 from migration_service.schemas.json import encode_json
-from migration_service.services.accounts.added_data import PostedBody, check_form
+from migration_service.services.accounts.added_data import PostedBody, check_form, load_posted
 from migration_service.services.accounts.notes import add_notes
 from migration_service.services.accounts.payment_instructions import (
     add_instruction,
@@ -71,14 +70,6 @@ blueprint = Blueprint(
 blueprint.before_request(require_token)
 
 _TRANSACTIONS = TransactionsRequestSchema()
-
-
-def _load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
-    data, errors = load(schema, payload)
-    dry_run = data.pop("dry_run", False)
-    # An unknown field at the top level is an error under every profile.
-    unknown_fields = [item for item in find_unknown_fields(schema, payload) if item not in errors]
-    return PostedBody(data, unknown_fields, dry_run, errors)
 
 
 def _add(body: PostedBody, service: Callable[[Session], Any]) -> Response:
@@ -103,7 +94,7 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            body = _load_posted(schema, read_json())
+            body = load_posted(schema, read_json())
             if body.errors:
                 with resources().Session.begin() as session:
                     check_form(session, caller(), body)
@@ -210,7 +201,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     correction is never skipped as a repeat. With check_previously_added=false every known transaction_id is
     an error, so that no transaction is added twice. A 400 lists the errors of all transactions.
     """
-    body = _load_posted(_TRANSACTIONS, payload)
+    body = load_posted(_TRANSACTIONS, payload)
     return _add(body, lambda session: {"results": add_transactions(session, caller(), body, **arguments)})
 
 

@@ -1,7 +1,6 @@
 """Attempts: the outcome of each request to create an account."""
 
 from typing import Any
-from uuid import UUID
 
 from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
@@ -13,11 +12,11 @@ from migration_service.blueprints.errors import error_body
 from migration_service.blueprints.examples import SUPPLIER
 from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.paging import read_page
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
     AccountNotFoundError,
     AttemptNotFoundError,
-    ErrorItem,
     ImportSupplierNotFoundError,
     RequestFailedValidationError,
 )
@@ -26,7 +25,6 @@ from migration_service.services.reporting import attempts
 from migration_service.services.reporting.attempts import AttemptReport
 from migration_service.services.setup.suppliers import get_import_supplier
 
-_LARGEST_PAGE = 500
 _SCHEMA = AttemptAnswerSchema()
 
 blueprint = Blueprint(
@@ -87,7 +85,7 @@ def list_attempts(
 
     Dry runs are included. The response is one page. A Link header (rel="next") has the next one.
     """
-    limit, before = arguments["limit"], _read_cursor(arguments)
+    limit, before = read_page(arguments)
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
             session, import_supplier_code, organisation_id=caller().organisation_id
@@ -106,17 +104,6 @@ def list_attempts(
         )
         response.headers["Link"] = f'<{url}>; rel="next"'
     return response
-
-
-def _read_cursor(arguments: dict[str, Any]) -> UUID | None:
-    if not 1 <= arguments["limit"] <= _LARGEST_PAGE:
-        detail = f"A page has 1 to {_LARGEST_PAGE} entries."
-        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
-    try:
-        return UUID(arguments["cursor"]) if "cursor" in arguments else None
-    except ValueError:
-        detail = "This is not a cursor from a Link header."
-        raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "cursor")]) from None
 
 
 def _record(attempt: AttemptReport) -> dict[str, Any]:

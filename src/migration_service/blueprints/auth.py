@@ -20,6 +20,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "account_imports.process_account": (Scope.PROCESS,),
     "added_data": (Scope.ADDED_DATA,),
     "erasure": (Scope.ERASE,),
+    "sessions": (Scope.SESSIONS,),
     "attempts": (Scope.READ, Scope.PROCESS),
     "import_suppliers": (Scope.READ,),
     "status": (Scope.READ,),

@@ -11,6 +11,8 @@ BATCH: dict[str, Any] = {
     "operations_team_name": "Migration Team",
     "name": "First night",
     "file_name": "book.ndjson.gz",
+    "kind": "accounts",
+    "options": {},
     "mode": "import",
     "profile": None,
     "source": "upload",

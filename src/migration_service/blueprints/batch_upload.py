@@ -20,7 +20,7 @@ from migration_service.services.batches.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.quotas import BatchQuotas
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchMode, BatchSource, Profile
+from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 
 #: In this order, because generated clients take the first, and send bytes for it.
 _DESCRIBED_TYPES = ("application/octet-stream", "application/x-ndjson", "application/gzip")
@@ -28,10 +28,13 @@ _MEDIA_TYPES = (*_DESCRIBED_TYPES, "application/ndjson", "application/jsonl")
 
 _EXAMPLE = encode_json(ACCOUNT).decode() + "\n"
 
+#: Arguments of the single endpoint for transactions.
+_OPTIONS = ("check_previously_added", "force_add_to_current_statement")
+
 #: For OpenAPI: the body.
 BODY = {
     "required": False,
-    "description": "NDJSON: one account payload per line. Plain or gzip, with or without "
+    "description": "NDJSON: one body of the single endpoint per line. Plain or gzip, with or without "
     "`Content-Encoding: gzip`. Blank lines are ignored.",
     "content": {
         kind: {"schema": {"type": "string", "format": "binary"}, "example": _EXAMPLE}
@@ -47,9 +50,12 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
     if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
         detail = "Expected strict: a batch can only be stricter than the profile that the operator has set."
         raise RequestFailedValidationError(errors=[ErrorItem("invalid_choice", detail, "profile")])
+    kind = BatchKind(arguments["kind"])
     return BatchOrder(
         mode=mode,
-        operations_team_name=team if mode.creates else None,
+        kind=kind,
+        options={name: arguments[name] for name in _OPTIONS if name in arguments},
+        operations_team_name=team if mode.creates or kind.is_added_data else None,
         source=BatchSource(arguments["source"]),
         api_key_id=caller().api_key_id,
         idempotency_key=read_key(),

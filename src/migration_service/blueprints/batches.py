@@ -63,7 +63,7 @@ blueprint = Blueprint(
     "batches",
     __name__,
     url_prefix="/v1/data-import/batches",
-    description="Whole books of accounts at once: rehearse, migrate, retry what failed.",
+    description="Whole books of accounts, or data for many accounts, at once: rehearse, migrate, retry.",
 )
 blueprint.before_request(require_token)
 

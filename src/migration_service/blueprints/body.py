@@ -20,8 +20,13 @@ View = Callable[..., Any]
 def read_json() -> Any:
     """Return the JSON value of the request's body.
 
-    Raise ParseError if it is not JSON, and the exceptions of 411, 413 and 415 for a body that cannot be read.
+    Raise ParseError if it is not JSON, and the exceptions of `read_text`.
     """
+    return parse_json(read_text())
+
+
+def read_text() -> bytes:
+    """Return the request's body, which should be JSON. Raise the exceptions of 411, 413 and 415."""
     if request.mimetype and not (request.is_json or request.mimetype == "text/json"):
         raise UnsupportedMediaType("The body must be JSON: send Content-Type application/json.")
     if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
@@ -29,7 +34,7 @@ def read_json() -> Any:
     data = _read_body()
     if request.content_encoding in ("gzip", "x-gzip"):
         data = _decompress(data)
-    return parse_json(data)
+    return data
 
 
 def _read_body() -> bytes:

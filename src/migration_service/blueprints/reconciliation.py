@@ -118,8 +118,9 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     `sent` counts what was sent by outcome, and `open` lists what is not created, not skipped and not
     acknowledged. The rest compares the created accounts with what was staged: counts of accounts, customers,
     meter points, agreements, transactions and statements, and sums of ledger balances and of transactions by
-    type, exact to the cent. Data that was added to the accounts later is left out. `clean` is about the
-    created accounts only. The response is streamed.
+    type, exact to the cent. Data that was added to the accounts later is left out of these, and what batches
+    added is compared with their lines (`added ...`). With a batch of added data only its lines are compared,
+    and `sent` and `open` are about them. `clean` is about what exists only. The response is streamed.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(

@@ -35,14 +35,27 @@ COMMANDS = {
         f"{_HERE}.check:check",
         "Validate the accounts in FILE without any server.",
     ),
-    "batches": (f"{_HERE}.batches:batches", "Start and control batches, which migrate many accounts."),
+    "batches": (
+        f"{_HERE}.batches:batches",
+        "Start and control batches, which migrate many accounts, or add data to many.",
+    ),
     "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
+    "report": (
+        f"{_HERE}.report:report",
+        "Write a report of a supplier or a batch as one HTML page, to send on or to print.",
+    ),
     "acknowledgements": (
         f"{_HERE}.acknowledgements:acknowledgements",
         "Acknowledge, with a reason, what was refused and stays out of the platform.",
     ),
-    "undo": (f"{_HERE}.undo:undo", "Undo imports until go-live: remove created accounts again."),
-    "go-live": (f"{_HERE}.undo:go_live", "Set when SUPPLIER goes live, and nothing can be undone any more."),
+    "undo": (
+        f"{_HERE}.undo:undo",
+        "Undo imports until go-live: remove created accounts, so that they are pending again.",
+    ),
+    "go-live": (
+        f"{_HERE}.undo:go_live",
+        "Set when SUPPLIER goes live, and its accounts can no longer be undone.",
+    ),
     "limit": (f"{_HERE}.limit:limit", "Show or set how many accounts may be processed at once."),
     "audit": (f"{_HERE}.audit:audit", "Show, export and verify the audit: who did what, and from where."),
     "revisions": (

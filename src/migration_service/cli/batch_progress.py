@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
 from migration_service.states import BatchCondition, BatchState, LineStatus
@@ -78,7 +79,7 @@ def _report(sessions: sessionmaker[Session], batch_id: str) -> BatchReport:
 
 
 def _headline(report: BatchReport) -> Text:
-    done = report.lines - report.counts[LineStatus.PENDING]
+    done = report.lines - count_open(report.counts)
     parts = [report.state + (f" ({report.reason})" if report.reason else ""), f"{done}/{report.lines} lines"]
     parts += [f"{report.counts[LineStatus.FAILED]} failed"]
     if report.rate:
@@ -93,7 +94,7 @@ def _headline(report: BatchReport) -> Text:
 
 
 def _draw(report: BatchReport) -> Group:
-    done = report.lines - report.counts[LineStatus.PENDING]
+    done = report.lines - count_open(report.counts)
     codes = Table.grid(padding=(0, 2))
     for code, number in list((report.error_counts or {}).items())[:_CODES_SHOWN]:
         codes.add_row(str(number), code)

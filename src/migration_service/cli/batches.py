@@ -26,6 +26,7 @@ from migration_service.cli.session import CannotRunError, open_session, open_ses
 from migration_service.config import Settings
 from migration_service.models import Batch
 from migration_service.services.batches.brakes import read_brake
+from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.spool import SpooledLines, spool
@@ -41,7 +42,7 @@ from migration_service.services.batches.steering import (
 )
 from migration_service.services.batches.upload import start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.states import BatchMode, BatchSource, LineStatus, Profile
+from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus, Profile
 from migration_service.tasks.batches import feed_batches
 
 _STANDARD_INPUT = Path("-")
@@ -49,7 +50,7 @@ _STANDARD_INPUT = Path("-")
 
 @click.group()
 def batches() -> None:
-    """Start and control batches, which migrate many accounts."""
+    """Start and control batches, which migrate many accounts, or add data to many."""
 
 
 batches.add_command(results)
@@ -61,14 +62,31 @@ batches.add_command(brake)
 @batches.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--supplier", required=True, metavar="CODE", help="The import supplier of every line.")
-@click.option("--team", metavar="NAME", help="The operations team; required for import and dry-run.")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in BatchKind]),
+    default=BatchKind.ACCOUNTS.value,
+    show_default=True,
+    help="What the lines are: each is the body of the single endpoint.",
+)
+@click.option("--team", metavar="NAME", help="The operations team; required to create accounts.")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in BatchMode]),
     required=True,
-    help="What is done with each account; see above.",
+    help="What is done with each line; see above.",
 )
 @click.option("--pending", is_flag=True, help="Instead of FILE: all pending accounts of the supplier.")
+@click.option(
+    "--check-previously-added/--no-check-previously-added",
+    default=None,
+    help="Of transactions: skip those that were already added.  [default: yes]",
+)
+@click.option(
+    "--force-add-to-current-statement/--no-force-add-to-current-statement",
+    default=None,
+    help="Of transactions: move the dates that are outside the open period into it.  [default: yes]",
+)
 @click.option("--name", metavar="TEXT", help="A name by which to recognise the batch.")
 @click.option(
     "--profile",
@@ -87,9 +105,12 @@ def start(
     *,
     file: Path | None,
     supplier: str,
+    kind: str,
     team: str | None,
     mode: str,
     pending: bool,
+    check_previously_added: bool | None,
+    force_add_to_current_statement: bool | None,
     name: str | None,
     profile: str | None,
     idempotency_key: str | None,
@@ -103,9 +124,9 @@ def start(
     """Start a batch from FILE (NDJSON, plain or gzip; - is standard input).
 
     \b
-    validate  check every account, and store nothing
-    stage     check and store
-    import    check, store and create
+    validate  check every line, and store nothing
+    stage     check and store (accounts only)
+    import    check, store and create the accounts, or add to accounts that exist
     dry-run   do all that import does, and roll it back
 
     A batch of mode import is paused when more than half of its last 200 lines failed, unless
@@ -116,9 +137,15 @@ def start(
     if pending == (file is not None):
         raise click.UsageError("Expected either a FILE or --pending: give one of them.")
     settings = read_settings()
+    options = {
+        "check_previously_added": check_previously_added,
+        "force_add_to_current_statement": force_add_to_current_statement,
+    }
     with open_sessions(settings) as sessions:
         order = BatchOrder(
             mode=BatchMode(mode),
+            kind=BatchKind(kind),
+            options={name: value for name, value in options.items() if value is not None},
             operations_team_name=team,
             source=BatchSource.PENDING if pending else BatchSource.UPLOAD,
             idempotency_key=idempotency_key,
@@ -187,11 +214,12 @@ def list_all(supplier: str | None, limit: int, as_json: bool) -> None:
 
 
 def _row(report: BatchReport) -> Record:
-    done = report.lines - report.counts[LineStatus.PENDING]
+    done = report.lines - count_open(report.counts)
     return {
         "batch_id": report.batch_id,
         "name": report.name or report.file_name,
         "import_supplier": report.import_supplier,
+        "kind": report.kind,
         "mode": report.mode,
         "state": report.state,
         "lines": report.lines,

@@ -13,14 +13,10 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.cli.output import count, json_option, show_json, show_list, show_record
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
 from migration_service.services.batches.steering import get_batch_to_reconcile
-from migration_service.services.reporting.reconciliation import (
-    AccountDifference,
-    Difference,
-    Totals,
-    find_differences,
-    stream_id_map,
-)
-from migration_service.services.reporting.sent import OpenItem, Sent, count_sent, find_open
+from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
+from migration_service.services.reporting.reconciliation import find_differences, stream_id_map
+from migration_service.services.reporting.sent import count_sent, find_open
+from migration_service.services.reporting.sent_items import OpenItem, Sent
 from migration_service.services.setup.suppliers import get_import_supplier
 
 _Item = TypeVar("_Item")

@@ -220,7 +220,7 @@ def cancel(undo_id: str, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def go_live(supplier: str, at: datetime | None, yes: bool, as_json: bool) -> None:
-    """Set when SUPPLIER goes live. From then on none of its accounts can be undone.
+    """Set when SUPPLIER goes live, and its accounts can no longer be undone.
 
     A moment in the future can be changed until it comes. After that it is final.
     """

@@ -1,12 +1,18 @@
 """`migration-service vendors`."""
 
+from decimal import Decimal
+
 import click
 
 from migration_service.cli.output import Record, json_option, show_done, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.models import PaymentVendor
 from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.services.setup.vendors import create_payment_vendor, list_payment_vendors
+from migration_service.services.setup.vendors import (
+    create_payment_vendor,
+    list_payment_vendors,
+    set_vendor_rate,
+)
 
 
 @click.group()
@@ -26,7 +32,7 @@ def vendors() -> None:
 @click.option(
     "--secret-env",
     metavar="VAR",
-    help="Environment variable of the web processes with the vendor's secret, which is not stored.",
+    help="Environment variable of web processes and workers with the vendor's secret, which is not stored.",
 )
 @click.option(
     "--organisation", metavar="NAME", help="Whose vendor it is; without it, all organisations share it."
@@ -49,6 +55,24 @@ def create(
     show_done(record, as_json, f"Payment vendor {name!r} was created.")
 
 
+@vendors.command("set-rate")
+@click.argument("name")
+@click.argument("calls_per_second", type=Decimal)
+@click.option(
+    "--organisation", metavar="NAME", help="Whose vendor it is; without it, the one that all share."
+)
+@json_option
+def set_rate(*, name: str, calls_per_second: Decimal, organisation: str | None, as_json: bool) -> None:
+    """Set how many calls per second batches make of the payment vendor NAME, by all workers together.
+
+    It is 10 for a new vendor. Requests to the single endpoint are not counted.
+    """
+    with open_session(read_settings()) as session:
+        set_vendor_rate(session, name, calls_per_second, organisation_name=organisation)
+    record = {"name": name, "organisation": organisation, "calls_per_second": calls_per_second}
+    show_done(record, as_json, f"Batches call payment vendor {name!r} {calls_per_second} times a second.")
+
+
 @vendors.command("list")
 @json_option
 def list_all(as_json: bool) -> None:
@@ -69,4 +93,5 @@ def _record(vendor: PaymentVendor, organisation: str | None) -> Record:
         "kind": vendor.kind,
         "url": vendor.url,
         "secret_env": vendor.secret_env,
+        "calls_per_second": vendor.calls_per_second,
     }

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
@@ -95,11 +96,26 @@ def autocommit(sessions: sessionmaker[Session]) -> Iterator[Statements]:
 def begin(sessions: sessionmaker[Session]) -> Iterator[OpenTransaction]:
     """Open a transaction. It is committed at the end of the block, and rolled back if that raises."""
     with _connect(sessions) as (connection, info):
-        yield OpenTransaction(connection, info)
+        try:
+            yield OpenTransaction(connection, info)
+        except BaseException:
+            _roll_back(connection)
+            raise
         try:
             connection.commit()
         except psycopg.Error as error:
             raise _translated(error, "COMMIT", info) from error
+
+
+def _roll_back(connection: "psycopg.Connection[Any]") -> None:
+    """Roll back without telling psycopg, which would forget what it has prepared.
+
+    It does so in case that the transaction changed a table, as none here does. After a dry run the statement
+    of account creation would be planned again each time until it is prepared anew. If this fails, or if the
+    server is still busy with a statement, the pool rolls back, or discards the connection.
+    """
+    if connection.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+        connection.pgconn.exec_(b"ROLLBACK")
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Generator, Iterator
+from pathlib import Path
+from tempfile import gettempdir
 
 from kombu.exceptions import OperationalError as BrokerError
 from redis import RedisError
@@ -19,16 +21,20 @@ from migration_service.doctor.work_checks import (
     check_suppliers,
     check_workers,
 )
+from migration_service.services.batches.spool import has_room
 
 #: The largest acceptable difference between two clocks, in seconds.
 _CLOCK_TOLERANCE = 2.0
 _OLDEST_POSTGRES = 15
+#: The share of its memory from which on Redis counts as full.
+_FULL = 0.95
 _MAY_CREATE = "SELECT has_schema_privilege('public', 'CREATE')"
 
 
 def examine(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Check every part. A part is not checked if one that it needs is unavailable."""
     yield from _guarded("settings", check_settings, parts)
+    yield from _guarded("uploads", check_uploads, parts)
     database = yield from _noting_health(_guarded("database", check_database, parts))
     redis = yield from _noting_health(_guarded("redis", check_redis, parts))
     broker = yield from _noting_health(_guarded("broker", check_broker, parts))
@@ -78,20 +84,41 @@ def check_settings(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield ok("settings", f"read; the home folder is {settings.home}")
 
 
+def check_uploads(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Check that the disk of the upload folder of this machine has room."""
+    folder = Path(parts.settings.upload_folder or gettempdir())
+    if has_room(folder):
+        yield ok("uploads", f"{folder} has room for files of batches")
+    else:
+        yield wrong(
+            "uploads",
+            f"the disk of {folder} is full: files of batches are refused with upload_storage_full",
+            "Make room on it, or let MIGRATION_SERVICE_UPLOAD_FOLDER name a folder on a larger disk.",
+        )
+
+
 def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Check that PostgreSQL answers, writes and is recent enough."""
     with parts.sessions.begin() as session:
         only_reads = session.scalar(text(ONLY_READS))
+        is_standby = session.scalar(text("SELECT pg_is_in_recovery()"))
         owns_tables = session.scalar(text(_MAY_CREATE))
         version = int(session.scalar(text("SHOW server_version_num")) or 0) // 10_000
     if version < _OLDEST_POSTGRES:
         yield wrong(
             "database", f"PostgreSQL {version}", f"Upgrade to PostgreSQL {_OLDEST_POSTGRES} or newer."
         )
+    elif only_reads and not is_standby:
+        yield wrong(
+            "database",
+            f"PostgreSQL {version} answers, and only reads: default_transaction_read_only is on",
+            "Find out who set it and why, for example a full disk. Then: "
+            "ALTER SYSTEM RESET default_transaction_read_only; SELECT pg_reload_conf()",
+        )
     elif only_reads:
         yield wrong(
             "database",
-            f"PostgreSQL {version} answers, and only reads",
+            f"PostgreSQL {version} answers, and only reads: it is a standby",
             "Let DATABASE_URL lead to the server that writes: "
             "postgresql://...@one:5432,two:5432/name?target_session_attrs=read-write",
         )
@@ -106,18 +133,26 @@ def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 
 def check_redis(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Check that Redis answers and never evicts keys."""
+    """Check that Redis answers, has memory left and never evicts keys."""
     parts.redis.ping()
-    configuration = parts.redis.config_get("maxmemory-policy")
-    policy = configuration.get("maxmemory-policy", "noeviction")
-    if policy != "noeviction":
+    memory = parts.redis.info("memory")
+    used, limit = int(memory["used_memory"]), int(memory.get("maxmemory", 0))
+    policy = memory.get("maxmemory_policy", "noeviction")
+    seen = f"answers; {used / 1e6:.0f} MB of memory used" + (f" of {limit / 1e6:.0f} MB" if limit else "")
+    if limit and used > limit * _FULL and policy == "noeviction":
+        yield wrong(
+            "redis",
+            f"{seen}: it is full",
+            "Give it more memory (CONFIG SET maxmemory). Until then no account is processed.",
+        )
+    elif policy != "noeviction":
         yield warning(
             "redis",
             f"answers, but may evict messages: maxmemory-policy is {policy}",
             "Set maxmemory-policy to noeviction. Otherwise messages are delayed, though no account is lost.",
         )
     else:
-        yield ok("redis", "answers")
+        yield ok("redis", seen)
 
 
 def check_broker(parts: ServiceParts) -> Iterator[Diagnosis]:

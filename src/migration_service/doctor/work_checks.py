@@ -38,7 +38,8 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
             yield wrong(
                 f"queue {queue}",
                 "no worker answers",
-                f"Start one: celery -A celery_worker worker -Q {queue} (a fully busy worker answers, too)",
+                "It does not run, or is frozen: a busy worker answers, too. End a frozen one with SIGKILL. "
+                f"Start it: celery -A celery_worker worker -Q {queue}",
             )
 
 
@@ -59,7 +60,7 @@ def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
     seen += f"; expected one every {SWEEP_INTERVAL:.0f} s"
     before = _count_messages(parts, "maintenance")
     if before is None:
-        advice = "Start one beat (celery -A celery_worker beat), and a worker for the queue maintenance."
+        advice = "Start one beat (celery -A celery_monitor beat), and a worker for the queue maintenance."
         yield wrong("beat", seen, advice)
         return
     time.sleep(SWEEP_INTERVAL + 1)
@@ -72,7 +73,8 @@ def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
             "A worker of this queue is frozen or missing. Restart the process that takes it.",
         )
     else:
-        yield wrong("beat", f"{seen}. Its messages do not arrive", "Start one: celery -A celery_worker beat")
+        advice = "It is not running, or frozen. Restart it: celery -A celery_monitor beat"
+        yield wrong("beat", f"{seen}. Its messages do not arrive", advice)
 
 
 def _count_messages(parts: ServiceParts, queue: str) -> int | None:

@@ -12,6 +12,7 @@ ServiceError                              (base)
 │   ├── AccountNotStagedError             (imports)
 │   ├── AccountErasedError                (imports)
 │   ├── AccountCreationFailedError        (imports)
+│   ├── AccountNotStorableError           (imports) the database refused a value
 │   ├── DryRunSucceededError              (imports)
 │   ├── ImportSupplierNotFoundInBodyError (setup)
 │   ├── ImportSupplierPausedError         (setup)
@@ -20,7 +21,6 @@ ServiceError                              (base)
 │   ├── OrganisationNotFoundError         (setup)
 │   ├── ApiKeyNotFoundError               (setup)
 │   ├── ApiKeyEndedError                  (setup)
-│   ├── TokenSessionNotFoundError         (access)
 │   ├── NetworkInvalidError               (access)
 │   ├── OperatorNotFoundError             (access)
 │   ├── AuditCursorError                  (access)
@@ -41,6 +41,10 @@ ServiceError                              (base)
 │   │   ├── LineTooExpensiveError         (batches)
 │   │   ├── LineFailedUnexpectedlyError   (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
+│   │   ├── LineKindMismatchError         (batches)
+│   │   ├── DryRunInLineError             (batches)
+│   │   ├── AlreadyAddedError             (batches) a warning
+│   │   ├── AccountBusyError              (batches) a warning
 │   │   └── DuplicateLineError            (batches)
 │   ├── UndoStateError                    (undo)
 │   ├── NothingToUndoError                (undo)
@@ -63,6 +67,7 @@ ServiceError                              (base)
 │   ├── AccountNotFoundError              (added_data)
 │   ├── AttemptNotFoundError              (imports)
 │   ├── BatchNotFoundError                (batches)
+│   ├── TokenSessionNotFoundError         (access)
 │   └── UndoNotFoundError                 (undo)
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
@@ -113,6 +118,8 @@ from migration_service.errors.base import (
     quoted,
 )
 from migration_service.errors.batches import (
+    AccountBusyError,
+    AlreadyAddedError,
     BatchCompressionError,
     BatchesNotComparableError,
     BatchFileError,
@@ -122,10 +129,12 @@ from migration_service.errors.batches import (
     BatchStateError,
     BatchStorageQuotaError,
     BatchTooManyLinesError,
+    DryRunInLineError,
     DuplicateLineError,
     ImportSupplierMismatchError,
     LineError,
     LineFailedUnexpectedlyError,
+    LineKindMismatchError,
     LineTooExpensiveError,
     LineTooLongError,
     TooManyOpenBatchesError,
@@ -144,6 +153,7 @@ from migration_service.errors.imports import (
     AccountImportInProgressError,
     AccountMarkedToSkipError,
     AccountNotStagedError,
+    AccountNotStorableError,
     AttemptNotFoundError,
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
@@ -171,6 +181,7 @@ from migration_service.errors.undo import (
 
 __all__ = [
     "AccountAlreadyImportedError",
+    "AccountBusyError",
     "AccountCreationFailedError",
     "AccountErasedError",
     "AccountFailedValidationError",
@@ -179,6 +190,8 @@ __all__ = [
     "AccountNotFoundError",
     "AccountNotFoundInBodyError",
     "AccountNotStagedError",
+    "AccountNotStorableError",
+    "AlreadyAddedError",
     "ApiKeyEndedError",
     "ApiKeyNotFoundError",
     "ApiKeyRevokedError",
@@ -194,6 +207,7 @@ __all__ = [
     "BatchTooManyLinesError",
     "BatchesNotComparableError",
     "ConcurrencyLimitReachedError",
+    "DryRunInLineError",
     "DryRunSucceededError",
     "DuplicateLineError",
     "ErrorItem",
@@ -210,6 +224,7 @@ __all__ = [
     "InvalidError",
     "LineError",
     "LineFailedUnexpectedlyError",
+    "LineKindMismatchError",
     "LineTooExpensiveError",
     "LineTooLongError",
     "NameInvalidError",

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from migration_service.errors.base import InvalidError, ServiceError
+from migration_service.errors.base import InvalidError, NotFoundError, ServiceError
 
 
 class HostNotAllowedError(InvalidError):
@@ -57,13 +57,13 @@ class PermissionDeniedError(ServiceError):
     remedy = "Use a key that has what the detail names, or ask the operator for one."
 
 
-class TokenSessionNotFoundError(InvalidError):
-    """A command names a session that does not exist."""
+class TokenSessionNotFoundError(NotFoundError):
+    """The session does not exist, or belongs to another organisation."""
 
     code = "session_not_found"
     default_detail = "The session does not exist."
     detail_with_found = "Session {found} does not exist."
-    remedy = "Check the id with `migration-service api-keys sessions PREFIX`."
+    remedy = "Check the id with the list of sessions, or with `migration-service api-keys sessions PREFIX`."
 
 
 class NetworkInvalidError(InvalidError):

@@ -1,6 +1,7 @@
 """Errors about batches: their files, their states, and single lines."""
 
 from migration_service.errors.base import (
+    ErrorItem,
     InvalidError,
     NotFoundError,
     ServiceError,
@@ -141,6 +142,44 @@ class ImportSupplierMismatchError(LineError):
     detail_with_found = "The account names import supplier {found}, but the batch is for {expected}."
     remedy = "Send the line in a batch for its own supplier."
     default_attr = "import_supplier"
+
+
+class LineKindMismatchError(LineError):
+    """The line is of another kind than the batch."""
+
+    code = "line_kind_mismatch"
+    default_detail = "The line is of another kind than the batch."
+    remedy = "Send the line in a batch of its own kind."
+
+    def __init__(self, member: str, found: str, expected: str) -> None:
+        detail = f"A line with {member} is of kind {found}, but the batch is of kind {expected}."
+        super().__init__(detail, errors=[ErrorItem(self.code, detail, member)])
+
+
+class DryRunInLineError(LineError):
+    """The line asks for a dry run of its own."""
+
+    code = "dry_run_in_line"
+    default_detail = "Only a whole batch can be a dry run: leave dry_run out, and start it in mode dry-run."
+    remedy = "Leave `dry_run` out of the line, and choose the mode of the batch."
+    default_attr = "dry_run"
+
+
+class AlreadyAddedError(LineError):
+    """A warning: this item of the line was on the account already, and the others were added."""
+
+    code = "already_added"
+    default_detail = "This was on the account already."
+    remedy = "Nothing."
+
+
+class AccountBusyError(LineError):
+    """A warning of a deferred line: something else has held the account for some seconds."""
+
+    code = "account_busy"
+    default_detail = "The account is being changed at this moment. The line is worked on later."
+    remedy = "Nothing: the line is worked on again."
+    default_attr = "external_account_number"
 
 
 class DuplicateLineError(LineError):

@@ -102,7 +102,7 @@ class AccountCreationFailedError(InvalidError):
 
     code = "account_creation_failed"
     default_detail = "The account could not be created. It is pending again."
-    remedy = "Read the detail. Stage corrected data, or process the account again."
+    remedy = "Read the detail, and process the account again: it may be created then."
 
     def __init__(
         self, detail: str | None = None, *, code: str | None = None, errors: Sequence[ErrorItem] = ()
@@ -110,6 +110,16 @@ class AccountCreationFailedError(InvalidError):
         if code:
             self.code = code
         super().__init__(detail, errors=errors)
+
+
+class AccountNotStorableError(InvalidError):
+    """The database refused a value of the account. It refuses the same payload each time."""
+
+    code = "account_not_storable"
+    default_detail = "The database refused a value of the account. Correct the account and stage it again."
+    remedy = (
+        "Correct the value that the detail speaks of, and stage the account again. Do not retry unchanged."
+    )
 
 
 class DryRunSucceededError(InvalidError):

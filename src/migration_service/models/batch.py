@@ -20,7 +20,15 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base, literals
 from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam, Organisation
-from migration_service.states import BatchMode, BatchSource, BatchState, ChunkState, LineStatus, Profile
+from migration_service.states import (
+    BatchKind,
+    BatchMode,
+    BatchSource,
+    BatchState,
+    ChunkState,
+    LineStatus,
+    Profile,
+)
 
 #: Modes that create no accounts need no operations team.
 _NO_TEAM = [mode for mode in BatchMode if not mode.creates]
@@ -32,11 +40,14 @@ class Batch(Base):
     __tablename__ = "batch"
     __table_args__ = (
         UniqueConstraint("organisation_id", "idempotency_key", name="uq_batch_idempotency_key"),
+        CheckConstraint(f"kind IN ({literals(BatchKind)})", name="kind"),
         CheckConstraint(f"mode IN ({literals(BatchMode)})", name="mode"),
         CheckConstraint(f"source IN ({literals(BatchSource)})", name="source"),
         CheckConstraint(f"state IN ({literals(BatchState)})", name="state"),
         CheckConstraint(
-            f"operations_team_id IS NOT NULL OR mode IN ({literals(_NO_TEAM)})", name="team_to_create"
+            f"operations_team_id IS NOT NULL OR mode IN ({literals(_NO_TEAM)}) "
+            f"OR kind <> '{BatchKind.ACCOUNTS}'",
+            name="team_to_create",
         ),
         CheckConstraint(f"profile IN ({literals(Profile)})", name="profile"),
         # For dispatching, which reads the few batches that are not over.
@@ -46,7 +57,11 @@ class Batch(Base):
     id: Mapped[UUID] = mapped_column(primary_key=True)
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
     import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    #: What its lines are.
+    kind: Mapped[str] = mapped_column(server_default=BatchKind.ACCOUNTS)
     mode: Mapped[str]
+    #: For transactions: the arguments of the single endpoint, which apply to every line.
+    options: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     source: Mapped[str]
     operations_team_id: Mapped[int | None] = mapped_column(ForeignKey(OperationsTeam.id))
     #: Its name, if it was given one, and the name of the file that its lines came in.
@@ -93,6 +108,21 @@ class BatchLine(Base):
     __tablename__ = "batch_line"
     __table_args__ = (
         CheckConstraint(f"status IN ({literals(LineStatus)})", name="status"),
+        # For the lines of a chunk of added data.
+        Index(
+            "ix_batch_line_chunk",
+            "batch_id",
+            "chunk_line",
+            "line_number",
+            postgresql_where=text("chunk_line IS NOT NULL"),
+        ),
+        # For the question whether an account is still to come.
+        Index(
+            "ix_batch_line_account",
+            "batch_id",
+            "external_account_number",
+            postgresql_where=text("chunk_line IS NULL"),
+        ),
         # The text is stored outside the row, and half of each page is left free for the outcome. Writing the
         # outcome then changes neither the text nor the index.
         {"postgresql_with": {"toast_tuple_target": "128", "fillfactor": "50"}},
@@ -101,6 +131,8 @@ class BatchLine(Base):
     batch_id: Mapped[UUID] = mapped_column(primary_key=True)
     #: The number of the line in the file, from 1, blank lines counted: `sed -n 17p` shows line 17.
     line_number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    #: The first line of its chunk, if the chunk has all lines of some accounts; None if the chunk is a range.
+    chunk_line: Mapped[int | None]
     #: The line as it was sent. None if the payload is staged (source `pending`), or the line was too long.
     payload: Mapped[bytes | None] = mapped_column(LargeBinary)
     external_account_number: Mapped[str | None]
@@ -114,7 +146,11 @@ class BatchLine(Base):
 
 
 class BatchChunk(Base):
-    """Some lines of a batch that a worker takes together."""
+    """Some lines of a batch that a worker takes together.
+
+    A chunk of accounts is a range of lines. A chunk of added data has every line of some accounts, because
+    they are worked on in their order; those lines name it in `chunk_line`.
+    """
 
     __tablename__ = "batch_chunk"
     __table_args__ = (
@@ -135,6 +171,12 @@ class BatchChunk(Base):
     batch_id: Mapped[UUID] = mapped_column(ForeignKey(Batch.id, ondelete="CASCADE"), primary_key=True)
     first_line: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     last_line: Mapped[int]
+    #: Whether it has the lines that name it, and not those of the range.
+    by_account: Mapped[bool] = mapped_column(server_default=text("false"))
+    #: Lines of it are deferred, and not worked on before this.
+    not_before: Mapped[datetime | None]
+    #: When the first of these lines was deferred.
+    deferred_since: Mapped[datetime | None]
     state: Mapped[str] = mapped_column(server_default=ChunkState.PENDING)
     #: When its message was last published, or a worker last took it.
     dispatched_at: Mapped[datetime | None]

@@ -70,6 +70,8 @@ class SkipMark(Base):
     import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), primary_key=True)
     external_account_number: Mapped[str] = mapped_column(primary_key=True)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: When the account was erased. What arrives of it later is not kept.
+    erased_at: Mapped[datetime | None]
 
 
 class Attempt(Base):

@@ -1,6 +1,7 @@
 """Payment vendors, and the instructions that they have confirmed."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, UniqueConstraint, func, text
@@ -18,6 +19,7 @@ class PaymentVendor(Base):
     __tablename__ = "payment_vendor"
     __table_args__ = (
         CheckConstraint("kind IN ('http', 'stripe')", name="kind"),
+        CheckConstraint("calls_per_second > 0", name="calls_per_second"),
         UniqueConstraint("organisation_id", "name"),
         Index(
             "uq_payment_vendor_shared", "name", unique=True, postgresql_where=text("organisation_id IS NULL")
@@ -33,6 +35,10 @@ class PaymentVendor(Base):
     url: Mapped[str]
     #: The environment variable of the web processes that holds the secret, which is never stored.
     secret_env: Mapped[str | None]
+    #: Calls that batches make in a second, by all workers together.
+    calls_per_second: Mapped[Decimal] = mapped_column(server_default="10")
+    #: Before this, batches do not call it.
+    next_call_at: Mapped[datetime | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from migration_service.rules.account import CheckedAccount, Path
-from migration_service.rules.gs1 import is_gs1_number
+from migration_service.rules.gs1 import check_digit, is_gs1_number
 from migration_service.rules.postcodes import comparable_postcode
 from migration_service.rules.rule import Fault, Severity, rule
 from migration_service.schemas.messages import shown
@@ -65,7 +65,7 @@ def invalid_ean(account: CheckedAccount) -> Iterator[Fault]:
         ean = meter_point.get("ean")
         if ean and not is_gs1_number(ean, 18):
             if len(ean) == 18:
-                fault = "the last of its digits is not the check digit of the others"
+                fault = f"the check digit of the others is {check_digit(ean[:-1])}, not {ean[-1]}"
             else:
                 fault = f"it has {len(ean)} digits instead of 18"
             yield (*path, "ean"), f"{shown(ean)} is no EAN of a meter point: {fault}."

@@ -93,6 +93,8 @@ def unknown_vat_reference(account: CheckedAccount) -> Iterator[Fault]:
         if not tax_items:
             continue
         named = _values_of_params(tax_items, "vat_on")
+        if not named:
+            continue
         refs = _values_of_params(transaction.get("line_items", ()), "ref")
         if refs.issuperset(named) or account.is_touched(*path, "line_items"):
             continue

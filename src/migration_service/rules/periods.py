@@ -39,12 +39,14 @@ def start_date_later_than_end_date(account: CheckedAccount) -> Iterator[Fault]:
 
 def _find_reversed_line_items(account: CheckedAccount) -> Iterator[Fault]:
     for path, _, line_items in account.itemised:
-        for i, item in enumerate(line_items):
-            try:  # faster than calling `get` twice, and there are many line items
-                start, end = item["start_date"], item["end_date"]
-            except KeyError:
+        try:  # nearly always nothing is found, and this is faster than a loop
+            if True not in [item["start_date"] > item["end_date"] for item in line_items]:
                 continue
-            if start > end:
+        except KeyError:
+            pass
+        for i, item in enumerate(line_items):
+            start, end = item.get("start_date"), item.get("end_date")
+            if start and end and start > end:
                 yield (
                     (*path, "line_items", i, "end_date"),
                     f"The line item ends on {end}, before it starts on {start}.",

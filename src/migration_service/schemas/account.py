@@ -1,9 +1,11 @@
 """The account import payload (section 2.3), used by validate, stage and batches."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from migration_service.errors import ErrorItem
 from migration_service.schemas.base import Fields, find_unknown_fields, load
+from migration_service.schemas.bounds import MAX_ERRORS
 from migration_service.schemas.compiled import compile_schema, compile_shape
 from migration_service.schemas.fields import (
     Day,
@@ -17,7 +19,9 @@ from migration_service.schemas.fields import (
     Text,
     about,
 )
+from migration_service.schemas.json import parse_json
 from migration_service.schemas.ledger import LedgerSchema
+from migration_service.schemas.one_pass import compile_text
 from migration_service.schemas.statement import StatementSchema
 from migration_service.schemas.supply import SupplyAddressSchema
 
@@ -148,14 +152,47 @@ class AccountImportSchema(Fields):
 ACCOUNT_IMPORT = AccountImportSchema()
 _accept = compile_schema(ACCOUNT_IMPORT)
 _has_known_members = compile_shape(ACCOUNT_IMPORT)
+_accept_text = compile_text(ACCOUNT_IMPORT)
 
 
-def load_account(payload: Any) -> tuple[Any, list[ErrorItem]]:
-    """Return a parsed payload as account data, and every error of its fields; see `schemas.base.load`."""
-    data = _accept(payload)
-    return (data, []) if data is not None else load(ACCOUNT_IMPORT, payload)
+@dataclass(frozen=True, slots=True)
+class LoadedAccount:
+    """Account data, and what the schema found in the payload."""
+
+    data: Any
+    #: The code that the payload names, whether it has the form of a code or not.
+    import_supplier: Any
+    #: Every error of a field.
+    errors: list[ErrorItem] = field(default_factory=list)
+    #: An item for each field that the interface does not have.
+    unknown: list[ErrorItem] = field(default_factory=list)
+    #: The data as JSON, if it was written already.
+    json: bytes | None = None
+    #: Whether the payload is an object at all.
+    is_object: bool = True
 
 
-def find_unknown_account_fields(payload: Any) -> list[ErrorItem]:
-    """Return an item for each field of a parsed payload that the interface does not have."""
+def read_account(text: bytes) -> LoadedAccount:
+    """Return the account data of a payload's JSON text. Raise ParseError if it is not valid JSON."""
+    if plain := _accept_text(text):
+        data, written = plain
+        return LoadedAccount(data, data["import_supplier"], json=written)
+    return load_account(parse_json(text))
+
+
+def load_account(payload: Any) -> LoadedAccount:
+    """Return the account data of a parsed payload; see `schemas.base.load`.
+
+    If it has too many errors, or is no object, the unknown fields are not searched for.
+    """
+    data, errors = _accept(payload), list[ErrorItem]()
+    if data is None:
+        data, errors = load(ACCOUNT_IMPORT, payload)
+    if not isinstance(payload, dict):
+        return LoadedAccount(data, None, errors, is_object=False)
+    unknown = _find_unknown(payload) if len(errors) <= MAX_ERRORS else []
+    return LoadedAccount(data, payload.get("import_supplier"), errors, unknown)
+
+
+def _find_unknown(payload: Any) -> list[ErrorItem]:
     return [] if _has_known_members(payload) else find_unknown_fields(ACCOUNT_IMPORT, payload)

@@ -22,7 +22,15 @@ from migration_service.schemas.fields import (
     about,
 )
 from migration_service.schemas.requests import ErrorObjectSchema
-from migration_service.states import BatchCondition, BatchMode, BatchSource, BatchState, LineStatus, Profile
+from migration_service.states import (
+    BatchCondition,
+    BatchKind,
+    BatchMode,
+    BatchSource,
+    BatchState,
+    LineStatus,
+    Profile,
+)
 
 _COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -38,19 +46,29 @@ class BatchArgumentsSchema(Fields):
         required=True,
         metadata=about("The import supplier that every line of the batch names.", "DEMO_SUPPLIER"),
     )
+    kind = Choice(
+        BatchKind,
+        load_default=BatchKind.ACCOUNTS.value,
+        metadata=about(
+            "What the lines are: each is the body of the single endpoint.",
+            "accounts",
+            schema={"type": "string", "enum": [kind.value for kind in BatchKind], "default": "accounts"},
+        ),
+    )
     mode = Choice(
         BatchMode,
         required=True,
         metadata=about(
-            "`validate` and `stage` do what the endpoints do. `import` stages and creates. `dry-run` "
-            "does what `import` does, and rolls it back.",
+            "`validate` and `stage` do what the endpoints do. `import` stages and creates, or adds. "
+            "`dry-run` does what `import` does, and rolls it back. Only accounts are staged.",
             "import",
             schema={"type": "string", "enum": [mode.value for mode in BatchMode]},
         ),
     )
     operations_team_name = Identifier(
         metadata=about(
-            "The team of the created accounts. Required for `import` and `dry-run`.", "Migration Team"
+            "The team of the created accounts. Required for `import` and `dry-run` of accounts.",
+            "Migration Team",
         )
     )
     source = Choice(
@@ -64,6 +82,21 @@ class BatchArgumentsSchema(Fields):
         ),
     )
 
+    check_previously_added = Flag(
+        metadata=about(
+            "Of a batch of transactions: skip a transaction that was already added. The default is true.",
+            True,
+            schema={"type": "boolean"},
+        )
+    )
+    force_add_to_current_statement = Flag(
+        metadata=about(
+            "Of a batch of transactions: if a transaction is outside the open statement period, change its "
+            "date instead of failing. The default is true.",
+            True,
+            schema={"type": "boolean"},
+        )
+    )
     name = Text(max_length=200, metadata=about("A name by which to recognise the batch.", "First night"))
     file_name = Text(
         max_length=255, metadata=about("The name of the file that is the body.", "book.ndjson.gz")
@@ -163,6 +196,17 @@ class BatchAnswerSchema(AnswerSchema):
     name = fields.String(allow_none=True, metadata=about("Its name, if it was given one.", "First night"))
     file_name = fields.String(
         allow_none=True, metadata=about("The name of the file that its lines came in.", "book.ndjson.gz")
+    )
+    kind = fields.String(
+        metadata=about("What its lines are.", "accounts", enum=[kind.value for kind in BatchKind])
+    )
+    options = fields.Dict(
+        metadata=about(
+            "Of transactions: the arguments that differ from the default.",
+            {},
+            type="object",
+            additionalProperties={"type": "boolean"},
+        )
     )
     mode = fields.String(
         metadata=about("What is done with its lines.", "import", enum=[mode.value for mode in BatchMode])

@@ -35,15 +35,14 @@ def compile_schema(schema: Schema) -> Callable[[Any], dict[str, Any] | None]:
 
     Defaults are set at the top level only, because no nested schema has any.
     """
-    accepted = _object_type(schema)
+    accepted = object_type(schema, type_of)
     # msgspec reads a type at its first use, and crashes if a second thread uses it meanwhile. So use it now.
-    msgspec.json.Decoder(accepted, dec_hook=_read)
-    defaults = {name: it.load_default for name, it in schema.load_fields.items() if not it.required}
-    given = {name: value for name, value in defaults.items() if isinstance(value, str | bool | int)}
+    msgspec.json.Decoder(accepted, dec_hook=read)
+    given = defaults_of(schema)
 
     def accept(value: Any) -> dict[str, Any] | None:
         try:
-            data: dict[str, Any] = msgspec.convert(value, accepted, dec_hook=_read)
+            data: dict[str, Any] = msgspec.convert(value, accepted, dec_hook=read)
         except (msgspec.ValidationError, ValidationError):
             return None
         for name, default in given.items():
@@ -51,6 +50,12 @@ def compile_schema(schema: Schema) -> Callable[[Any], dict[str, Any] | None]:
         return data
 
     return accept
+
+
+def defaults_of(schema: Schema) -> dict[str, Any]:
+    """Return the values of members that are absent, by name."""
+    defaults = {name: it.load_default for name, it in schema.load_fields.items() if not it.required}
+    return {name: value for name, value in defaults.items() if isinstance(value, str | bool | int)}
 
 
 def compile_shape(schema: Schema) -> Callable[[Any], bool]:
@@ -85,10 +90,10 @@ def _shape_of(schema: Schema) -> Any:
 
 class _Anything(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return True  # msgspec asks whether the result of `_read` is of the type, which the field has ensured
+        return True  # msgspec asks whether the result of `read` is of the type, which the field has ensured
 
 
-def _read(kind: Any, value: Any) -> Any:
+def read(kind: Any, value: Any) -> Any:
     """Return a value of a custom type as its field loads it. msgspec calls this."""
     return kind.read(value)
 
@@ -100,8 +105,14 @@ def _read_present(read: Callable[[Any], Any], value: Any) -> Any:
     return result
 
 
-def _type_of(field: Any) -> Any:
-    """Return the msgspec type of a field."""
+def custom_type(name: str, read: Callable[[Any], Any]) -> Any:
+    """Return a type whose values `read` returns. It raises marshmallow's ValidationError for other values."""
+    return _Anything(name, (), {"read": staticmethod(read)})
+
+
+def type_of(field: Any, nested: "TypeOf | None" = None) -> Any:
+    """Return the msgspec type of a field, with `nested` for the fields within it."""
+    below = nested or type_of
     limit: Any = field.validators[0] if field.validators else None
     match field:
         case fields.Text() if type(field) in _PATTERNS:
@@ -118,25 +129,29 @@ def _type_of(field: Any) -> Any:
         case fields.WholeNumber():
             result = Annotated[int, msgspec.Meta(gt=-(2**31), lt=2**31)]
         case fields.Values():
-            result = Annotated[list[_type_of(field.inner)], _ITEMS]  # type: ignore[misc]
+            result = Annotated[list[below(field.inner)], _ITEMS]  # type: ignore[misc]
         case fields.Object():
-            result = _object_type(field.schema)
+            result = object_type(field.schema, below)
         case fields.Objects() if field.empty:
-            result = Annotated[list[_object_type(field.schema)], _ITEMS]  # type: ignore[misc]
+            result = Annotated[list[object_type(field.schema, below)], _ITEMS]  # type: ignore[misc]
         case _:
             # `deserialize` also runs validators and checks for null, which is not needed without validators.
             plain = not field.validators and not field.allow_none
             read = partial(field._deserialize, attr=None, data=None) if plain else field.deserialize
             if isinstance(field, fields.Text) and not field.blank and not field.required:
                 read = partial(_read_present, read)
-            result = _Anything(type(field).__name__, (), {"read": staticmethod(read)})
+            result = custom_type(type(field).__name__, read)
     return result
 
 
-def _object_type(schema: Schema) -> Any:
+TypeOf = Callable[[Any], Any]
+
+
+def object_type(schema: Schema, type_of: TypeOf) -> Any:
+    """Return the msgspec type of the objects of a schema, whose fields have the types of `type_of`."""
     members = {}
     for name, field in schema.load_fields.items():
-        member = _type_of(field)
+        member = type_of(field)
         if field.allow_none:
             member = member | None
         members[name] = Required[member] if field.required else member

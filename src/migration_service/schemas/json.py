@@ -37,7 +37,7 @@ def parse_json(body: bytes) -> Any:
     """
     try:
         value = _decode(body.decode())
-        if not _is_surely_shallow(body) and _is_too_deep(value):
+        if not is_surely_shallow(body) and _is_too_deep(value):
             raise _too_deep()
         if _SURROGATE.search(body):
             encode_json(value)  # refuses half a pair, which PostgreSQL could not store
@@ -52,7 +52,7 @@ def parse_json(body: bytes) -> Any:
     return value
 
 
-def _is_surely_shallow(body: bytes) -> bool:
+def is_surely_shallow(body: bytes) -> bool:
     """Return True if the brackets of `body` show that it nests at most `MAX_DEPTH` levels.
 
     Brackets within texts may make this False for a body that is not deep. Each round removes the innermost

@@ -13,8 +13,8 @@ from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.slots import Slots
 
-#: The queues: for requests, for batches, for maintenance.
-QUEUES = ("interactive", "batch", "maintenance")
+#: The queues: for requests, for batches, for batches that ask payment vendors, for maintenance.
+QUEUES = ("interactive", "batch", "vendors", "maintenance")
 #: The prefix of the broker's keys, if the broker is a Redis.
 KEY_PREFIX = "migration:"
 

@@ -1,5 +1,6 @@
 """The task for one chunk of a batch, and the dispatch of the next ones."""
 
+from functools import partial
 from uuid import UUID
 
 from celery import shared_task
@@ -12,6 +13,7 @@ from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.publishing import publish
 
 RUN_CHUNK = "batches.run_chunk"
+RUN_VENDOR_CHUNK = "batches.run_vendor_chunk"
 
 
 @shared_task(name=RUN_CHUNK)
@@ -20,6 +22,16 @@ def run_chunk(batch_id: str, first_line: int) -> str:
 
     Flower and the log show the result.
     """
+    return _run(batch_id, first_line)
+
+
+@shared_task(name=RUN_VENDOR_CHUNK)
+def run_vendor_chunk(batch_id: str, first_line: int) -> str:
+    """Do the same with a chunk of payment instructions. Its queue has workers that may wait for vendors."""
+    return _run(batch_id, first_line)
+
+
+def _run(batch_id: str, first_line: int) -> str:
     app = celery_app()
     resources, key = app.resources, ChunkKey(UUID(batch_id), first_line)
     done = perform_chunk(
@@ -28,6 +40,7 @@ def run_chunk(batch_id: str, first_line: int) -> str:
         key,
         reserve=app.settings.batch_slot_reserve,
         line_seconds=app.settings.line_processor_seconds,
+        longest_deferral=app.settings.deferral_hours * 3600,
     )
     feed_batches(app, resources.Session)
     return "done" if done else "released: no slots, or no time left"
@@ -38,8 +51,12 @@ def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:
     feed(
         sessions,
         app.settings.batch_chunks_in_flight,
-        # Flower cuts long arguments at the end, so the line comes first.
-        lambda batch_id, first_line: publish(
-            app, RUN_CHUNK, str(batch_id), first_line, shown=f"(line {first_line} of {batch_id})"
-        ),
+        partial(_publish, app, RUN_CHUNK),
+        partial(_publish, app, RUN_VENDOR_CHUNK),
     )
+
+
+def _publish(app: MigrationCelery, task: str, batch_id: UUID, first_line: int) -> bool:
+    # Flower cuts long arguments at the end, so the line comes first.
+    shown = f"(line {first_line} of {batch_id})"
+    return publish(app, task, str(batch_id), first_line, shown=shown)

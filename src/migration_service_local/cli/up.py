@@ -73,7 +73,7 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     type=_AT_LEAST_ONE,
     default=2,
     show_default=True,
-    help="Worker processes for batches and maintenance.",
+    help="Worker processes for batches.",
 )
 def up(
     *,

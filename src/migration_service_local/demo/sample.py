@@ -8,17 +8,26 @@ the supplier's key.
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from math import ceil
 
 import requests
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from sqlalchemy import select
+from sqlalchemy import exists, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.models import ImportSupplier, OperationsTeam, Organisation, PaymentVendor
+from migration_service.models import (
+    ImportSupplier,
+    OperationsTeam,
+    Organisation,
+    PaymentInstruction,
+    PaymentVendor,
+)
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import issue_api_key
-from migration_service.services.setup.organisations import create_organisation
+from migration_service.services.setup.organisations import create_organisation, get_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import create_payment_vendor
@@ -34,6 +43,9 @@ from migration_service_local.servers.home import Home
 ORGANISATION = "Sample Energy"
 SUPPLIER = "SAMPLE_ENERGY"
 TEAM = "Sample team"
+
+#: The address of the sandbox vendor while it does not run.
+NO_ADDRESS = "http://127.0.0.1:1"
 
 #: The file in the home folder that holds the sample supplier's API key, and nothing else.
 KEY_FILE = "sample-api-key"
@@ -70,6 +82,12 @@ class SampleMigration:
         if not self._over.is_set():
             show_addresses(self._output, self._home.path, self._settings, self._sample())
 
+    def stop(self) -> None:
+        """Take down the sandbox vendor, before its server and the database stop."""
+        if "SANDBOX_VENDOR_URL" in self._settings:
+            with suppress(SQLAlchemyError):
+                take_down_sandbox_vendor(self._settings["DATABASE_URL"])
+
     def _sample(self) -> Sample | None:
         key_file = self._home.path / KEY_FILE
         if not key_file.exists():
@@ -77,8 +95,8 @@ class SampleMigration:
         return Sample(SUPPLIER, key_file, self._home.read(_STATE_FILE).get("account"))
 
     def _migrate_missing(self, count: int) -> None:
-        set_up_sandbox_vendor(self._settings["DATABASE_URL"], self._settings["SANDBOX_VENDOR_URL"])
         state = self._find_or_make_supplier()
+        set_up_sandbox_vendor(self._settings["DATABASE_URL"], self._settings["SANDBOX_VENDOR_URL"])
         done = int(state["migrated"])
         if done < count:
             self._migrate(state, done, count)
@@ -166,12 +184,47 @@ def make_sample_supplier(database_url: str) -> str:
 
 
 def set_up_sandbox_vendor(database_url: str, url: str) -> None:
-    """Create the payment vendor `sandbox`, or update its address: its port may change with each start."""
+    """Create the payment vendor `sandbox`, or update its address: its port may change with each start.
+
+    It belongs to the sample's organisation. No other one can name it.
+    """
     engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
     with make_sessionmaker(engine).begin() as session:
-        vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == VENDOR))
+        vendor = _find_sandbox_vendor(session)
         if vendor is None:
-            create_payment_vendor(session, VENDOR, kind=VendorKind.HTTP, url=url, secret_env=SANDBOX_VARIABLE)
+            create_payment_vendor(
+                session,
+                VENDOR,
+                kind=VendorKind.HTTP,
+                url=url,
+                secret_env=SANDBOX_VARIABLE,
+                organisation_name=ORGANISATION,
+            )
         else:
-            vendor.url = url
+            vendor.url, vendor.organisation_id = url, get_organisation(session, ORGANISATION).id
     engine.dispose()
+
+
+def take_down_sandbox_vendor(database_url: str) -> None:
+    """Remove the payment vendor `sandbox`. Its server stops, and its port may be another program's then.
+
+    If instructions refer to it, it stays, with an address at which only root could listen.
+    """
+    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
+    with make_sessionmaker(engine).begin() as session:
+        vendor = _find_sandbox_vendor(session)
+        used = exists().where(PaymentInstruction.payment_vendor_pk == PaymentVendor.id)
+        if vendor is not None and session.scalar(select(used).where(PaymentVendor.id == vendor.id)):
+            vendor.url = NO_ADDRESS
+        elif vendor is not None:
+            session.delete(vendor)
+    engine.dispose()
+
+
+def _find_sandbox_vendor(session: Session) -> PaymentVendor | None:
+    """Return the vendor that an earlier start made, by its name and the variable of its secret."""
+    return session.scalar(
+        select(PaymentVendor).where(
+            PaymentVendor.name == VENDOR, PaymentVendor.secret_env == SANDBOX_VARIABLE
+        )
+    )

@@ -36,6 +36,7 @@ class Scale:
     web_threads: int = 320
     interactive_workers: int = 2
     batch_workers: int = 2
+    vendor_workers: int = 1
     maintenance_workers: int = 1
 
 
@@ -73,10 +74,11 @@ class Programs:
         )
 
     def workers(self) -> list[Program]:
-        """Return Celery workers: for waiting requests, for batches, and for maintenance."""
+        """Return Celery workers: for waiting requests, batches, payment vendors, and maintenance."""
         return [
             self._worker("interactive", "interactive", self._scale.interactive_workers),
             self._worker("batch", "batch", self._scale.batch_workers),
+            self._worker("vendors", "vendors", self._scale.vendor_workers, self._sandbox_secret()),
             self._worker("maintenance", "maintenance", self._scale.maintenance_workers),
         ]
 
@@ -110,7 +112,7 @@ class Programs:
     def _sandbox_secret(self) -> dict[str, str]:
         return {SANDBOX_VARIABLE: self._home.secret("sandbox_vendor")}
 
-    def _worker(self, name: str, queues: str, concurrency: int) -> Program:
+    def _worker(self, name: str, queues: str, concurrency: int, secrets: Mapping[str, str] = {}) -> Program:
         return self._python(
             name,
             [
@@ -120,7 +122,7 @@ class Programs:
             # On SIGTERM it finishes the tasks that it has, and takes no more. Those have time limits. A task
             # that is killed is run again, because every task here is idempotent.
             stop_seconds=40,
-            environment={"PYTHONWARNINGS": _ROOT_IS_MEANT},
+            environment={"PYTHONWARNINGS": _ROOT_IS_MEANT, **secrets},
         )
 
     def _python(

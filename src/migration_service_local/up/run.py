@@ -54,6 +54,7 @@ def run_up(options: UpOptions, output: Output) -> None:
             supervisor.run()
             output.say("stopping: running requests are finished first. Press Ctrl-C again to stop at once")
             over.set()
+            sample.stop()
         output.say("stopped")
     finally:
         home.close()
@@ -88,7 +89,7 @@ def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
         port = home.port("sandbox")
         settings["SANDBOX_VENDOR_URL"] = f"http://{LOOPBACK}:{port}"
         supervisor.start(programs.sandbox(port))
-    home.write("settings.json", settings | _mail_settings())
+    home.write("settings.json", settings | _own_settings())
     make_first_operator(home, database_url)
     supervisor.start(*programs.workers())
     supervisor.start(programs.beat())
@@ -97,9 +98,13 @@ def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
     supervisor.run_until_ready(lambda: _answers(web_port), "The web server")
 
 
-def _mail_settings() -> dict[str, str]:
-    """Return the mail server of our environment, for commands that are started elsewhere."""
-    variables = ("MIGRATION_SERVICE_SMTP_URL", "MIGRATION_SERVICE_EMAIL_FROM")
+def _own_settings() -> dict[str, str]:
+    """Return what our environment says of mail and uploads, for commands that are started elsewhere."""
+    variables = (
+        "MIGRATION_SERVICE_SMTP_URL",
+        "MIGRATION_SERVICE_EMAIL_FROM",
+        "MIGRATION_SERVICE_UPLOAD_FOLDER",
+    )
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
 

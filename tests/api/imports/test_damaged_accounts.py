@@ -31,7 +31,6 @@ def test_every_known_fault_is_answered_with_its_code(supplier: SupplierClient) -
 
 @settings(
     max_examples=300,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(damaged=damaged_accounts())

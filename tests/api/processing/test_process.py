@@ -151,7 +151,8 @@ def test_an_account_that_the_database_refuses_fails_the_attempt_with_a_reason(
     _work(supplier, worker_resources, number)
     with supplier.Session() as session:
         attempt = session.get_one(Attempt, attempt_id)
-        assert (attempt.outcome, attempt.error_code) == ("FAILED", "account_creation_failed")
+        assert (attempt.outcome, attempt.error_code) == ("FAILED", "account_not_storable")
+        assert "a value of the account: invalid datetime format." in (attempt.error_detail or "")
     assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
     assert _count_accounts(supplier) == 0
 

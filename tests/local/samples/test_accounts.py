@@ -29,7 +29,7 @@ def test_the_checks_are_found() -> None:
     assert len(CHECKS) >= 24
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     seed=st.integers(0, 2**40),
     first=st.integers(0, 10**9),

@@ -85,6 +85,7 @@ def test_each_container_gets_the_secrets_that_it_needs() -> None:
         "web": database | {"MIGRATION_SERVICE_SECRET_KEY", "MIGRATION_SERVICE_METRICS_TOKEN"},
         "worker": database,
         "worker-batch": database,
+        "worker-vendors": database,
         "worker-maintenance": database,
         "beat": {"VALKEY_PASSWORD"},
         "flower": {"VALKEY_PASSWORD", "FLOWER_PASSWORD"},
@@ -109,3 +110,20 @@ def _services() -> dict[str, dict[str, object]]:
 def _secrets_of(services: dict[str, dict[str, object]]) -> dict[str, set[str]]:
     secret = re.compile(r"\$\{?([A-Z_]*(?:PASSWORD|SECRET_KEY|TOKEN))\b")
     return {name: set(secret.findall(str(service["environment"]))) for name, service in services.items()}
+
+
+def test_the_context_of_the_image_has_every_file_that_is_copied_into_it() -> None:
+    allowed = {
+        line.removeprefix("!")
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
+    copied = {
+        source
+        for line in (ROOT / "Dockerfile").read_text().splitlines()
+        if line.startswith("COPY ") and "--from" not in line
+        for source in line.split()[1:-1]
+    }
+    assert len(copied) > 5
+    assert copied <= allowed
+    assert all((ROOT / source).exists() for source in copied)

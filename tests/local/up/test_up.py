@@ -24,7 +24,7 @@ from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.ports import random_free_port
 from servers import EmbeddedServers, RunningService, processes_in, temporary_folder, wait_until
 
-NAMES = ("postgres", "valkey", "interactive", "batch", "maintenance", "beat", "flower", "web")
+NAMES = ("postgres", "valkey", "interactive", "batch", "vendors", "maintenance", "beat", "flower", "web")
 SMALL = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
 
 
@@ -130,7 +130,7 @@ def assert_credentials_are_in_files_only(service: RunningService) -> None:
 
 def assert_stopped_in_order(service: RunningService) -> None:
     stops = re.findall(r"up +\| stopping ([^:\n]+)\n", service.output)
-    workers = "interactive, batch, maintenance"
+    workers = "interactive, batch, vendors, maintenance"
     assert stops == ["web", "flower", "beat", workers, "sandbox", "valkey", "postgres"]
     assert processes_in(service.home) == []
 

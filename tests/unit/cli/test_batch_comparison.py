@@ -72,7 +72,7 @@ def test_accounts_are_written_one_per_line(run: Run, pair: tuple[str, str]) -> N
     assert (row["change"], row["before_codes"]) == ("MENDED", "invalid")
 
 
-def test_what_does_not_fit_together_is_refused(run: Run, pair: tuple[str, str]) -> None:
+def test_options_that_contradict_each_other_are_refused(run: Run, pair: tuple[str, str]) -> None:
     assert run(*pair, "--csv", "--json").exit_code == 2
     assert run(*pair, "--change", "mended").exit_code == 2
     unknown = run(pair[0], "not an id")

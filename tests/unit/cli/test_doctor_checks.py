@@ -1,6 +1,8 @@
-"""The checks of the doctor for suppliers, batches and the limit."""
+"""What the doctor says of suppliers, batches, the limit, Redis and the disk."""
 
+import shutil
 from collections.abc import Iterator
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -10,6 +12,7 @@ from batch_client import BatchClient
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.doctor.diagnosis import ServiceParts
+from migration_service.doctor.examination import check_redis, check_uploads
 from migration_service.doctor.work_checks import check_batches, check_slots, check_suppliers
 from migration_service.models import Batch, ImportSupplier, ServiceLimit
 from migration_service.states import SupplierStatus
@@ -77,3 +80,25 @@ def test_an_exhausted_limit_and_a_limit_of_1_are_reported(
             session.get_one(ServiceLimit, 1).concurrency_limit = before
     assert any("exhausted" in line for line in seen)
     assert any("take turns" in line for line in seen) == is_1
+
+
+def test_a_full_redis_and_a_redis_that_evicts_are_lines(parts: ServiceParts) -> None:
+    assert [it.verdict for it in check_redis(parts)] == ["ok"]
+    try:
+        parts.redis.config_set("maxmemory", 1_000_000)
+        (full,) = check_redis(parts)
+        parts.redis.config_set("maxmemory-policy", "allkeys-lru")
+        (evicting,) = check_redis(parts)
+    finally:
+        parts.redis.config_set("maxmemory", 0)
+        parts.redis.config_set("maxmemory-policy", "noeviction")
+    assert (full.verdict, "it is full" in full.seen) == ("wrong", True)
+    assert (evicting.verdict, "allkeys-lru" in evicting.seen) == ("warning", True)
+
+
+def test_a_full_disk_for_uploads_is_a_line(parts: ServiceParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [it.verdict for it in check_uploads(parts)] == ["ok"]
+    usage = SimpleNamespace(total=100, free=4)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage)
+    (full,) = check_uploads(parts)
+    assert (full.verdict, "upload_storage_full" in full.seen) == ("wrong", True)

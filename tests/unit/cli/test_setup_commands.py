@@ -227,7 +227,12 @@ def test_a_payment_vendor_is_created_and_listed_without_its_secret(run: Run) -> 
         "kind": "http",
         "url": "https://gateway.acme.example/v2",
         "secret_env": "ACME_SECRET",
+        "calls_per_second": 10,
     }
+    rated = _json(run("vendors", "set-rate", name, "2.5", "--json"))
+    assert rated == {"name": name, "organisation": None, "calls_per_second": 2.5}
+    assert run("vendors", "set-rate", name, "0").exit_code == 1
+    made["calls_per_second"] = 2.5
     listed = run("vendors", "list", "--json")
     assert made in _lines(listed)
     assert "hidden-value" not in listed.stdout

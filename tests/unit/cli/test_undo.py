@@ -101,7 +101,7 @@ def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccoun
     assert (refused.exit_code, "gone live" in refused.output) == (1, True)
 
 
-def test_what_does_not_fit_together_is_refused(run: Run, account: ImportedAccount) -> None:
+def test_options_that_contradict_each_other_are_refused(run: Run, account: ImportedAccount) -> None:
     assert run("undo", "preview", account.supplier.code).exit_code == 2
     both = run("undo", "preview", account.supplier.code, account.number, "--batch", "x")
     assert both.exit_code == 2

@@ -6,7 +6,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from migration_service.config import SettingsError
@@ -91,7 +91,6 @@ def test_a_line_break_in_a_name_starts_no_header() -> None:
     assert message["To"].addresses[0].addr_spec == "jan@post.example"
 
 
-@settings(deadline=None)
 @given(name=st.text(max_size=300))
 def test_no_name_changes_who_gets_the_message(name: str) -> None:
     message = received(compose(name=name))
@@ -131,7 +130,6 @@ def test_an_address_that_cannot_be_written_to_is_refused(recipient: str) -> None
         compose(recipient=recipient)
 
 
-@settings(deadline=None)
 @given(recipient=st.text(max_size=60) | st.text(alphabet='ab@.<>,;:"\\()[] \r\n', max_size=20))
 def test_any_address_is_one_recipient_or_is_refused(recipient: str) -> None:
     try:

@@ -28,7 +28,7 @@ def recorder(start_server: Callable[..., Any], limits: CallLimits) -> tuple[Vend
     return vendor, server.heads, server.url.removeprefix("http://").encode()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     reference=st.text(max_size=300)
     | st.text(alphabet="./\\%2eEfF5cC?#@:;&= \r\n\0", max_size=20)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from migration_service.rules.catalogue import RULES, check_account
@@ -54,7 +54,6 @@ def _check_every_promise(account: dict[str, Any]) -> None:
     assert {finding.code for finding in lenient} <= _CODES
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(_PATHS), min_size=1, max_size=40))
 def test_rules_never_raise_if_keys_are_missing(paths: list[tuple[str | int, ...]]) -> None:
     account = make_valid_account()
@@ -82,7 +81,6 @@ _OTHERS: dict[type, st.SearchStrategy[Any]] = {
 }
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_rules_never_raise_on_other_values_of_the_same_kind(data: st.DataObject) -> None:
     account = make_valid_account()

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from migration_service.errors import ErrorItem
@@ -65,7 +65,6 @@ _ANY_JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_a_mutated_payload_is_validated_without_an_exception(data: st.DataObject) -> None:
     payload = deepcopy(data.draw(st.sampled_from(_SHORTEST)))
@@ -81,7 +80,6 @@ def test_a_mutated_payload_is_validated_without_an_exception(data: st.DataObject
         _assert_the_answer_can_be_sent(_find_everything(payload, profile))
 
 
-@settings(deadline=None)
 @given(_ANY_JSON)
 def test_any_json_is_validated_without_an_exception(payload: Any) -> None:
     errors = _find_everything(payload, Profile.STRICT)

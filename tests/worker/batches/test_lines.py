@@ -161,7 +161,9 @@ def test_an_account_that_the_database_refuses_fails_on_its_own(batches: BatchCli
         assert counts(report) == {good: 18, "FAILED": 2}
         failed = batches.results(report["batch_id"], "?status=FAILED")
         assert [line["external_account_number"] for line in failed] == bad
-        assert [_codes(line) for line in failed] == [["account_creation_failed"]] * 2
+        assert [_codes(line) for line in failed] == [["account_not_storable"]] * 2
+    answer = batches.change(report["batch_id"], "retry-failed").json or {}
+    assert (answer["retried"], answer["left"]) == (0, 2)
     assert _count(batches, Account) == 20
 
 

@@ -256,4 +256,11 @@ def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, store
         "idempotency_key": None,
         "request_sha256": None,
         "lines_removed_at": None,
+        "brake": {
+            "stop_after_errors": "50%",
+            "stop_min_lines": 200,
+            "stop_window_lines": 200,
+            "stop_ignore_codes": [],
+        },
+        "brake_since": None,
     }

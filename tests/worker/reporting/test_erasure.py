@@ -6,12 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
-from imported_account import LEDGER, ImportedAccount, code_of
+from imported_account import ImportedAccount, code_of
+from marked_person import find_mark, marked_parts
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.reporting.reconciliation import Totals, find_differences
+from migration_service.services.reporting.differences import Totals
+from migration_service.services.reporting.reconciliation import find_differences
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -23,68 +24,9 @@ def mark() -> str:
     return f"Qwirinus{secrets.token_hex(6)}"
 
 
-def marked_parts(mark: str, ean: str = "871685900012345670") -> dict[str, Any]:
-    """Return the parts of a payload, with the mark in every text."""
-    return {
-        "billing_address1": f"{mark}laan 1",
-        "customers": [
-            {
-                "given_name": mark,
-                "family_name": mark,
-                "email": f"{mark}@klant.example",
-                "user_details": [{"namespace": "nick", "value": mark}],
-            }
-        ],
-        "supply_addresses": [
-            {
-                "supply_address1": f"{mark}laan 1",
-                "meter_points": [
-                    {
-                        "ean": ean,
-                        "supply_type": "ELECTRICITY",
-                        "location_description": mark,
-                        "meters": [{"meter_id": mark, "registers": [{"register_id": "1"}]}],
-                        "agreements": [
-                            {
-                                "supply_type": "ELECTRICITY",
-                                "effective_from": "2024-01-01",
-                                "tariff_code": "T1",
-                                "params": {"historical_contract_number": mark},
-                            }
-                        ],
-                    }
-                ],
-            }
-        ],
-        "ledgers": [{**LEDGER, "identifiers": [ean]}],
-    }
-
-
 def erase(supplier: SupplierClient, number: str) -> Any:
     body = {"import_supplier": supplier.code, "external_account_number": number, "reason": "Request 1"}
     return supplier.post("/account-import-process/erase/", body)
-
-
-def find_mark(sessions: sessionmaker[Session], mark: str) -> list[str]:
-    """Return the tables that have the mark in any column."""
-    with sessions() as session:
-        tables = session.scalars(
-            text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
-        ).all()
-        found = [
-            table
-            for table in tables
-            if session.scalar(
-                # bytea is shown as hexadecimal digits.
-                text(f"""
-                    SELECT EXISTS (SELECT FROM "{table}" AS row
-                    WHERE CAST(row AS text) ILIKE :mark OR CAST(row AS text) ILIKE :hexadecimal)
-                """),  # noqa: S608 - the names of our own tables
-                {"mark": f"%{mark}%", "hexadecimal": f"%{mark.encode().hex()}%"},
-            )
-        ]
-    assert len(tables) > 30
-    return found
 
 
 def test_of_an_erased_account_only_numbers_and_amounts_are_left(

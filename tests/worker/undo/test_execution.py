@@ -30,8 +30,9 @@ from migration_service.services.access.audit_trail import TrailFilter, read_trai
 from migration_service.services.processing import creation
 from migration_service.services.processing.customer_emails import name_message, take_due_emails
 from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.reporting.differences import Totals
 from migration_service.services.reporting.erasure import erase_account
-from migration_service.services.reporting.reconciliation import Totals, find_differences
+from migration_service.services.reporting.reconciliation import find_differences
 from migration_service.services.reporting.sent import count_sent
 from migration_service.services.setup.suppliers import (
     KnownSupplier,

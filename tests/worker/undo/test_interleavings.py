@@ -364,7 +364,7 @@ def test_going_live(supplier: SupplierClient, worker_resources: WorkerResources)
             if run.before("other.commit", "undo.revert"):
                 assert outcome == ("KEPT", ["import_supplier_live"])
             if outcome[0] == UndoOutcome.REVERTED:
-                assert run.before("undo.revert", "other.commit"), "nothing is reverted after it"
+                assert run.before("undo.commit", "other.commit"), "nothing is reverted after it"
 
         live: list[Step] = [("live", lambda session: set_live(session, mine.code, None)), COMMIT]
         return Scenario({"undo": undone.revert(), "other": live}, check)

@@ -10,8 +10,9 @@ from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.resources import resources
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.batches.steering import get_batch_to_reconcile, list_batches
+from migration_service.services.reporting.differences import Totals
 from migration_service.services.reporting.history import count_failures_by_code
-from migration_service.services.reporting.reconciliation import Totals, find_differences
+from migration_service.services.reporting.reconciliation import find_differences
 from migration_service.services.reporting.sent import count_sent, find_open
 from migration_service.states import BatchState
 

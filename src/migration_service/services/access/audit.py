@@ -24,6 +24,7 @@ class AuditAction(StrEnum):
     SUPPLIER_EMAILS_SET = "import_supplier.customer_emails_set"
     TEAM_CREATED = "operations_team.created"
     VENDOR_CREATED = "payment_vendor.created"
+    VENDOR_RATE_SET = "payment_vendor.rate_set"
     LIMIT_SET = "concurrency_limit.set"
     API_KEY_ISSUED = "api_key.issued"
     API_KEY_ROLLED = "api_key.rolled"

@@ -26,6 +26,8 @@ class Scope(StrEnum):
     BATCHES = "batches"
     #: Erasing the personal data of an account.
     ERASE = "erase"
+    #: Listing and ending the sessions of the organisation.
+    SESSIONS = "sessions"
     #: Removing created accounts again, until their supplier goes live.
     UNDO = "undo"
 

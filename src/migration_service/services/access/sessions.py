@@ -32,6 +32,7 @@ _KEPT = timedelta(days=30)
 
 REUSED = "refresh_token_reused"
 ENDED_BY_OPERATOR = "ended_by_operator"
+ENDED_BY_ORGANISATION = "ended_by_organisation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,20 @@ class RefreshGrant:
     session_id: UUID
     issued_at: datetime
     expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionReport:
+    """A session as its organisation sees it."""
+
+    session_id: UUID
+    #: The prefix of its key, and the name of it.
+    api_key: str
+    api_key_name: str | None
+    address: str | None
+    created_at: datetime
+    expires_at: datetime
+    ended_at: datetime | None
 
 
 def begin_session(session: Session, api_key: ApiKey, expires_at: datetime) -> RefreshGrant:
@@ -77,20 +92,26 @@ def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> Refre
     return RefreshGrant(token.successor_id, owner.id, token.used_at, owner.expires_at)
 
 
-def end_session(session: Session, session_id: str, reason: str = ENDED_BY_OPERATOR) -> TokenSession:
+def end_session(
+    session: Session,
+    session_id: str,
+    reason: str = ENDED_BY_OPERATOR,
+    *,
+    organisation_id: int | None = None,
+) -> TokenSession:
     """End a session and all its tokens at once. Ending it again changes nothing.
 
-    Raise TokenSessionNotFoundError if it does not exist.
+    Raise TokenSessionNotFoundError, also if it is not a session of `organisation_id`; None: of any.
     """
     try:
         owner = session.get(TokenSession, UUID(session_id), with_for_update=True)
     except ValueError:
         owner = None
-    if owner is None:
+    api_key = session.get_one(ApiKey, owner.api_key_id) if owner else None
+    if owner is None or api_key is None or organisation_id not in (None, api_key.organisation_id):
         raise TokenSessionNotFoundError(found=session_id)
     if owner.ended_at is None:
         owner.ended_at, owner.end_reason = datetime.now(UTC), reason
-        api_key = session.get_one(ApiKey, owner.api_key_id)
         record(
             session,
             AuditAction.SESSION_ENDED,
@@ -113,6 +134,47 @@ def list_sessions(session: Session, api_key: ApiKey) -> Sequence[TokenSession]:
         )
         .order_by(TokenSession.id.desc())
     ).all()
+
+
+def list_sessions_of_organisation(
+    session: Session, organisation_id: int, *, before: UUID | None, limit: int
+) -> Sequence[SessionReport]:
+    """Return at most `limit` sessions that are not over, of all keys of an organisation, the newest first.
+
+    `before` is the session after which the list goes on.
+    """
+    statement = (
+        select(TokenSession, ApiKey)
+        .join(ApiKey, ApiKey.id == TokenSession.api_key_id)
+        .where(
+            ApiKey.organisation_id == organisation_id,
+            ApiKey.revoked_at.is_(None),
+            TokenSession.ended_at.is_(None),
+            TokenSession.expires_at > func.now(),
+        )
+        .order_by(TokenSession.id.desc())
+        .limit(limit)
+    )
+    if before is not None:
+        statement = statement.where(TokenSession.id < before)
+    return [_report(owner, api_key) for owner, api_key in session.execute(statement)]
+
+
+def report_session(session: Session, owner: TokenSession) -> SessionReport:
+    """Return a session as its organisation sees it."""
+    return _report(owner, session.get_one(ApiKey, owner.api_key_id))
+
+
+def _report(owner: TokenSession, api_key: ApiKey) -> SessionReport:
+    return SessionReport(
+        session_id=owner.id,
+        api_key=api_key.prefix,
+        api_key_name=api_key.name,
+        address=owner.address,
+        created_at=owner.created_at,
+        expires_at=owner.expires_at,
+        ended_at=owner.ended_at,
+    )
 
 
 def remove_old_sessions(session: Session, *, limit: int) -> int:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import one_of
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     AccountErasedError,
@@ -21,7 +22,8 @@ from migration_service.models import Account
 from migration_service.models.part import Part, path_of, payload_columns
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Finding, Severity
-from migration_service.schemas.base import limit_errors
+from migration_service.schemas.added_data import AddedDataSchema
+from migration_service.schemas.base import find_unknown_fields, limit_errors, load
 from migration_service.services.access.tokens import Caller
 from migration_service.services.setup.suppliers import (
     KnownSupplier,
@@ -44,6 +46,15 @@ class PostedBody:
     errors: list[ErrorItem] = field(default_factory=list)
 
 
+def load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
+    """Return a parsed body as its schema loads it, with the errors of the schema."""
+    data, errors = load(schema, payload)
+    dry_run = data.pop("dry_run", False)
+    # An unknown field at the top level is an error under every profile.
+    unknown_fields = [item for item in find_unknown_fields(schema, payload) if item not in errors]
+    return PostedBody(data, unknown_fields, dry_run, errors)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenAccount:
     """An imported account to which something is added."""
@@ -53,6 +64,23 @@ class OpenAccount:
     supplier: KnownSupplier
     #: Fields of the body that the interface does not have. They are errors under the strict profile only.
     unknown_fields: list[ErrorItem]
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What is to be added to an account: the data of one body, and the errors that are known of it."""
+
+    account: OpenAccount
+    data: dict[str, Any]
+    errors: list[ErrorItem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What schema and rules find in a body, without looking at its account."""
+
+    errors: list[ErrorItem] = field(default_factory=list)
+    warnings: list[ErrorItem] = field(default_factory=list)
 
 
 def open_account(
@@ -90,17 +118,63 @@ def open_account(
     return OpenAccount(row.id, row.service_account_number, supplier, body.unknown_fields)
 
 
+def open_accounts(
+    session: Session, supplier: KnownSupplier, numbers: Collection[str], *, skip_locked: bool = False
+) -> dict[str, OpenAccount | AccountErasedError]:
+    """Lock the imported accounts of these external account numbers, and return them by number.
+
+    Their order is the same for everybody, so that two batches cannot wait for each other. With `skip_locked`
+    those that somebody else has locked are absent, as are those that do not exist.
+    """
+    statement = _select_accounts(supplier, numbers).order_by(Account.id)
+    rows = session.execute(statement.with_for_update(key_share=True, skip_locked=skip_locked))
+    return {
+        row.external_account_number: (
+            AccountErasedError()
+            if row.erased_at
+            else OpenAccount(row.id, row.service_account_number, supplier, [])
+        )
+        for row in rows
+    }
+
+
+def find_accounts(
+    session: Session, supplier: KnownSupplier, numbers: Collection[str]
+) -> dict[str, OpenAccount]:
+    """Return the imported accounts of these external account numbers that are not erased, by number."""
+    rows = session.execute(_select_accounts(supplier, numbers))
+    return {
+        row.external_account_number: OpenAccount(row.id, row.service_account_number, supplier, [])
+        for row in rows
+        if row.erased_at is None
+    }
+
+
+def _select_accounts(
+    supplier: KnownSupplier, numbers: Collection[str]
+) -> Select[int, str, str, datetime | None]:
+    return select(
+        Account.id, Account.external_account_number, Account.service_account_number, Account.erased_at
+    ).where(
+        Account.import_supplier_id == supplier.id,
+        one_of(Account.external_account_number.expression, numbers),
+    )
+
+
 def check_form(session: Session, caller: Caller, body: PostedBody) -> None:
-    """Raise RequestFailedValidationError with every error of the body's form, if its schema found any.
+    """Raise RequestFailedValidationError with every error of the body's form, if its schema found any."""
+    if body.errors:
+        raise RequestFailedValidationError(errors=form_errors(body, find_profile(session, caller, body)))
+
+
+def form_errors(body: PostedBody, profile: Profile) -> list[ErrorItem]:
+    """Return the errors of the body's form, if its schema found any.
 
     Under the strict profile the unknown fields at every depth are among them.
     """
-    if not body.errors:
-        return
-    unknown_fields = body.unknown_fields
-    if unknown_fields and find_profile(session, caller, body) is not Profile.STRICT:
-        unknown_fields = []
-    raise RequestFailedValidationError(errors=limit_errors(body.errors + unknown_fields))
+    if not body.errors or profile is not Profile.STRICT:
+        return body.errors
+    return limit_errors(body.errors + body.unknown_fields)
 
 
 def find_profile(session: Session, caller: Caller, body: PostedBody) -> Profile:
@@ -125,23 +199,6 @@ def part_values(model: type[Part], part: dict[str, Any], supplier: KnownSupplier
             value = None if value is None else value.get(name)
         values[column.name] = resolve_document(supplier, value) if document and value else value
     return values
-
-
-def check_fragment(
-    fragment: dict[str, Any],
-    account: OpenAccount,
-    *,
-    prefix: tuple[str | int, ...],
-    below: str,
-    without: Collection[str],
-) -> None:
-    """Check added data with the account's rules; see `find_faults`.
-
-    Raise RequestFailedValidationError with every error, if there are any.
-    """
-    profile = Profile(account.supplier.profile)
-    findings = find_faults(fragment, profile, prefix=prefix, below=below, without=without)
-    raise_findings(findings, account)
 
 
 def find_faults(
@@ -177,6 +234,17 @@ def raise_findings(findings: Iterable[Finding], account: OpenAccount) -> None:
     """Raise RequestFailedValidationError with everything that `list_errors` finds, if there is anything."""
     if errors := list_errors(findings, Profile(account.supplier.profile), account.unknown_fields):
         raise RequestFailedValidationError(errors=errors)
+
+
+def check_findings(
+    findings: Sequence[Finding], profile: Profile, unknown_fields: Sequence[ErrorItem]
+) -> Checked:
+    """Return all findings, and the fields that the interface does not have, as errors and warnings."""
+    errors = list_errors(findings, profile, unknown_fields)
+    if profile is Profile.STRICT:
+        return Checked(errors)
+    warnings = [it.error_item() for it in findings if it.severity is not Severity.ERROR]
+    return Checked(errors, [*warnings, *unknown_fields])
 
 
 def list_errors(

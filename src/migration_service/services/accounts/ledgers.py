@@ -1,14 +1,17 @@
 """The ledgers of an account: which one an added transaction belongs to, and its open statement period."""
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import groupby
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ARRAY, BigInteger, Numeric, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import one_of
 from migration_service.models import Ledger, MeterPoint, SupplyAddress, Transaction
 from migration_service.rules.balances import signed_amount
 from migration_service.states import TransactionPeriod
@@ -49,19 +52,17 @@ def open_period(last_settlement_closing_date: date | None, today: date) -> OpenP
 
 
 class Ledgers:
-    """The ledgers of a locked account, and what is added to them. Call `save` to write it."""
+    """The ledgers of a locked account, and what is added to them. `save_ledgers` writes it."""
 
-    def __init__(self, session: Session, account_pk: int, today: date) -> None:
-        self._session = session
-        self._rows = session.execute(
-            select(Ledger.id, Ledger.ledger_code, Ledger.identifiers, Ledger.last_settlement_closing_date)
-            .where(Ledger.account_pk == account_pk)
-            .order_by(Ledger.position)
-        ).all()
-        self._periods = {row.id: open_period(row.last_settlement_closing_date, today) for row in self._rows}
-        self._by_supply_type = self._find_supply_types(account_pk) if len(self._rows) > 1 else {}
-        self._positions = self._count_added(account_pk)
-        self._changes: dict[int, Decimal] = {}
+    def __init__(
+        self, rows: Sequence[Any], supply_types: dict[str, int], positions: Counter[int], today: date
+    ) -> None:
+        self._rows = rows
+        self._periods = {row.id: open_period(row.last_settlement_closing_date, today) for row in rows}
+        self._by_supply_type = supply_types
+        self._positions = positions
+        #: By how much the balance of each ledger changes.
+        self.changes: dict[int, Decimal] = {}
 
     def choose(self, transaction: dict[str, Any]) -> int:
         """Return the key of the ledger that a transaction belongs to, because it does not name one itself.
@@ -81,36 +82,71 @@ class Ledgers:
 
     def add(self, ledger_pk: int, transaction: dict[str, Any]) -> int:
         """Add a transaction to the balance. Return its position among those that were added to the ledger."""
-        self._changes[ledger_pk] = self._changes.get(ledger_pk, Decimal(0)) + signed_amount(transaction)
+        self.changes[ledger_pk] = self.changes.get(ledger_pk, Decimal(0)) + signed_amount(transaction)
         self._positions[ledger_pk] += 1
         return self._positions[ledger_pk] - 1
 
-    def save(self) -> None:
-        """Change the balances in the database by what was added. NUMERIC adds exactly."""
-        for ledger_pk, change in sorted(self._changes.items()):
-            self._session.execute(
-                update(Ledger)
-                .where(Ledger.id == ledger_pk)
-                .values(ledger_balance=Ledger.ledger_balance + change)
-            )
 
-    def _find_supply_types(self, account_pk: int) -> dict[str, int]:
-        meter_points = self._session.execute(
-            select(MeterPoint.ean, MeterPoint.supply_type)
-            .join(SupplyAddress, SupplyAddress.id == MeterPoint.supply_address_pk)
-            .where(SupplyAddress.account_pk == account_pk)
-        ).all()
-        ledgers: dict[str, int] = {}
-        for row in self._rows:
-            for ean, supply_type in meter_points:
-                if ean in (row.identifiers or ()):
-                    ledgers.setdefault(supply_type, row.id)
-        return ledgers
-
-    def _count_added(self, account_pk: int) -> Counter[int]:
-        counted = self._session.execute(
-            select(Transaction.ledger_pk, func.count())
-            .where(Transaction.account_pk == account_pk, Transaction.period == TransactionPeriod.ADDED)
-            .group_by(Transaction.ledger_pk)
+def read_ledgers(session: Session, account_pks: Collection[int], today: date) -> dict[int, Ledgers]:
+    """Return the ledgers of each of these accounts, by the account's key."""
+    rows = session.execute(
+        select(
+            Ledger.account_pk,
+            Ledger.id,
+            Ledger.ledger_code,
+            Ledger.identifiers,
+            Ledger.last_settlement_closing_date,
         )
-        return Counter({row.ledger_pk: int(row[1]) for row in counted})
+        .where(one_of(Ledger.account_pk.expression, account_pks))
+        .order_by(Ledger.account_pk, Ledger.position)
+    )
+    of_account = {key: list(own) for key, own in groupby(rows, key=lambda row: row.account_pk)}
+    several = {key: own for key, own in of_account.items() if len(own) > 1}
+    supply_types = _find_supply_types(session, several) if several else {}
+    positions = _count_added(session, account_pks)
+    return {key: Ledgers(own, supply_types.get(key, {}), positions, today) for key, own in of_account.items()}
+
+
+def save_ledgers(session: Session, ledgers: Iterable[Ledgers]) -> None:
+    """Change the balances in the database by what was added. NUMERIC adds exactly."""
+    changes = sorted(change for own in ledgers for change in own.changes.items())
+    keys, amounts = [key for key, _ in changes], [amount for _, amount in changes]
+    session.execute(_SAVE, {"keys": keys, "amounts": amounts})
+
+
+def _find_supply_types(session: Session, ledgers: dict[int, list[Any]]) -> dict[int, dict[str, int]]:
+    """Return, for each account with several ledgers, the first ledger of each supply type."""
+    meter_points = session.execute(
+        select(SupplyAddress.account_pk, MeterPoint.ean, MeterPoint.supply_type)
+        .join(SupplyAddress, SupplyAddress.id == MeterPoint.supply_address_pk)
+        .where(one_of(SupplyAddress.account_pk.expression, ledgers))
+    )
+    supply_types: dict[tuple[int, str], list[str]] = {}
+    for row in meter_points:
+        supply_types.setdefault((row.account_pk, row.ean), []).append(row.supply_type)
+    found: dict[int, dict[str, int]] = {}
+    for account_pk, rows in ledgers.items():
+        of_type = found.setdefault(account_pk, {})
+        for row in rows:
+            for ean in row.identifiers or ():
+                for supply_type in supply_types.get((account_pk, ean), ()):
+                    of_type.setdefault(supply_type, row.id)
+    return found
+
+
+def _count_added(session: Session, account_pks: Collection[int]) -> Counter[int]:
+    counted = session.execute(
+        select(Transaction.ledger_pk, func.count())
+        .where(
+            one_of(Transaction.account_pk.expression, account_pks),
+            Transaction.period == TransactionPeriod.ADDED,
+        )
+        .group_by(Transaction.ledger_pk)
+    )
+    return Counter({row.ledger_pk: int(row[1]) for row in counted})
+
+
+_SAVE = text("""
+    UPDATE ledger SET ledger_balance = ledger_balance + change.amount
+    FROM unnest(:keys, :amounts) AS change (id, amount) WHERE ledger.id = change.id
+""").bindparams(bindparam("keys", type_=ARRAY(BigInteger)), bindparam("amounts", type_=ARRAY(Numeric)))

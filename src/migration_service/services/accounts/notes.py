@@ -4,16 +4,16 @@ A note is the same as one on the account if its body is the same. If it has a cr
 same too. If it has no body, the document paths are compared instead.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import ARRAY, BigInteger, LargeBinary, bindparam, insert, select, text
 from sqlalchemy.orm import Session
 
-from migration_service.db.base import one_of
 from migration_service.errors import (
     AccountNotFoundError,
     ErrorItem,
@@ -23,10 +23,12 @@ from migration_service.errors import (
 from migration_service.models import Note
 from migration_service.origin import current_origin
 from migration_service.rules.notes import NOT_TAKEN, check_note
+from migration_service.rules.rule import Finding
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moment
 from migration_service.services.access.tokens import Caller
 from migration_service.services.accounts.added_data import (
+    Addition,
     OpenAccount,
     PostedBody,
     open_account,
@@ -85,37 +87,59 @@ def add_notes(session: Session, caller: Caller, body: PostedBody) -> list[NoteRe
     except ImportSupplierNotFoundInBodyError as error:
         # Section 4.8 answers 404 for both numbers, though they are in the body.
         raise ImportSupplierNotFoundError(errors=error.errors) from None
+    raise_findings(find_note_faults(body.data), account)
+    (results,) = add_notes_to_accounts(session, [Addition(account, body.data)])
+    return results
+
+
+def find_note_faults(data: dict[str, Any]) -> list[Finding]:
+    """Return what the rules find in the notes of a body."""
     now = _now()
-    notes = body.data["notes"]
-    findings = (finding for i, note in enumerate(notes) for finding in check_note(note, now, i))
-    raise_findings(findings, account)
-    return write_notes(session, account, notes, now)
+    return [finding for i, note in enumerate(data["notes"]) for finding in check_note(note, now, i)]
+
+
+def add_notes_to_accounts(session: Session, additions: Sequence[Addition]) -> list[list[NoteResult]]:
+    """Add the notes that their accounts do not have yet. Return the results of each addition.
+
+    The caller has locked the accounts, and the rules have been checked. Additions to one account are made in
+    their order.
+    """
+    posted = [(addition.account, addition.data["notes"]) for addition in additions]
+    return write_notes(session, posted)
 
 
 def write_notes(
-    session: Session, account: OpenAccount, notes: list[dict[str, Any]], now: datetime | None = None
-) -> list[NoteResult]:
-    """Add notes to an account that the caller has locked, as `add_notes` does."""
-    known = _find_same(session, account, notes)
-    now = now or _now()
-    rows, results = [], []
-    for index, note in enumerate(notes):
-        same = known.setdefault(_sameness(note), {})
+    session: Session, posted: Sequence[tuple[OpenAccount, list[dict[str, Any]]]]
+) -> list[list[NoteResult]]:
+    """Add notes to accounts that the caller has locked, as `add_notes_to_accounts` does."""
+    books = _Books(session, {(account.id, _sameness(note)) for account, notes in posted for note in notes})
+    results = [[books.take(account, it, i) for i, it in enumerate(notes)] for account, notes in posted]
+    if books.rows:
+        session.execute(insert(Note), books.rows)
+    return results
+
+
+class _Books:
+    """The notes of accounts that are the same as posted ones, and the rows of the new ones."""
+
+    def __init__(self, session: Session, posted: Collection[tuple[int, bytes]]) -> None:
+        self._known = _find_same(session, posted)
+        self._now = _now()
+        self.rows: list[dict[str, Any]] = []
+
+    def take(self, account: OpenAccount, note: dict[str, Any], index: int) -> NoteResult:
+        """Return the result for a note, which is known from now on. `index` is its place in the body."""
+        sameness = _sameness(note)
+        same = self._known.setdefault((account.id, sameness), {})
         created_at = note.get("created_at")
-        warnings = []
         if bool(same) if created_at is None else created_at in same:
-            status = NoteStatus.ALREADY_EXISTS
             created_at = created_at or min(same)
             warnings = _not_taken(note, same[created_at], index)
-        else:
-            status = NoteStatus.CREATED
-            created_at = created_at or now
-            same[created_at] = _content(note)
-            rows.append(_row(account, note, created_at))
-        results.append(NoteResult(created_at, note.get("body"), status, warnings))
-    if rows:
-        session.execute(insert(Note), rows)
-    return results
+            return NoteResult(created_at, note.get("body"), NoteStatus.ALREADY_EXISTS, warnings)
+        created_at = created_at or self._now
+        same[created_at] = _content(note)
+        self.rows.append(_row(account, note, created_at, sameness))
+        return NoteResult(created_at, note.get("body"), NoteStatus.CREATED)
 
 
 def read_notes(session: Session, account_pk: int) -> list[dict[str, Any]]:
@@ -149,20 +173,22 @@ def _sameness(note: dict[str, Any]) -> bytes:
     return sha256(b"paths" + encode_json(paths)).digest()
 
 
-def _find_same(session: Session, account: OpenAccount, notes: list[dict[str, Any]]) -> dict[bytes, _Same]:
-    """Return the notes on the account that are the same as one of these, by what makes them the same."""
-    found = session.execute(
-        select(Note.sameness_sha256, Note.created_at, Note.documents, Note.is_pinned, Note.unpin_at).where(
-            Note.account_pk == account.id,
-            one_of(Note.sameness_sha256.expression, {_sameness(note) for note in notes}),
-        )
-    )
-    known: dict[bytes, _Same] = {}
-    for row in found:
+def _find_same(session: Session, notes: Collection[tuple[int, bytes]]) -> dict[tuple[int, bytes], _Same]:
+    """Return the notes that are the same as these, by account and by what makes them the same."""
+    values = {"accounts": [account for account, _ in notes], "hashes": [sameness for _, sameness in notes]}
+    known: dict[tuple[int, bytes], _Same] = {}
+    for row in session.execute(_SAME, values):
         paths = frozenset(document["document_path"] for document in row.documents)
         content = _Content(paths, row.is_pinned, row.unpin_at)
-        known.setdefault(row.sameness_sha256, {})[row.created_at] = content
+        known.setdefault((row.account_pk, bytes(row.sameness_sha256)), {})[row.created_at] = content
     return known
+
+
+_SAME = text("""
+    SELECT account_pk, sameness_sha256, created_at, documents, is_pinned, unpin_at
+    FROM unnest(:accounts, :hashes) AS posted (account_pk, sameness_sha256)
+    JOIN note USING (account_pk, sameness_sha256)
+""").bindparams(bindparam("accounts", type_=ARRAY(BigInteger)), bindparam("hashes", type_=ARRAY(LargeBinary)))
 
 
 def _content(note: dict[str, Any]) -> _Content:
@@ -187,7 +213,7 @@ def _not_taken(note: dict[str, Any], existing: _Content, index: int) -> list[Err
     ]
 
 
-def _row(account: OpenAccount, note: dict[str, Any], created_at: datetime) -> dict[str, Any]:
+def _row(account: OpenAccount, note: dict[str, Any], created_at: datetime, sameness: bytes) -> dict[str, Any]:
     return {
         "account_pk": account.id,
         "body": note.get("body"),
@@ -195,7 +221,7 @@ def _row(account: OpenAccount, note: dict[str, Any], created_at: datetime) -> di
         "created_at": created_at,
         "is_pinned": note.get("is_pinned", False),
         "unpin_at": note.get("unpin_at"),
-        "sameness_sha256": _sameness(note),
+        "sameness_sha256": sameness,
         **current_origin().trace(),
     }
 

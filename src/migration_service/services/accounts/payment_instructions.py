@@ -52,8 +52,13 @@ def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> I
     """
     account = open_account(session, caller, body, lock=False)
     raise_findings((), account)
-    reference, instruction_type = body.data["reference"], body.data["type"]
-    vendor = get_payment_vendor(session, caller.organisation_id, body.data["vendor"])
+    return find_instruction(session, account, body.data)
+
+
+def find_instruction(session: Session, account: OpenAccount, data: dict[str, Any]) -> InstructionOrder:
+    """Return what a body orders for an account. Raise PaymentVendorNotFoundError."""
+    reference, instruction_type = data["reference"], data["type"]
+    vendor = get_payment_vendor(session, account.supplier.organisation_id, data["vendor"])
     same = select(PaymentInstruction.id).where(
         PaymentInstruction.account_pk == account.id,
         PaymentInstruction.payment_vendor_pk == vendor.id,
@@ -61,7 +66,7 @@ def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> I
         PaymentInstruction.type == instruction_type,
     )
     exists = session.scalar(same) is not None
-    number = body.data["external_account_number"]
+    number = data["external_account_number"]
     return InstructionOrder(account, number, vendor, reference, instruction_type, exists)
 
 
@@ -88,32 +93,41 @@ def add_instruction(
 ) -> dict[str, str]:
     """Store a confirmed instruction, and return the body of the response (section 4.11).
 
-    Nothing changes if another request was faster, or if `details` is None because it was added before. Raise
-    PaymentInstructionRejectedError if another organisation's account has an instruction of the same customer
-    of the vendor, and AccountNotFoundInBodyError or AccountErasedError if the account was undone or erased
-    while the vendor was asked.
+    Nothing changes if `details` is None because it was added before. Raise what `store_instruction` raises.
     """
     if details is not None:
-        _require_still_there(session, order.account.id)
-        if _is_of_another_organisation(session, order, details):
-            # In the words for a reference that does not exist: nobody learns what another organisation has.
-            raise PaymentInstructionRejectedError(UNKNOWN_INSTRUCTION)
-        session.execute(
-            insert(PaymentInstruction)
-            .values(
-                account_pk=order.account.id,
-                payment_vendor_pk=order.vendor.id,
-                reference=order.reference,
-                type=order.type,
-                details=details.details,
-                customer_reference=details.customer_reference,
-                account_reference=details.account_reference,
-                **current_origin().trace(),
-            )
-            .on_conflict_do_nothing(constraint="uq_payment_instruction_same")
-        )
+        store_instruction(session, order, details)
     number = order.account.service_account_number
     return {"service_account_number": number, "reference": order.reference}
+
+
+def store_instruction(session: Session, order: InstructionOrder, details: PaymentInstructionDetails) -> bool:
+    """Store a confirmed instruction. Return False if it was there already.
+
+    Raise PaymentInstructionRejectedError if another organisation's account has an instruction of the same
+    customer of the vendor, and AccountNotFoundInBodyError or AccountErasedError if the account was undone or
+    erased while the vendor was asked.
+    """
+    _require_still_there(session, order.account.id)
+    if _is_of_another_organisation(session, order, details):
+        # In the words for a reference that does not exist: nobody learns what another organisation has.
+        raise PaymentInstructionRejectedError(UNKNOWN_INSTRUCTION)
+    stored = session.execute(
+        insert(PaymentInstruction)
+        .values(
+            account_pk=order.account.id,
+            payment_vendor_pk=order.vendor.id,
+            reference=order.reference,
+            type=order.type,
+            details=details.details,
+            customer_reference=details.customer_reference,
+            account_reference=details.account_reference,
+            **current_origin().trace(),
+        )
+        .on_conflict_do_nothing(constraint="uq_payment_instruction_same")
+        .returning(PaymentInstruction.id)
+    )
+    return stored.first() is not None
 
 
 def _require_still_there(session: Session, account_pk: int) -> None:

@@ -9,11 +9,12 @@ from migration_service.errors import ErrorItem, InvalidError, RequestFailedValid
 from migration_service.rules.account import OPEN_TRANSACTIONS
 from migration_service.services.access.tokens import Caller
 from migration_service.services.accounts.added_data import (
+    Checked,
     OpenAccount,
     PostedBody,
+    check_findings,
     find_faults,
     find_profile,
-    list_errors,
     open_account,
 )
 from migration_service.states import Profile
@@ -27,8 +28,8 @@ _NOT_CHECKED = ("duplicate_transaction_ids", "transaction_in_future")
 
 def open_checked_account(
     session: Session, caller: Caller, body: PostedBody
-) -> tuple[OpenAccount, list[Fault]]:
-    """Return the account that a body names, locked, and the faults that schema and rules find in the body.
+) -> tuple[OpenAccount, list[ErrorItem]]:
+    """Return the account that a body names, locked, and the errors that schema and rules find in the body.
 
     If the account is not found, raise what `open_account` raises, or `first_error` if the body has other
     faults.
@@ -40,15 +41,19 @@ def open_checked_account(
         except InvalidError as error:
             refusal = error
     profile = Profile(account.supplier.profile) if account else find_profile(session, caller, body)
-    errors = _check_form(body, profile)
+    errors = check_transactions(body, profile).errors
     if account is None and refusal is not None:
         if not errors:
             raise refusal
         errors += refusal.errors
-    faults: list[Fault] = [(RequestFailedValidationError, error) for error in errors]
     if account is None:
-        raise first_error(faults)
-    return account, faults
+        raise first_error(as_faults(errors))
+    return account, errors
+
+
+def as_faults(errors: Sequence[ErrorItem]) -> list[Fault]:
+    """Return errors of schema and rules as faults."""
+    return [(RequestFailedValidationError, error) for error in errors]
 
 
 def first_error(faults: Sequence[Fault]) -> InvalidError:
@@ -59,7 +64,8 @@ def first_error(faults: Sequence[Fault]) -> InvalidError:
     return error_class(detail, errors=[item for _, item in ordered])
 
 
-def _check_form(body: PostedBody, profile: Profile) -> list[ErrorItem]:
+def check_transactions(body: PostedBody, profile: Profile) -> Checked:
+    """Return what schema and rules find in a body."""
     findings = find_faults(
         {"ledgers": [{OPEN_TRANSACTIONS: body.data.get("transactions", [])}]},
         profile,
@@ -68,7 +74,8 @@ def _check_form(body: PostedBody, profile: Profile) -> list[ErrorItem]:
         without=_NOT_CHECKED,
         faulty=[error.attr for error in body.errors if error.attr],
     )
-    return body.errors + list_errors(findings, profile, body.unknown_fields)
+    checked = check_findings(findings, profile, body.unknown_fields)
+    return Checked(body.errors + checked.errors, checked.warnings)
 
 
 def _index(item: ErrorItem) -> int:

@@ -4,39 +4,36 @@ A transaction is identified by its transaction_id. If the account has it with th
 skipped. With another amount or type it is an error, because skipping it would lose money.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import date
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from migration_service.db.base import one_of
 from migration_service.errors import (
     ErrorItem,
+    InvalidError,
+    ServiceError,
     TransactionIdAlreadyUsedError,
     TransactionOutsideOpenPeriodError,
 )
-from migration_service.models import LineItem, TaxItem, Transaction
-from migration_service.models.part import Part, parent_column
-from migration_service.origin import current_origin
+from migration_service.models import Transaction
 from migration_service.services.access.tokens import Caller
 from migration_service.services.accounts.added_data import (
-    OpenAccount,
+    Addition,
     PostedBody,
-    part_values,
 )
-from migration_service.services.accounts.ledgers import Ledgers, OpenPeriod
-from migration_service.services.accounts.notes import write_notes
+from migration_service.services.accounts.ledgers import OpenPeriod
 from migration_service.services.accounts.reading import read_parts
+from migration_service.services.accounts.transaction_books import KnownTransaction, TransactionBooks
 from migration_service.services.accounts.transaction_checks import (
     Fault,
+    as_faults,
     first_error,
     open_checked_account,
 )
-from migration_service.states import TransactionPeriod
 
 
 class TransactionStatus(StrEnum):
@@ -64,13 +61,12 @@ class TransactionResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A transaction that the account has. If `id` is None, it came earlier in this request."""
+class Taken:
+    """What became of a posted transaction: it was added, or the account has it already."""
 
-    id: int | None
-    amount: Decimal
-    type: str
-    data: dict[str, Any] | None = None
+    status: TransactionStatus
+    #: The transaction as it was added, or the one that the account has.
+    transaction: dict[str, Any] | KnownTransaction
 
 
 def add_transactions(
@@ -90,41 +86,73 @@ def add_transactions(
     ImportSupplierNotFoundInBodyError or AccountNotFoundInBodyError if nothing else is wrong. The caller rolls
     back after any of these.
     """
-    account, faults = open_checked_account(session, caller, body)
-    transactions: list[dict[str, Any]] = body.data.get("transactions", [])
-    addition = _Addition(session, account, transactions, check_previously_added=check_previously_added)
-    for transaction in transactions:
-        addition.take(transaction, move=force_add_to_current_statement)
-    if faults := faults + addition.faults:
-        raise first_error(faults)
-    addition.write()
-    return addition.results()
+    account, errors = open_checked_account(session, caller, body)
+    (results,) = add_transactions_to_accounts(
+        session,
+        [Addition(account, body.data, errors)],
+        check_previously_added=check_previously_added,
+        force_add_to_current_statement=force_add_to_current_statement,
+    )
+    if isinstance(results, ServiceError):
+        raise results
+    return with_existing(session, results)
+
+
+def add_transactions_to_accounts(
+    session: Session,
+    additions: Sequence[Addition],
+    *,
+    check_previously_added: bool,
+    force_add_to_current_statement: bool,
+) -> list[list[Taken] | InvalidError]:
+    """Add the transactions that their accounts do not have yet. Return what became of those of each addition.
+
+    The caller has locked the accounts. Nothing of an addition is added if it has errors, or if one of its
+    transactions fails: its result is the error that `add_transactions` raises. Additions to one account are
+    made in their order.
+    """
+    books = TransactionBooks(session, additions)
+    taken = []
+    for addition in additions:
+        one = _Addition(addition, books, skips_known=check_previously_added)
+        for transaction in addition.data.get("transactions", ()):
+            one.take(transaction, move=force_add_to_current_statement)
+        taken.append(one.settle())
+    books.write()
+    return taken
+
+
+def with_existing(session: Session, taken: Sequence[Taken]) -> list[TransactionResult]:
+    """Return the results for transactions, with those that their account had already as they are on it."""
+    keys = {
+        it.transaction.id
+        for it in taken
+        if isinstance(it.transaction, KnownTransaction) and it.transaction.id
+    }
+    existing = read_parts(session, Transaction, keys) if keys else {}
+    results = []
+    for it in taken:
+        if isinstance(it.transaction, KnownTransaction):
+            data = existing[it.transaction.id] if it.transaction.id else it.transaction.data
+            results.append(TransactionResult(it.status, {**(data or {}), **_IMPORTED}))
+        else:
+            results.append(TransactionResult(it.status, it.transaction))
+    return results
 
 
 class _Addition:
-    """The transactions of one request while they are added to the account."""
+    """The transactions of one body while they are checked. Nothing of it is in the books before `settle`."""
 
-    def __init__(
-        self,
-        session: Session,
-        account: OpenAccount,
-        transactions: list[dict[str, Any]],
-        *,
-        check_previously_added: bool,
-    ) -> None:
-        self._session = session
-        self._account = account
-        self._skips_known = check_previously_added
-        self._ledgers = Ledgers(session, account.id, datetime.now(UTC).date())
-        sent = {it["transaction_id"] for it in transactions if "transaction_id" in it}
-        self._known = _find_known(session, account.id, sent)
-        self._taken: list[tuple[TransactionStatus, dict[str, Any] | _Known]] = []
-        self._rows: list[dict[str, Any]] = []
-        self._added: list[dict[str, Any]] = []
+    def __init__(self, addition: Addition, books: TransactionBooks, *, skips_known: bool) -> None:
+        self._account = addition.account
+        self._books = books
+        self._ledgers = books.ledgers[addition.account.id]
+        self._skips_known = skips_known
+        self._new: dict[str, tuple[dict[str, Any], int]] = {}
+        self._taken: list[Taken] = []
         self._notes: list[dict[str, Any]] = []
         self._count = 0
-        #: What is wrong with the transactions taken so far.
-        self.faults: list[Fault] = []
+        self._faults: list[Fault] = as_faults(addition.errors)
 
     def take(self, transaction: dict[str, Any], *, move: bool) -> None:
         """Check the next transaction. With `move`, change its date to the open period if it is outside.
@@ -133,7 +161,7 @@ class _Addition:
         """
         index = self._count
         self._count += 1
-        known = self._known.get(transaction.get("transaction_id", ""))
+        known = self._find(transaction.get("transaction_id", ""))
         if known is not None:
             self._skip(transaction, known, index)
             return
@@ -145,50 +173,41 @@ class _Addition:
                 return
             transaction = self._move(transaction, period)
         if transaction.keys() >= _ADDABLE:
-            self._add(transaction, ledger_pk)
+            self._new[transaction["transaction_id"]] = (transaction, ledger_pk)
+            self._taken.append(Taken(TransactionStatus.ADDED, transaction))
 
-    def write(self) -> None:
-        """Write the transactions that were accepted, and change the balances."""
-        if not self._added:
-            return
-        inserted = insert(Transaction).returning(Transaction.id, sort_by_parameter_order=True)
-        keys = list(self._session.scalars(inserted, self._rows))
-        for model in (LineItem, TaxItem):
-            self._write_items(model, keys)
-        self._ledgers.save()
-        if self._notes:
-            write_notes(self._session, self._account, self._notes)
+    def settle(self) -> list[Taken] | InvalidError:
+        """Put the transactions into the books. If there are faults, return the error instead."""
+        if self._faults:
+            return first_error(self._faults)
+        for transaction, ledger_pk in self._new.values():
+            self._books.add(self._account, transaction, ledger_pk)
+        self._books.pin(self._account, self._notes)
+        return self._taken
 
-    def results(self) -> list[TransactionResult]:
-        """Return the result for each transaction."""
-        keys = {it.id for _, it in self._taken if isinstance(it, _Known) and it.id is not None}
-        existing = read_parts(self._session, Transaction, keys) if keys else {}
-        results = []
-        for status, it in self._taken:
-            if isinstance(it, _Known):
-                data = it.data if it.id is None else existing[it.id]
-                results.append(TransactionResult(status, {**(data or {}), **_IMPORTED}))
-            else:
-                results.append(TransactionResult(status, it))
-        return results
+    def _find(self, transaction_id: str) -> KnownTransaction | None:
+        if transaction_id in self._new:
+            transaction, _ = self._new[transaction_id]
+            return KnownTransaction(None, transaction["amount"], transaction["type"], transaction)
+        return self._books.known.get((self._account.id, transaction_id))
 
-    def _skip(self, transaction: dict[str, Any], known: _Known, index: int) -> None:
+    def _skip(self, transaction: dict[str, Any], known: KnownTransaction, index: int) -> None:
         if not transaction.keys() >= _ADDABLE:
             return
         same = (known.amount, known.type) == (transaction["amount"], transaction["type"])
         if same and self._skips_known:
-            self._taken.append((TransactionStatus.ALREADY_EXISTS, known))
+            self._taken.append(Taken(TransactionStatus.ALREADY_EXISTS, known))
             return
         what = "the same transaction" if same else "a transaction of another amount or type"
         detail = f"The transaction_id is already used by {what} of the account."
         item = ErrorItem(TransactionIdAlreadyUsedError.code, detail, f"transactions.{index}.transaction_id")
-        self.faults.append((TransactionIdAlreadyUsedError, item))
+        self._faults.append((TransactionIdAlreadyUsedError, item))
 
     def _refuse_date(self, day: date, period: OpenPeriod, index: int) -> None:
         detail = f"The transaction is not within the open statement period: {day} is not in {period}."
         attr = f"transactions.{index}.transaction_date"
         item = ErrorItem(TransactionOutsideOpenPeriodError.code, detail, attr)
-        self.faults.append((TransactionOutsideOpenPeriodError, item))
+        self._faults.append((TransactionOutsideOpenPeriodError, item))
 
     def _move(self, transaction: dict[str, Any], period: OpenPeriod) -> dict[str, Any]:
         sent = transaction["transaction_date"]
@@ -202,40 +221,3 @@ class _Addition:
         )
         note = "\n".join(filter(None, [transaction.get("note"), reason]))
         return {**transaction, "transaction_date": day, "note": note}
-
-    def _add(self, transaction: dict[str, Any], ledger_pk: int) -> None:
-        self._known[transaction["transaction_id"]] = _Known(
-            None, transaction["amount"], transaction["type"], transaction
-        )
-        self._taken.append((TransactionStatus.ADDED, transaction))
-        self._added.append(transaction)
-        self._rows.append(
-            {
-                "ledger_pk": ledger_pk,
-                "account_pk": self._account.id,
-                "period": TransactionPeriod.ADDED,
-                "position": self._ledgers.add(ledger_pk, transaction),
-                **part_values(Transaction, transaction, self._account.supplier),
-                **current_origin().trace(),
-            }
-        )
-
-    def _write_items(self, model: type[Part], keys: list[int]) -> None:
-        name, parent = model.sources[0].key, parent_column(model).name
-        rows = [
-            {parent: key, "position": position, **part_values(model, item, self._account.supplier)}
-            for key, transaction in zip(keys, self._added, strict=True)
-            for position, item in enumerate(transaction.get(name, ()))
-        ]
-        if rows:
-            self._session.execute(insert(model), rows)
-
-
-def _find_known(session: Session, account_pk: int, transaction_ids: set[str]) -> dict[str, _Known]:
-    found = session.execute(
-        select(Transaction.transaction_id, Transaction.id, Transaction.amount, Transaction.type).where(
-            Transaction.account_pk == account_pk,
-            one_of(Transaction.transaction_id.expression, transaction_ids),
-        )
-    )
-    return {row.transaction_id: _Known(row.id, row.amount, row.type) for row in found}

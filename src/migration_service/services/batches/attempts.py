@@ -1,7 +1,7 @@
 """The attempts of a batch, recorded as those of single requests are, but for many accounts at once."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from sqlalchemy.orm import Session
@@ -9,11 +9,12 @@ from sqlalchemy.orm import Session
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import DryRunSucceededError, ServiceError
 from migration_service.origin import current_origin
+from migration_service.services.batches.added_data.instructions import Answer, InstructionKey
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt, StagedProcess
 from migration_service.services.processing.attempts import complete_attempts, with_account
 from migration_service.services.processing.creation import CreatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchMode, Profile
+from migration_service.states import BatchKind, BatchMode, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class ChunkJob:
     profile: Profile
     #: Seconds of processor time that the validation of a line may take; 0: without limit.
     line_seconds: float = 0.0
+    #: What the lines are, and for transactions the arguments of the single endpoint.
+    kind: BatchKind = BatchKind.ACCOUNTS
+    options: Mapping[str, bool] = field(default_factory=dict)
+    #: What payment vendors answered about the payment instructions of the lines.
+    answers: Mapping[InstructionKey, Answer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

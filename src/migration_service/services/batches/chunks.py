@@ -9,24 +9,43 @@ A worker that dies anywhere leaves a claim without a lock, which `feed.recover_c
 worker see. Its outcomes are there as a whole or not at all, so no line is done twice.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, func, select, text, update
 from sqlalchemy.orm import Session
 
-from migration_service.errors import AccountCreationFailedError, ErrorItem
+from migration_service.errors import (
+    AccountCreationFailedError,
+    AccountNotStorableError,
+    LineFailedUnexpectedlyError,
+    ServiceError,
+)
 from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.schemas.json import encode_json
+from migration_service.services.accounts.added_data import OpenAccount
+from migration_service.services.batches.added_data.deferral import LONGEST_DEFERRAL, wake_lines
+from migration_service.services.batches.added_data.instructions import Answer, InstructionKey
+from migration_service.services.batches.added_data.lines import PIECE_LINES, read_wanted, work_on_added_lines
 from migration_service.services.batches.attempts import ChunkJob
 from migration_service.services.batches.brakes import apply_brake
-from migration_service.services.batches.counts import recount
+from migration_service.services.batches.counts import count_open, recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
+from migration_service.services.batches.outcomes import write_outcomes
 from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
-from migration_service.services.setup.suppliers import get_import_supplier_by_id
-from migration_service.states import BatchMode, BatchState, ChunkState, LineStatus, Profile, SupplierStatus
+from migration_service.services.reporting.erasure import erase_outcomes
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier_by_id
+from migration_service.states import (
+    BatchKind,
+    BatchMode,
+    BatchState,
+    ChunkState,
+    LineStatus,
+    Profile,
+    SupplierStatus,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,8 @@ class ChunkPlan:
     needs_slots: bool
     #: The concurrency limit in force, or None if it is off.
     limit: int | None
+    #: Whether payment vendors are to be asked first.
+    asks_vendors: bool = False
 
 
 def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
@@ -55,12 +76,24 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
     The batch is paused if its brake is reached.
     """
     row = session.execute(
-        select(BatchChunk.tries, BatchChunk.counts, Batch.mode, Batch.brake, Batch.brake_since)
+        select(
+            BatchChunk.tries,
+            BatchChunk.counts,
+            BatchChunk.not_before,
+            Batch.kind,
+            Batch.mode,
+            Batch.brake,
+            Batch.brake_since,
+        )
         .join(Batch, Batch.id == BatchChunk.batch_id)
         .where(_is(key), BatchChunk.state != ChunkState.DONE, Batch.state == BatchState.RUNNING)
     ).first()
     if row is None or (row.brake and apply_brake(session, key.batch_id, row.brake, row.brake_since)):
         return None
+    if BatchKind(row.kind).is_added_data:
+        lines = 0 if row.not_before else min(count_open(row.counts), PIECE_LINES)
+        asks_vendors = row.kind == BatchKind.PAYMENT_INSTRUCTIONS and row.mode != BatchMode.VALIDATE
+        return ChunkPlan(1 if row.tries else lines, False, None, asks_vendors) if lines else None
     lines = 1 if row.tries else row.counts.get(LineStatus.PENDING, 0)
     limit = session.scalar(select(ServiceLimit.concurrency_limit))
     return ChunkPlan(lines, BatchMode(row.mode).creates, limit)
@@ -87,11 +120,18 @@ def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bo
 
 
 def work_on_chunk(
-    session: Session, key: ChunkKey, attempts: Sequence[UUID], *, line_seconds: float = 0.0
+    session: Session,
+    key: ChunkKey,
+    attempts: Sequence[UUID],
+    *,
+    line_seconds: float = 0.0,
+    longest_deferral: float = LONGEST_DEFERRAL,
+    answers: Mapping[InstructionKey, Answer] | None = None,
 ) -> int | None:
     """Bring at most as many pending lines to their outcome as there are `attempts`; how many are left to do.
 
-    Return None, with nothing done, if the claim is no longer valid or the batch is not running.
+    `answers` are those of payment vendors about what `read_wanted_instructions` returned. Return None, with
+    nothing done, if the claim is no longer valid or the batch is not running.
     """
     chunk = session.execute(
         select(BatchChunk)
@@ -102,33 +142,80 @@ def work_on_chunk(
         return None
     batch = session.get_one(Batch, key.batch_id)
     supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
+    kind = BatchKind(batch.kind)
     ongoing = supplier.status == SupplierStatus.ONGOING or batch.mode == BatchMode.VALIDATE
+    ongoing = ongoing or kind.is_added_data
     if batch.state != BatchState.RUNNING or not ongoing:
         _give_back(session, key)
         return None
-    job = ChunkJob(
-        supplier,
-        BatchMode(batch.mode),
-        batch.operations_team_id,
-        batch.api_key_id,
-        key.batch_id,
-        Profile(batch.profile or supplier.profile),
-        line_seconds,
-    )
+    job = replace(_job_of(batch, supplier, line_seconds), answers=answers or {})
+    woken = wake_lines(session, supplier.id, chunk, longest_deferral)
     lines = _lines_to_do(session, chunk, len(attempts))
-    out = chunk.tries > MAX_TRIES
     with acting_as(_origin_of(batch)):
-        results = [_give_up(lines[0])] if out else work_on_lines(session, job, lines, attempts)
-    _write_outcomes(session, key.batch_id, results)
+        if chunk.tries > MAX_TRIES:
+            results = [_give_up(line, kind) for line in lines[:1]]
+        elif kind.is_added_data:
+            results = work_on_added_lines(session, job, chunk, lines, may_defer=not woken.is_late)
+        else:
+            results = work_on_lines(session, job, lines, attempts)
+    write_outcomes(session, key.batch_id, results)
+    of_erased = [it.line_number for it in results if it.status not in _OF_LIVING_ACCOUNTS]
+    erase_outcomes(session, supplier.id, key.batch_id, of_erased)
     if batch.started_at is None:
         session.execute(
             update(Batch)
             .where(Batch.id == batch.id, Batch.started_at.is_(None))
             .values(started_at=func.now())
         )
-    refused = sum(map(_was_refused, results)) if job.mode.creates else 0
-    recount(session, key.batch_id, [key.first_line], worked=len(results), refused=refused)
-    return int(chunk.counts.get(LineStatus.PENDING, 0)) - len(results)
+    refused = sum(map(_was_refused, results)) if job.mode.creates and not kind.is_added_data else 0
+    worked = sum(not result.status.is_open for result in results)
+    recount(session, key.batch_id, [key.first_line], worked=worked, refused=refused)
+    return int(chunk.counts.get(LineStatus.PENDING, 0)) + woken.lines - len(results)
+
+
+def read_wanted_instructions(
+    session: Session,
+    key: ChunkKey,
+    limit: int,
+    *,
+    line_seconds: float = 0.0,
+    longest_deferral: float = LONGEST_DEFERRAL,
+) -> list[tuple[OpenAccount, dict[str, Any]]]:
+    """Return the payment instructions of the next lines of a chunk, with their accounts, to ask the vendors.
+
+    The caller has claimed the chunk, so that `work_on_chunk` finds the same lines afterwards.
+    """
+    chunk = session.get_one(BatchChunk, (key.batch_id, key.first_line))
+    batch = session.get_one(Batch, key.batch_id)
+    supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
+    wake_lines(session, supplier.id, chunk, longest_deferral)
+    return read_wanted(session, _job_of(batch, supplier, line_seconds), _lines_to_do(session, chunk, limit))
+
+
+def _job_of(batch: Batch, supplier: KnownSupplier, line_seconds: float) -> ChunkJob:
+    return ChunkJob(
+        supplier,
+        BatchMode(batch.mode),
+        batch.operations_team_id,
+        batch.api_key_id,
+        batch.id,
+        Profile(batch.profile or supplier.profile),
+        line_seconds,
+        BatchKind(batch.kind),
+        batch.options,
+    )
+
+
+#: An account that was erased has no line with such an outcome.
+_OF_LIVING_ACCOUNTS = (
+    LineStatus.STAGED,
+    LineStatus.WOULD_IMPORT,
+    LineStatus.IMPORTED,
+    LineStatus.WOULD_ADD,
+    LineStatus.ADDED,
+    LineStatus.ALREADY_ADDED,
+    LineStatus.DEFERRED,
+)
 
 
 def _origin_of(batch: Batch) -> Origin:
@@ -142,9 +229,12 @@ def _origin_of(batch: Batch) -> Origin:
     )
 
 
+_OF_ATTEMPTS = {AccountCreationFailedError.code, AccountNotStorableError.code}
+
+
 def _was_refused(result: LineResult) -> bool:
     """Return whether a line failed before an attempt began, so that no attempt records the failure."""
-    attempted = any(item.code == AccountCreationFailedError.code for item in result.errors)
+    attempted = any(item.code in _OF_ATTEMPTS for item in result.errors)
     return result.status is LineStatus.FAILED and not attempted
 
 
@@ -170,64 +260,31 @@ def _give_back(session: Session, key: ChunkKey) -> None:
 
 
 def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineToDo]:
-    rows = session.execute(
+    statement = (
         select(
             BatchLine.line_number,
             BatchLine.payload,
             BatchLine.external_account_number,
             BatchLine.account_import_process_id,
         )
-        .where(
-            BatchLine.batch_id == chunk.batch_id,
-            BatchLine.line_number.between(chunk.first_line, chunk.last_line),
-            BatchLine.status == LineStatus.PENDING,
-        )
+        .where(BatchLine.batch_id == chunk.batch_id, BatchLine.status == LineStatus.PENDING)
         .order_by(BatchLine.line_number)
         .limit(limit)
+        # Whoever erases an account waits for the outcome of its line, and erases that.
+        .with_for_update()
     )
-    return [LineToDo(*row) for row in rows]
+    if chunk.by_account:
+        # Locked before the accounts, as erasure does it.
+        own = statement.where(BatchLine.chunk_line == chunk.first_line)
+        return [LineToDo(*row) for row in session.execute(own.with_for_update(key_share=True))]
+    own = statement.where(BatchLine.line_number.between(chunk.first_line, chunk.last_line))
+    return [LineToDo(*row) for row in session.execute(own)]
 
 
-def _give_up(line: LineToDo) -> LineResult:
-    failure = out_of_tries()
+def _give_up(line: LineToDo, kind: BatchKind) -> LineResult:
+    failure: ServiceError = out_of_tries()
+    if kind.is_added_data:
+        failure = LineFailedUnexpectedlyError(failure.detail)
     return LineResult(
         line.line_number, LineStatus.FAILED, line.external_account_number, errors=failure.errors
     )
-
-
-def _write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResult]) -> None:
-    rows = [
-        {
-            "line_number": result.line_number,
-            "status": result.status,
-            "external_account_number": _storable(result.external_account_number),
-            "service_account_number": result.service_account_number,
-            "errors": _storable_items(result.errors),
-            "warnings": _storable_items(result.warnings),
-        }
-        for result in results
-    ]
-    session.execute(_WRITE_OUTCOMES, {"batch_id": batch_id, "results": encode_json(rows).decode()})
-
-
-def _storable_items(items: Sequence[ErrorItem]) -> list[dict[str, str | None]] | None:
-    return [{name: _storable(text) for name, text in item.to_dict().items()} for item in items] or None
-
-
-def _storable(text: str | None) -> str | None:
-    """Return a text that may come from a client without what PostgreSQL cannot store in JSONB.
-
-    Otherwise the outcome of one line would be refused together with those of its whole chunk.
-    """
-    return text and text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
-
-
-_WRITE_OUTCOMES = text("""
-    UPDATE batch_line SET status = result.status, external_account_number = result.external_account_number,
-        service_account_number = result.service_account_number,
-        errors = result.errors, warnings = result.warnings
-    FROM jsonb_to_recordset(CAST(:results AS jsonb)) AS result (
-        line_number bigint, status text, external_account_number text, service_account_number text,
-        errors jsonb, warnings jsonb)
-    WHERE batch_id = :batch_id AND batch_line.line_number = result.line_number
-""")

@@ -3,7 +3,7 @@
 They are counted in the transaction that changes the lines, so they are right even after a crash.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -11,42 +11,63 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, DateTime, bindparam, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import literals
 from migration_service.states import BatchState, ChunkState, LineStatus
 
-_HAS_PENDING_LINES = f"""EXISTS (
-    SELECT FROM batch_line WHERE batch_line.batch_id = batch_chunk.batch_id
-      AND line_number BETWEEN first_line AND last_line AND status = '{LineStatus.PENDING}')"""
+_OPEN = literals(status for status in LineStatus if status.is_open)
+
+#: The lines of a row of batch_chunk: those of its range, or those that name it.
+LINES_OF_CHUNK = """(
+    SELECT * FROM batch_line WHERE NOT batch_chunk.by_account AND batch_line.batch_id = batch_chunk.batch_id
+      AND line_number BETWEEN batch_chunk.first_line AND batch_chunk.last_line
+    UNION ALL
+    SELECT * FROM batch_line WHERE batch_chunk.by_account AND batch_line.batch_id = batch_chunk.batch_id
+      AND batch_line.chunk_line = batch_chunk.first_line)"""
+
+# Deferred lines are worked on again after five seconds, and then less and less often.
+_LATER = "now() + greatest(interval '5 seconds', least(interval '5 minutes', (now() - deferred_since) / 2))"
 
 _RECOUNT = text(f"""
-    UPDATE batch_chunk SET
-        (counts, error_counts, warning_counts, done, failures) = (
+    WITH counted AS (
+        SELECT batch_chunk.first_line AS chunk, found.counts, found.errors, found.warnings,
+               found.done, found.failures
+        FROM batch_chunk CROSS JOIN LATERAL (
             WITH line AS MATERIALIZED (
-                SELECT line_number, status, errors, warnings FROM batch_line
-                WHERE batch_line.batch_id = batch_chunk.batch_id
-                  AND line_number BETWEEN first_line AND last_line)
+                SELECT line_number, status, errors, warnings FROM {LINES_OF_CHUNK} AS own)
             SELECT (SELECT coalesce(jsonb_object_agg(status, n), '{{}}') FROM (
-                        SELECT status, count(*) AS n FROM line GROUP BY status) AS by_status),
+                        SELECT status, count(*) AS n FROM line GROUP BY status) AS by_status) AS counts,
                    (SELECT coalesce(jsonb_object_agg(code, n), '{{}}') FROM (
                         SELECT error ->> 'code' AS code, count(DISTINCT line_number) AS n
-                        FROM line, jsonb_array_elements(errors) AS error GROUP BY 1) AS by_code),
+                        FROM line, jsonb_array_elements(errors) AS error GROUP BY 1) AS by_code) AS errors,
                    (SELECT coalesce(jsonb_object_agg(code, n), '{{}}') FROM (
                         SELECT warning ->> 'code' AS code, count(DISTINCT line_number) AS n
-                        FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code),
-                   (SELECT count(*) FROM line WHERE status <> '{LineStatus.PENDING}'),
+                        FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code)
+                        AS warnings,
+                   (SELECT count(*) FROM line WHERE status NOT IN ({_OPEN})) AS done,
                    (SELECT coalesce(jsonb_object_agg(codes, n), '{{}}') FROM (
                         SELECT (SELECT coalesce(string_agg(DISTINCT error ->> 'code', ' '), '-')
                                 FROM jsonb_array_elements(errors) AS error) AS codes, count(*) AS n
-                        FROM line WHERE status = '{LineStatus.FAILED}' GROUP BY 1) AS by_codes)),
-        state = CASE WHEN NOT {_HAS_PENDING_LINES} THEN '{ChunkState.DONE}'
+                        FROM line WHERE status = '{LineStatus.FAILED}' GROUP BY 1) AS by_codes) AS failures
+            ) AS found
+        WHERE batch_id = :batch_id AND (:first_lines IS NULL OR first_line = ANY (:first_lines)))
+    UPDATE batch_chunk SET
+        counts = counted.counts, error_counts = counted.errors, warning_counts = counted.warnings,
+        done = counted.done, failures = counted.failures,
+        state = CASE WHEN NOT counted.counts ?| ARRAY[{_OPEN}] THEN '{ChunkState.DONE}'
+                     WHEN NOT counted.counts ? '{LineStatus.PENDING}' THEN '{ChunkState.PENDING}'
                      WHEN state = '{ChunkState.DONE}' THEN '{ChunkState.PENDING}' ELSE state END,
-        finished_at = CASE WHEN NOT {_HAS_PENDING_LINES} THEN now() END,
+        finished_at = CASE WHEN NOT counted.counts ?| ARRAY[{_OPEN}] THEN now() END,
+        deferred_since = CASE WHEN counted.counts ? '{LineStatus.DEFERRED}'
+                              THEN coalesce(deferred_since, now()) END,
+        not_before = CASE WHEN counted.counts ? '{LineStatus.DEFERRED}'
+                           AND NOT counted.counts ? '{LineStatus.PENDING}' THEN {_LATER} END,
         worked = CASE state WHEN '{ChunkState.DONE}' THEN 0 ELSE worked + :worked END,
         worked_at = CASE WHEN :worked > 0 THEN now() ELSE worked_at END,
         throttled_at = CASE WHEN :worked > 0 THEN NULL ELSE throttled_at END,
         refused = refused + :refused,
         tries = least(greatest(tries - 1, 0), 1),
         attempts = NULL, dispatched_at = now()
-    WHERE batch_id = :batch_id AND (:first_lines IS NULL OR first_line = ANY (:first_lines))
+    FROM counted WHERE batch_id = :batch_id AND first_line = counted.chunk
 """).bindparams(bindparam("first_lines", type_=ARRAY(BigInteger)))
 
 
@@ -60,9 +81,9 @@ def recount(
 ) -> None:
     """Count the lines of these chunks (None: of all chunks) again, and release them from their workers.
 
-    A chunk without pending lines becomes DONE. A DONE chunk that has pending lines is opened again. `worked`
-    lines of each have just got their outcome, `refused` of them before an attempt began. The caller holds the
-    locks of the chunks.
+    A chunk whose lines all have an outcome becomes DONE. A DONE chunk that has pending lines is opened again.
+    One that has only deferred lines left waits for some time. `worked` lines of each have just got their
+    outcome, `refused` of them before an attempt began. The caller holds the locks of the chunks.
     """
     values = {"batch_id": batch_id, "first_lines": first_lines, "worked": worked, "refused": refused}
     session.execute(_RECOUNT, values)
@@ -87,6 +108,11 @@ class BatchProgress:
     idle_seconds: float | None
     #: Whether workers recently released chunks because no slots were free.
     is_throttled: bool
+
+
+def count_open(counts: Mapping[str, int]) -> int:
+    """Return how many lines have no outcome yet, of counts by status."""
+    return sum(counts.get(status, 0) for status in LineStatus if status.is_open)
 
 
 def count_lines(session: Session, batch_ids: list[UUID]) -> dict[UUID, dict[str, int]]:

@@ -12,11 +12,14 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.errors import ServiceUnavailableError
+from migration_service.services.batches.added_data.deferral import LONGEST_DEFERRAL
+from migration_service.services.batches.added_data.instructions import ask_vendors
 from migration_service.services.batches.chunks import (
     ChunkKey,
     ChunkPlan,
     claim_chunk,
     read_chunk,
+    read_wanted_instructions,
     release_chunk,
     work_on_chunk,
 )
@@ -34,12 +37,19 @@ _NO_CAP = 1_000_000
 
 
 def perform_chunk(
-    sessions: sessionmaker[Session], slots: Slots, key: ChunkKey, *, reserve: int, line_seconds: float = 0.0
+    sessions: sessionmaker[Session],
+    slots: Slots,
+    key: ChunkKey,
+    *,
+    reserve: int,
+    line_seconds: float = 0.0,
+    longest_deferral: float = LONGEST_DEFERRAL,
 ) -> bool:
     """Bring the lines of a chunk to their outcomes, as many at once as there are slots.
 
     `reserve` is the number of slots that batches leave to single requests. `line_seconds` is the processor
-    time that the validation of a line may take. Return False if some lines are left because no slots were
+    time that the validation of a line may take, and `longest_deferral` the seconds that one may wait for its
+    account. Return False if some lines are left because no slots were
     free, or the time of the chunk is up; the chunk is released then.
     """
     deadline, is_throttled = time.monotonic() + CHUNK_TIMEOUT, False
@@ -53,7 +63,8 @@ def perform_chunk(
             is_throttled = True
             break
         try:
-            if _perform_piece(sessions, key, attempts, line_seconds):
+            limits = {"line_seconds": line_seconds, "longest_deferral": longest_deferral}
+            if _perform_piece(sessions, key, plan, attempts, **limits):
                 return True
         finally:
             if plan.needs_slots:
@@ -64,15 +75,20 @@ def perform_chunk(
 
 
 def _perform_piece(
-    sessions: sessionmaker[Session], key: ChunkKey, attempts: Sequence[UUID], line_seconds: float
+    sessions: sessionmaker[Session], key: ChunkKey, plan: ChunkPlan, attempts: Sequence[UUID], **limits: float
 ) -> bool:
     """Work on as many lines as there are attempts. Return whether nothing is left to do for this worker."""
     with sessions.begin() as session:
         claimed = claim_chunk(session, key, attempts)
     if not claimed:
         return True
+    answers = None
+    if plan.asks_vendors:
+        with sessions.begin() as session:
+            wanted = read_wanted_instructions(session, key, len(attempts), **limits)
+        answers = ask_vendors(sessions, wanted)
     with sessions.begin() as session:
-        return not work_on_chunk(session, key, attempts, line_seconds=line_seconds)
+        return not work_on_chunk(session, key, attempts, answers=answers, **limits)
 
 
 def _acquire_slots(

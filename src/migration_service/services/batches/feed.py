@@ -12,17 +12,28 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.services.batches.added_data.deferral import IS_DUE
 from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
-from migration_service.states import BatchState, ChunkState
+from migration_service.states import BatchKind, BatchState, ChunkState
 
 
-def feed(sessions: sessionmaker[Session], in_flight: int, publish: Callable[[UUID, int], bool]) -> None:
-    """Dispatch the chunks that are next. What cannot be published now is published by the sweep."""
+def feed(
+    sessions: sessionmaker[Session],
+    in_flight: int,
+    publish: Callable[[UUID, int], bool],
+    publish_to_vendors: Callable[[UUID, int], bool],
+) -> None:
+    """Dispatch the chunks that are next. What cannot be published now is published by the sweep.
+
+    `publish_to_vendors` publishes those whose work is to ask payment vendors, for a queue of their own.
+    """
     with sessions.begin() as session:
         chunks = dispatch_chunks(session, in_flight)
-    for batch_id, first_line in chunks:
-        if not publish(batch_id, first_line):
-            return
+        vendor_chunks = dispatch_vendor_chunks(session, in_flight)
+    for publish_one, some in ((publish, chunks), (publish_to_vendors, vendor_chunks)):
+        for batch_id, first_line in some:
+            if not publish_one(batch_id, first_line):
+                return
 
 
 def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
@@ -30,12 +41,22 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
 
     Return their batch and first line, for the caller to publish after the commit. The organisations take
     turns, beginning with those that have the fewest chunks in the queue. So do the batches of each. Batches
-    also follow their API keys and suppliers here, and complete.
+    also follow their API keys and suppliers here, and complete. Chunks of payment instructions are left to
+    `dispatch_vendor_chunks`.
     """
     complete_batches(session)
     follow_keys(session)
     follow_suppliers(session)
-    rows = session.execute(_DISPATCH, {"in_flight": in_flight}).all()
+    return _dispatch(session, in_flight, asks_vendors=False)
+
+
+def dispatch_vendor_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
+    """Do the same for chunks of payment instructions, which have a share and a queue of their own."""
+    return _dispatch(session, in_flight, asks_vendors=True)
+
+
+def _dispatch(session: Session, in_flight: int, *, asks_vendors: bool) -> list[tuple[UUID, int]]:
+    rows = session.execute(_DISPATCH, {"in_flight": in_flight, "asks_vendors": asks_vendors}).all()
     return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: (row.place, row.batch_id))]
 
 
@@ -47,26 +68,29 @@ def recover_chunks(session: Session) -> int:
     return len(session.execute(_RECOVER).all())
 
 
+_IS_OURS = f"(batch.kind = '{BatchKind.PAYMENT_INSTRUCTIONS}') = :asks_vendors"
+
 # `turn` counts the chunks of the organisation that are in the queue already. So whoever has many of them
 # comes after those who have few, however many batches they have.
 _DISPATCH = text(f"""
     WITH busy AS MATERIALIZED (
         SELECT batch.organisation_id, count(*) AS chunks
         FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id
-        WHERE batch_chunk.state = '{ChunkState.DISPATCHED}' AND batch.finished_at IS NULL GROUP BY 1),
+        WHERE batch_chunk.state = '{ChunkState.DISPATCHED}' AND batch.finished_at IS NULL AND {_IS_OURS}
+        GROUP BY 1),
     next AS MATERIALIZED (
         SELECT batch.organisation_id, chunk.*,
                row_number() OVER (PARTITION BY chunk.batch_id ORDER BY chunk.first_line) AS place
         FROM batch CROSS JOIN LATERAL (
             SELECT batch_id, first_line FROM batch_chunk
-            WHERE batch_id = batch.id AND state = '{ChunkState.PENDING}' ORDER BY first_line
+            WHERE batch_id = batch.id AND state = '{ChunkState.PENDING}' AND {IS_DUE} ORDER BY first_line
             LIMIT :in_flight FOR UPDATE SKIP LOCKED) AS chunk
-        WHERE batch.state = '{BatchState.RUNNING}'),
+        WHERE batch.state = '{BatchState.RUNNING}' AND {_IS_OURS}),
     chosen AS (
         SELECT next.batch_id, next.first_line, coalesce(busy.chunks, 0)
                + row_number() OVER (PARTITION BY organisation_id ORDER BY place, next.batch_id) AS turn
         FROM next LEFT JOIN busy USING (organisation_id))
-    UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', dispatched_at = now()
+    UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', dispatched_at = now(), not_before = NULL
     FROM chosen
     WHERE batch_chunk.batch_id = chosen.batch_id AND batch_chunk.first_line = chosen.first_line
       AND chosen.turn <= :in_flight

@@ -1,13 +1,14 @@
 """Validates, stages and creates the accounts of a chunk's lines, many at once. Each line has its own outcome.
 
 Validation, staging and creation are the same functions as behind the single endpoints. If the database
-refuses a set of accounts, the set is halved until those at fault are found (`_each_by_itself`).
+refuses a set of accounts, the set is halved until those at fault are found (`each_by_itself`).
 """
 
 import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from traceback import extract_tb
 from typing import TypeVar
 from uuid import UUID
@@ -25,12 +26,12 @@ from migration_service.errors import (
     ImportSupplierMismatchError,
     LineFailedUnexpectedlyError,
     LineTooExpensiveError,
-    ParseError,
     ServiceError,
 )
 from migration_service.models import AccountImportProcess, SkipMark
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import parse_json
+from migration_service.services.batches.added_data.marks import find_other_kind
 from migration_service.services.batches.attempts import ChunkJob, PerformedLine, record_attempts
 from migration_service.services.batches.processor_time import (
     ProcessorTimeExceededError,
@@ -38,7 +39,7 @@ from migration_service.services.batches.processor_time import (
 )
 from migration_service.services.imports.staging import refusal, stage_accounts
 from migration_service.services.imports.states import StagedProcess
-from migration_service.services.imports.validation import ValidatedAccount, validate_account
+from migration_service.services.imports.validation import ValidatedAccount, validate_text
 from migration_service.services.processing.creation import (
     KEEP_THE_PLAN,
     CreatedAccount,
@@ -55,6 +56,7 @@ PIECE_SECONDS = 2.0
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,20 +158,8 @@ def _read_lines(
 def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
     """Validate a payload into the candidate. Return whether it has no errors."""
     result = candidate.result
-    try:
-        account = limit_processor_time(
-            job.line_seconds, lambda: validate_account(parse_json(payload), job.profile)
-        )
-    except ParseError as error:
-        result.errors = error.errors
-        return False
-    except ProcessorTimeExceededError:
-        text = f"Validating the line takes more than {job.line_seconds:g} seconds of processor time."
-        result.refuse(LineTooExpensiveError(text))
-        return False
-    except _FAULTS as error:
-        _log_fault(job, result.line_number, error)
-        result.refuse(LineFailedUnexpectedlyError())
+    account = read_guarded(job, result, partial(_validate, job, payload))
+    if account is None:
         return False
     found = account.data.get("import_supplier", job.supplier.code)
     if found != job.supplier.code:
@@ -178,6 +168,28 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
     result.errors, result.warnings = account.errors, account.warnings
     candidate.account = account
     return not account.errors
+
+
+def _validate(job: ChunkJob, payload: bytes) -> ValidatedAccount:
+    account = validate_text(payload, job.profile)
+    if account.errors and (other := find_other_kind(parse_json(payload), job.kind)):
+        raise other
+    return account
+
+
+def read_guarded(job: ChunkJob, result: LineResult, read: Callable[[], _Read]) -> _Read | None:
+    """Return what `read` makes of the text of a line. If it fails, record why, and return None."""
+    try:
+        return limit_processor_time(job.line_seconds, read)
+    except ServiceError as error:
+        result.errors = error.errors
+    except ProcessorTimeExceededError:
+        text = f"Validating the line takes more than {job.line_seconds:g} seconds of processor time."
+        result.refuse(LineTooExpensiveError(text))
+    except _FAULTS as error:
+        _log_fault(job, result.line_number, error)
+        result.refuse(LineFailedUnexpectedlyError())
+    return None
 
 
 #: What a mistake in the validation raises. A lost connection or the time limit of a task is none.
@@ -266,7 +278,7 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
         accounts = [it.account for it in some if it.account]
         return stage_accounts(OpenTransaction.of(session), job.supplier, accounts, profile=job.profile)
 
-    outcomes: list[StagedProcess | ServiceError] = _each_by_itself(session, candidates, stage)
+    outcomes: list[StagedProcess | ServiceError] = each_by_itself(session, candidates, stage)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
         if isinstance(outcome, ServiceError):
             candidate.result.refuse(outcome)
@@ -287,7 +299,7 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
     session.execute(text(KEEP_THE_PLAN))
     done = LineStatus.WOULD_IMPORT if job.mode is BatchMode.DRY_RUN else LineStatus.IMPORTED
     performed = []
-    outcomes: list[CreatedAccount | ServiceError] = _each_by_itself(session, candidates, create)
+    outcomes: list[CreatedAccount | ServiceError] = each_by_itself(session, candidates, create)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
         if isinstance(outcome, ServiceError):
             candidate.result.refuse(outcome)
@@ -300,12 +312,16 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
     return performed
 
 
-def _each_by_itself(
-    session: Session, items: Sequence[_Item], action: Callable[[Sequence[_Item]], Sequence[_Result]]
+def each_by_itself(
+    session: Session,
+    items: Sequence[_Item],
+    action: Callable[[Sequence[_Item]], Sequence[_Result]],
+    explain: Callable[[DBAPIError], ServiceError | None] = explain_refusal,
 ) -> list[_Result | ServiceError]:
     """Call `action` with all items at once. If the database refuses them, do the same with each half.
 
-    So one bad item among a hundred costs some repetitions, and only its own result is an error.
+    So one bad item among a hundred costs some repetitions, and only its own result is an error. `explain`
+    returns that error, or None for a failure that is about no item.
     """
     if not items:
         return []
@@ -313,7 +329,7 @@ def _each_by_itself(
         with session.begin_nested():
             return [*action(items)]
     except DBAPIError as error:
-        refused = explain_refusal(error)
+        refused = explain(error)
         if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):  # somebody else has the account
             refused = AccountImportInProgressError()
         if refused is None:
@@ -321,5 +337,5 @@ def _each_by_itself(
     if len(items) == 1:
         return [refused]
     middle = len(items) // 2
-    first = _each_by_itself(session, items[:middle], action)
-    return first + _each_by_itself(session, items[middle:], action)
+    first = each_by_itself(session, items[:middle], action, explain)
+    return first + each_by_itself(session, items[middle:], action, explain)

@@ -19,9 +19,8 @@ from migration_service.errors import (
     LineTooLongError,
     ParseError,
 )
-from migration_service.schemas.json import parse_json
 from migration_service.services.batches.ndjson import Line
-from migration_service.services.imports.validation import validate_account
+from migration_service.services.imports.validation import validate_text
 from migration_service.states import Profile
 
 #: Lines that a worker process gets at once.
@@ -121,7 +120,7 @@ def _check(line: Line, profile: Profile, supplier: str | None) -> _Checked:
     if line.text is None:
         return _Checked(line.number, None, LineTooLongError().errors, [])
     try:
-        account = validate_account(parse_json(line.text), profile)
+        account = validate_text(line.text, profile)
     except ParseError as error:
         return _Checked(line.number, None, error.errors, [])
     found = account.data.get("import_supplier", supplier)

@@ -1,12 +1,12 @@
 """What somebody asks for who starts a batch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.brakes import Brake
-from migration_service.states import BatchMode, BatchSource, Profile
+from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 
 #: Characters of an idempotency key.
 MAX_KEY = 128
@@ -20,6 +20,10 @@ class BatchOrder:
     """
 
     mode: BatchMode
+    #: What the lines are.
+    kind: BatchKind = BatchKind.ACCOUNTS
+    #: For transactions: the arguments of the single endpoint, by name, if they are not the default.
+    options: dict[str, bool] = field(default_factory=dict)
     operations_team_name: str | None = None
     #: A file, or everything that the supplier has pending.
     source: BatchSource = BatchSource.UPLOAD
@@ -34,8 +38,8 @@ class BatchOrder:
     brake: Brake | None = None
 
     def __post_init__(self) -> None:
-        key, errors = self.idempotency_key, []
-        if self.mode.creates and self.operations_team_name is None:
+        key, errors = self.idempotency_key, self._contradictions()
+        if self.creates_accounts and self.operations_team_name is None:
             detail = f"Mode {self.mode} needs an operations team."
             errors.append(ErrorItem("required", detail, "operations_team_name"))
         if self.source is BatchSource.PENDING and not self.mode.creates:
@@ -47,9 +51,33 @@ class BatchOrder:
         if errors:
             raise RequestFailedValidationError(errors=errors)
 
+    @property
+    def creates_accounts(self) -> bool:
+        """Return whether accounts are created, also in a dry run. This needs a team, and slots."""
+        return self.mode.creates and self.kind is BatchKind.ACCOUNTS
+
+    def _contradictions(self) -> list[ErrorItem]:
+        """Return an error for each part that the kind does not have."""
+        errors = []
+        if self.kind.is_added_data and self.mode is BatchMode.STAGE:
+            detail = "Only accounts are staged. Expected mode validate, dry-run or import."
+            errors.append(ErrorItem("invalid_choice", detail, "mode"))
+        if self.kind.is_added_data and self.source is BatchSource.PENDING:
+            detail = f"Only accounts are pending. Send the {self.kind} as a file."
+            errors.append(ErrorItem("invalid_choice", detail, "source"))
+        if self.kind.is_added_data and self.operations_team_name is not None:
+            detail = "Only created accounts have a team. Leave it out."
+            errors.append(ErrorItem("invalid", detail, "operations_team_name"))
+        if self.kind is not BatchKind.TRANSACTIONS:
+            detail = f"Only a batch of transactions has this. This one is of kind {self.kind}: leave it out."
+            errors += [ErrorItem("invalid", detail, name) for name in self.options]
+        return errors
+
     def identify(self, supplier_code: str) -> bytes:
         """Return what is asked for as bytes. A retry with the same idempotency key must ask for the same."""
         pending = self.source is BatchSource.PENDING
         asked: list[Any] = [supplier_code, self.mode, self.operations_team_name, pending]
+        if self.kind.is_added_data:
+            asked.append({"kind": self.kind, **self.options})
         brake = [self.brake.to_dict()] if self.brake else []
         return encode_json(asked + ([self.profile] if self.profile else []) + brake)

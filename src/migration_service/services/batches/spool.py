@@ -47,10 +47,13 @@ class SpooledLines:
         self._file, self._limits, self._on_block = file, limits, on_block
         #: What the lines take in the database.
         self.stored_bytes = 0
+        #: How many there are.
+        self.count = 0
         hashed, first = sha256(identity), None
         for line in read_lines(self._blocks() if arriving is None else arriving, limits):
             first = first or line
             _refuse_json_string(first)
+            self.count += 1
             self.stored_bytes += LINE_OVERHEAD + len(line.text or b"")
             hashed.update(b"%d %b\n" % (line.number, line.text or b"-"))
         if first is None:
@@ -106,9 +109,14 @@ def _keep(
 
 
 def _require_room(folder: Path) -> None:
-    disk = shutil.disk_usage(folder)
-    if disk.free < disk.total * _FREE_SHARE:
+    if not has_room(folder):
         raise UploadStorageFullError
+
+
+def has_room(folder: Path) -> bool:
+    """Return whether the disk of this folder has room for uploads."""
+    disk = shutil.disk_usage(folder)
+    return disk.free >= disk.total * _FREE_SHARE
 
 
 def _refuse_json_string(first: Line) -> None:

@@ -27,7 +27,7 @@ from migration_service.errors import (
     ImportSupplierPausedError,
 )
 from migration_service.models import Batch
-from migration_service.states import BatchMode, BatchState, ChunkState, SupplierStatus
+from migration_service.states import BatchKind, BatchMode, BatchState, ChunkState, SupplierStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ _PAUSE_BY_BRAKE = text(f"""
     RETURNING organisation_id
 """)
 
-# A batch that only validates needs no supplier that accepts accounts.
+# A batch that only validates, or adds to accounts that exist, needs no supplier that accepts accounts.
 _FOLLOW_SUPPLIERS = text(f"""
     UPDATE batch SET state = follow.state, reason = follow.reason,
         finished_at = CASE follow.state WHEN '{BatchState.STOPPED}' THEN now() END
@@ -121,4 +121,5 @@ _FOLLOW_SUPPLIERS = text(f"""
         ) AS follow (status, state, reason) ON follow.status = supplier.status
     WHERE supplier.id = batch.import_supplier_id AND batch.state IN ({literals(OPEN)})
       AND batch.state <> follow.state AND batch.mode <> '{BatchMode.VALIDATE}'
+      AND batch.kind = '{BatchKind.ACCOUNTS}'
 """)

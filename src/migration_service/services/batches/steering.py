@@ -12,16 +12,27 @@ from migration_service.db.base import one_of
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
+    AccountNotFoundInBodyError,
     BatchNotFoundError,
     BatchStateError,
     DuplicateLineError,
+    PaymentVendorNotFoundError,
+    PaymentVendorUnavailableError,
+    PaymentVendorUnreachableError,
 )
 from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTeam
 from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.brakes import measure, stored_brake
-from migration_service.services.batches.counts import BatchProgress, count_lines, get_progress, recount
+from migration_service.services.batches.counts import (
+    LINES_OF_CHUNK,
+    BatchProgress,
+    count_lines,
+    count_open,
+    get_progress,
+    recount,
+)
 from migration_service.services.batches.states import CANCEL, PAUSE, REOPEN, RESUME, change_batch
 from migration_service.services.batches.upload import validated_under
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -30,7 +41,14 @@ from migration_service.states import BatchCondition, BatchState, ChunkState, Lin
 #: A running batch is stalled if no line was worked on for this many seconds.
 STALLED_AFTER = 60.0
 #: The errors of a line that are not about its content. A line with no others may pass on a retry.
-MAY_PASS = (AccountCreationFailedError.code, AccountImportInProgressError.code)
+MAY_PASS = (
+    AccountCreationFailedError.code,
+    AccountImportInProgressError.code,
+    AccountNotFoundInBodyError.code,
+    PaymentVendorNotFoundError.code,
+    PaymentVendorUnavailableError.code,
+    PaymentVendorUnreachableError.code,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +61,11 @@ class BatchReport:
     #: Its name, if it was given one, and the name of the file that its lines came in.
     name: str | None
     file_name: str | None
+    #: What its lines are.
+    kind: str
     mode: str
+    #: For transactions: the arguments of the single endpoint.
+    options: dict[str, bool]
     #: The profile that its lines are validated under, or None for the supplier's own.
     profile: str | None
     source: str
@@ -116,7 +138,7 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         .where(ImportSupplier.id == batch.import_supplier_id)
     ).one()
     progress = get_progress(session, batch.id, started_at=batch.started_at, finished_at=batch.finished_at)
-    left = progress.counts.get(LineStatus.PENDING, 0)
+    left = count_open(progress.counts)
     runs = batch.state == BatchState.RUNNING and progress.rate
     return BatchReport(
         **_fields(batch, supplier, team, progress.counts),
@@ -191,8 +213,9 @@ def retry_failed(session: Session, batch: Batch, *, everything: bool = False) ->
     """Make those FAILED lines pending again that may pass now. Raise BatchStateError if none can be.
 
     A line may pass if it failed for infrastructure or for the state of its account, or if the rules or the
-    profile have changed since. With `everything`, lines that failed for their content are retried as well.
-    Lines that were too long to keep, and those that repeat the account of an earlier line, are never retried.
+    profile have changed since. A line with a value that the database refused may not. With `everything`,
+    lines that failed for their content are retried as well. Lines that were too long to keep, and those that
+    repeat the account of an earlier line, are never retried.
     """
     if batch.state == BatchState.CANCELLED:
         raise BatchStateError("The batch was cancelled.")
@@ -249,7 +272,9 @@ def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int
         "operations_team_name": team,
         "name": batch.name,
         "file_name": batch.file_name,
+        "kind": batch.kind,
         "mode": batch.mode,
+        "options": batch.options,
         "profile": batch.profile,
         "source": batch.source,
         "state": batch.state,
@@ -267,16 +292,19 @@ def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int
 # left out. Returns, for each line, the first line of its chunk.
 _RETRY = text(f"""
     WITH chunk AS MATERIALIZED (
-        SELECT first_line, last_line FROM batch_chunk
+        SELECT batch_id, first_line, last_line, by_account FROM batch_chunk
         WHERE batch_id = :batch_id AND state = '{ChunkState.DONE}' AND counts ? '{LineStatus.FAILED}'
         FOR UPDATE
+    ), own AS (
+        SELECT batch_chunk.first_line, own.line_number
+        FROM chunk AS batch_chunk CROSS JOIN LATERAL {LINES_OF_CHUNK} AS own
     )
     UPDATE batch_line AS line SET status = '{LineStatus.PENDING}', errors = NULL, warnings = NULL
-    FROM chunk
-    WHERE batch_id = :batch_id AND line_number BETWEEN chunk.first_line AND chunk.last_line
+    FROM own
+    WHERE batch_id = :batch_id AND line.line_number = own.line_number
       AND status = '{LineStatus.FAILED}' AND (payload IS NOT NULL OR account_import_process_id IS NOT NULL)
       AND NOT errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
       AND (:codes IS NULL OR NOT EXISTS (
           SELECT FROM jsonb_array_elements(errors) AS error WHERE error ->> 'code' <> ALL (:codes)))
-    RETURNING chunk.first_line
+    RETURNING own.first_line
 """).bindparams(bindparam("codes", type_=ARRAY(Text)))

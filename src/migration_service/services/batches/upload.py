@@ -24,6 +24,7 @@ from migration_service.models import Batch
 from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
+from migration_service.services.batches.added_data.chunks import AccountChunks
 from migration_service.services.batches.brakes import brake_to_store, usual_brake
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
@@ -32,7 +33,7 @@ from migration_service.services.batches.spool import LINE_OVERHEAD, SpooledLines
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
-from migration_service.states import BatchMode, ImportState, LineStatus
+from migration_service.states import BatchKind, BatchMode, ImportState, LineStatus
 
 #: A chunk is what a worker takes at once: this many lines, or fewer if they are long (in bytes).
 CHUNK_LINES = 100
@@ -74,7 +75,7 @@ def start_batch(
     if lines is None:
         _take_pending(session, batch_id, supplier.id)
     else:
-        _copy_lines(session, batch_id, lines)
+        _copy_lines(session, batch_id, lines, order.kind)
     recount(session, batch_id)
     counted = {"stored_bytes": lines.stored_bytes if lines else None, "overhead": LINE_OVERHEAD}
     session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": digest, **counted})
@@ -105,9 +106,10 @@ def _find_earlier(session: Session, supplier: KnownSupplier, order: BatchOrder) 
 
 def _require_startable(session: Session, supplier: KnownSupplier, order: BatchOrder) -> int | None:
     """Return the id of the team, or None if the mode needs no team."""
-    if order.mode is not BatchMode.VALIDATE:
+    # Data may be added to accounts that exist whatever the status of their supplier is.
+    if order.mode is not BatchMode.VALIDATE and not order.kind.is_added_data:
         require_ongoing(supplier.status)
-    if not order.mode.creates:
+    if not order.creates_accounts:
         return None
     return get_operations_team_id(session, supplier.organisation_id, order.operations_team_name)
 
@@ -121,7 +123,9 @@ def _insert_batch(
             id=new_id(),
             organisation_id=supplier.organisation_id,
             import_supplier_id=supplier.id,
+            kind=order.kind,
             mode=order.mode,
+            options=order.options,
             source=order.source,
             operations_team_id=team_id,
             api_key_id=order.api_key_id,
@@ -164,22 +168,26 @@ def _find_number(line: bytes) -> str | None:
     return number if isinstance(number, str) and number.isprintable() and len(number) <= 128 else None
 
 
-def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines) -> None:
+def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines, kind: BatchKind) -> None:
     too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
-    chunks = _Chunks()
+    chunks: _Chunks | AccountChunks = _Chunks()
+    if kind.is_added_data:
+        chunks = AccountChunks(lines, CHUNK_LINES)
     with OpenTransaction.of(session).copy(_COPY) as copy:
-        copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb"])
+        copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb", "int8"])
         for line in lines:
-            chunks.add(line)
+            number = None if line.text is None else _find_number(line.text)
+            status, errors = LineStatus.PENDING, None
             if line.text is None:
-                copy.write_row((batch_id, line.number, None, None, LineStatus.FAILED.value, too_long))
-            else:
-                number = _find_number(line.text)
-                copy.write_row((batch_id, line.number, line.text, number, LineStatus.PENDING.value, None))
-    duplicate = encode_json([item.to_dict() for item in DuplicateLineError().errors]).decode()
-    session.execute(_MARK_DUPLICATES, {"batch_id": batch_id, "errors": duplicate})
+                status, errors = LineStatus.FAILED, too_long
+            row = (batch_id, line.number, line.text, number, status.value, errors, chunks.add(line, number))
+            copy.write_row(row)
+    if not kind.is_added_data:
+        duplicate = encode_json([item.to_dict() for item in DuplicateLineError().errors]).decode()
+        session.execute(_MARK_DUPLICATES, {"batch_id": batch_id, "errors": duplicate})
     ranges = encode_json(chunks.ranges).decode()
-    session.execute(_INSERT_CHUNKS, {"batch_id": batch_id, "ranges": ranges})
+    by_account = kind.is_added_data
+    session.execute(_INSERT_CHUNKS, {"batch_id": batch_id, "ranges": ranges, "by_account": by_account})
 
 
 class _Chunks:
@@ -189,7 +197,7 @@ class _Chunks:
         self.ranges: list[tuple[int, int]] = []
         self._lines = self._bytes = 0
 
-    def add(self, line: Line) -> None:
+    def add(self, line: Line, _number: str | None) -> None:
         size = len(line.text or b"")
         if not self.ranges or self._lines >= CHUNK_LINES or self._bytes + size > CHUNK_BYTES:
             self.ranges.append((line.number, line.number))
@@ -205,7 +213,7 @@ def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int) -> 
 
 
 _COPY = (
-    "COPY batch_line (batch_id, line_number, payload, external_account_number, status, errors) "
+    "COPY batch_line (batch_id, line_number, payload, external_account_number, status, errors, chunk_line) "
     "FROM STDIN (FORMAT BINARY)"
 )
 
@@ -221,8 +229,8 @@ _MARK_DUPLICATES = text(f"""
 """)
 
 _INSERT_CHUNKS = text("""
-    INSERT INTO batch_chunk (batch_id, first_line, last_line)
-    SELECT :batch_id, CAST(range -> 0 AS bigint), CAST(range -> 1 AS bigint)
+    INSERT INTO batch_chunk (batch_id, first_line, last_line, by_account)
+    SELECT :batch_id, CAST(range -> 0 AS bigint), CAST(range -> 1 AS bigint), :by_account
     FROM jsonb_array_elements(CAST(:ranges AS jsonb)) AS range
 """)
 

@@ -14,7 +14,7 @@ from migration_service.errors import (
 )
 from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Severity
-from migration_service.schemas.account import find_unknown_account_fields, load_account
+from migration_service.schemas.account import LoadedAccount, load_account, read_account
 from migration_service.schemas.base import limit_errors
 from migration_service.schemas.bounds import MAX_ERRORS
 from migration_service.schemas.json import encode_json
@@ -50,38 +50,47 @@ class ValidatedAccount:
 
 def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
     """Check a parsed payload in full under `profile`. An invalid payload raises nothing."""
-    data, errors = load_account(payload)
-    account = ValidatedAccount(data, errors)
-    if not isinstance(payload, dict) or len(errors) > MAX_ERRORS:
+    return _check(load_account(payload), profile)
+
+
+def validate_text(text: bytes, profile: Profile) -> ValidatedAccount:
+    """Check the JSON text of a payload in full under `profile`. Raise ParseError if it is not valid JSON."""
+    return _check(read_account(text), profile)
+
+
+def _check(loaded: LoadedAccount, profile: Profile) -> ValidatedAccount:
+    account = ValidatedAccount(loaded.data, loaded.errors)
+    if loaded.json is not None:
+        account.json = loaded.json
+    if not loaded.is_object or len(loaded.errors) > MAX_ERRORS:
         return account
-    faulty = [error.attr for error in errors if error.attr]
-    for finding in check_account(data, profile=profile, today=datetime.now(UTC).date(), faulty=faulty):
+    faulty = [error.attr for error in loaded.errors if error.attr]
+    for finding in check_account(loaded.data, profile=profile, today=datetime.now(UTC).date(), faulty=faulty):
         found = account.errors if finding.severity is Severity.ERROR else account.warnings
         found.append(finding.error_item())
-    unknown = find_unknown_account_fields(payload)
     if profile is Profile.STRICT:
-        account.errors += unknown
+        account.errors += loaded.unknown
     else:
-        account.warnings += unknown
+        account.warnings += loaded.unknown
     account.errors = limit_errors(account.errors)
     account.warnings = limit_errors(account.warnings)
     return account
 
 
 def validate_payload(
-    statements: Statements, caller: Caller, payload: Any, profile: Profile | None = None
+    statements: Statements, caller: Caller, loaded: LoadedAccount, profile: Profile | None = None
 ) -> tuple[KnownSupplier, ValidatedAccount]:
     """Return the caller's supplier that a payload names, and the payload's data, which has no errors.
 
     The supplier's own profile is used unless `profile` is given. Raise AccountFailedValidationError with
     every error, or ImportSupplierNotFoundInBodyError if an unknown supplier is the only one.
     """
-    code = payload.get("import_supplier") if isinstance(payload, dict) else None
+    code = loaded.import_supplier
     supplier = None
     if isinstance(code, str):
         supplier = find_import_supplier(statements, code, organisation_id=caller.organisation_id)
     own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
-    account = validate_account(payload, profile or own_profile)
+    account = _check(loaded, profile or own_profile)
     if supplier is None and "import_supplier" in account.data:
         unknown = ImportSupplierNotFoundInBodyError(found=code)
         if not account.errors:

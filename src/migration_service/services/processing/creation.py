@@ -22,7 +22,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from migration_service.db.statements import OpenTransaction
-from migration_service.errors import AccountCreationFailedError, ServiceError
+from migration_service.errors import AccountNotStorableError, ServiceError
 from migration_service.models import Account
 from migration_service.models.part import (
     Part,
@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 _ALPHABET = string.ascii_uppercase + string.digits
 _SERVICE_ACCOUNT_NUMBER = re.compile(r"A-[A-Z0-9]{8}", re.ASCII)
+_CAPITAL = re.compile(r"[A-Z]")
 _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
@@ -100,9 +101,13 @@ def explain_refusal(error: DBAPIError) -> ServiceError | None:
     """
     if not is_refusal(error):
         return None
-    # Its message could show values of the account.
-    logger.error("The database refused an account: %s", type(error.orig).__name__)
-    return AccountCreationFailedError("The database refused a value of the account.")
+    # The text of PostgreSQL could show values of the account. The name of its error does not.
+    reason = _CAPITAL.sub(lambda match: f" {match[0].lower()}", type(error.orig).__name__).strip()
+    logger.error("The database refused an account: %s", reason)
+    return AccountNotStorableError(
+        f"The database refused a value of the account: {reason}. The same payload will be refused again. "
+        "Correct the account and stage it again."
+    )
 
 
 def is_refusal(error: DBAPIError) -> bool:

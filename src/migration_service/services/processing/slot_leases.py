@@ -12,7 +12,7 @@ from migration_service.connections import log_if_unavailable
 from migration_service.db.base import literals
 from migration_service.errors import ServiceUnavailableError
 from migration_service.slots import LiveAttempt, Slots, SlotsStaleError
-from migration_service.states import BatchMode, ImportState
+from migration_service.states import BatchKind, BatchMode, ImportState
 
 #: Seconds to wait until slots that Redis lost are restored from the database.
 RESTORE_TIMEOUT = 5.0
@@ -80,6 +80,7 @@ _LIVE = text(f"""
         SELECT attempt, TRUE
         FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id, unnest(attempts) AS attempt
         WHERE attempts IS NOT NULL AND mode IN ({literals(mode for mode in BatchMode if mode.creates)})
+          AND kind = '{BatchKind.ACCOUNTS}'
     ) AS live
     WHERE :among IS NULL OR attempt = ANY (:among)
 """).bindparams(bindparam("among", type_=ARRAY(Uuid)))

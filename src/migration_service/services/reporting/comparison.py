@@ -28,7 +28,7 @@ from migration_service.services.reporting.comparison_sql import (
     LIST_FAILED_AFTER,
     LIST_FAILED_BEFORE,
 )
-from migration_service.states import AccountChange, CodeChange
+from migration_service.states import AccountChange, BatchKind, CodeChange
 
 #: Failed lines that are read at once, and accounts that are written at once.
 _PAGE, _WRITTEN = 20_000, 1_000
@@ -102,12 +102,16 @@ def get_batches_to_compare(
     """Return the organisation's two batches (None: any organisation's, for operators).
 
     Raise BatchNotFoundError, BatchStateError if the lines of one of them are no longer kept, and
-    BatchesNotComparableError if they are of different suppliers.
+    BatchesNotComparableError if they are of different suppliers, or of added data.
     """
     first = get_batch_with_lines(session, before, organisation_id=organisation_id)
     second = get_batch_with_lines(session, after, organisation_id=organisation_id)
     if first.import_supplier_id != second.import_supplier_id:
         raise BatchesNotComparableError
+    for batch in (first, second):
+        if BatchKind(batch.kind).is_added_data:
+            detail = f"Batch {batch.id} is of kind {batch.kind}. Only batches of accounts can be compared."
+            raise BatchesNotComparableError(detail)
     return first, second
 
 

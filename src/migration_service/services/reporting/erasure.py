@@ -6,10 +6,15 @@ the tables (backups, the write-ahead log) is the subject of docs/operators/perso
 """
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Row
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from migration_service.errors import AccountImportInProgressError, AccountNotStagedError
@@ -49,10 +54,12 @@ def erase_account(
     is being created, and AccountNotStagedError if nothing is known of it.
     """
     values = {"import_supplier_id": supplier.id, "number": external_account_number}
-    process = session.execute(sql.LOCK_PROCESS, values).one_or_none()
+    # The lines first, as a worker does: what it makes of them is seen by the statements that follow.
+    with _in_progress_if_locked():
+        lines = _erase_lines(session, values)
+        process = session.execute(sql.LOCK_PROCESS, values).one_or_none()
     if process is not None and process.state == ImportState.IN_PROGRESS:
         raise AccountImportInProgressError
-    lines = _erase_lines(session, values)
     _require_known(process, lines, session, values)
     customers = 0
     if process is not None and process.state == ImportState.IMPORTED:
@@ -76,6 +83,17 @@ def erase_account(
         customers=customers,
         kept_answers=void_keys(session, supplier.code, [external_account_number]),
     )
+
+
+@contextmanager
+def _in_progress_if_locked() -> Iterator[None]:
+    """Raise AccountImportInProgressError if a worker holds a lock for longer than the database waits."""
+    try:
+        yield
+    except DBAPIError as error:
+        if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):
+            raise AccountImportInProgressError from error
+        raise
 
 
 def _require_known(process: Row[Any] | None, lines: int, session: Session, values: dict[str, Any]) -> None:
@@ -103,6 +121,28 @@ def _remove_staged(session: Session, supplier: KnownSupplier, number: str, proce
         session.execute(sql.REMOVE_ATTEMPTS, {"process_ids": [process.id]})
         session.execute(sql.REMOVE_PROCESSES, {"process_ids": [process.id]})
     skip_accounts(session, supplier.id, [number])
+    session.execute(sql.MARK_ERASED, {"import_supplier_id": supplier.id, "number": number})
+
+
+def erase_outcomes(
+    session: Session, import_supplier_id: int, batch_id: UUID, line_numbers: Sequence[int]
+) -> None:
+    """Erase lines that have just got their outcome, if their account was erased before they arrived."""
+    if line_numbers:
+        values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
+        session.execute(sql.ERASE_OUTCOMES, values | {"line_numbers": list(line_numbers)})
+
+
+def remove_staged_again(session: Session, *, limit: int) -> int:
+    """Remove accounts that were staged at the moment at which they were erased, and return how many.
+
+    They are marked to be skipped, so that nothing was done with them.
+    """
+    ids = [row.id for row in session.execute(sql.LOCK_STAGED_AGAIN, {"limit": limit})]
+    if ids:
+        session.execute(sql.REMOVE_ATTEMPTS, {"process_ids": ids})
+        session.execute(sql.REMOVE_PROCESSES, {"process_ids": ids})
+    return len(ids)
 
 
 def _erase_lines(session: Session, values: dict[str, Any]) -> int:

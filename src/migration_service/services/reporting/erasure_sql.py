@@ -2,8 +2,9 @@
 
 from sqlalchemy import text
 
+from migration_service.db.base import literals
 from migration_service.errors import AccountMarkedToSkipError
-from migration_service.states import LineStatus
+from migration_service.states import ImportState, LineStatus
 
 LOCK_PROCESS = text("""
     SELECT id, state, service_account_number, payload IS NOT NULL AS has_payload
@@ -20,18 +21,20 @@ FIND_MARK = text("""
 #: Locked, so that nothing is added to the account meanwhile.
 LOCK_ACCOUNT = text("SELECT id FROM account WHERE account_import_process_id = :process_id FOR UPDATE")
 
+_OPEN = literals(status for status in LineStatus if status.is_open)
+
 # The codes of errors stay, because they are counted. Their texts may repeat what was sent.
 _CODES_ONLY = """(
     SELECT jsonb_agg(jsonb_build_object('detail', 'Erased.', 'code', item ->> 'code', 'attr', NULL))
     FROM jsonb_array_elements(line.{}) AS item)"""
 
 #: The lines that have the number; and those that could not be read, if their text has it.
+#: A worker locks the lines that it works on, so that this waits for their outcomes, and then erases those.
 ERASE_LINES = text(f"""
     UPDATE batch_line AS line
     SET payload = NULL, warnings = {_CODES_ONLY.format("warnings")},
-        status = CASE line.status
-            WHEN '{LineStatus.PENDING}' THEN '{LineStatus.SKIPPED}' ELSE line.status END,
-        errors = CASE line.status WHEN '{LineStatus.PENDING}' THEN
+        status = CASE WHEN line.status IN ({_OPEN}) THEN '{LineStatus.SKIPPED}' ELSE line.status END,
+        errors = CASE WHEN line.status IN ({_OPEN}) THEN
             '[{{"detail": "Erased.", "code": "{AccountMarkedToSkipError.code}", "attr": null}}]'
             ELSE {_CODES_ONLY.format("errors")} END
     FROM batch
@@ -42,6 +45,36 @@ ERASE_LINES = text(f"""
                AND (position(CAST(:plain AS bytea) IN line.payload) > 0
                     OR position(CAST(:escaped AS bytea) IN line.payload) > 0)))
     RETURNING 1
+""")
+
+#: Lines of a batch that have just got their outcome, if their account was erased before.
+ERASE_OUTCOMES = text(f"""
+    UPDATE batch_line AS line
+    SET payload = NULL, errors = {_CODES_ONLY.format("errors")}, warnings = {_CODES_ONLY.format("warnings")}
+    WHERE line.batch_id = :batch_id AND line.line_number = ANY (:line_numbers)
+      AND (EXISTS (SELECT FROM skip_mark
+                   WHERE skip_mark.import_supplier_id = :import_supplier_id
+                     AND skip_mark.external_account_number = line.external_account_number
+                     AND skip_mark.erased_at IS NOT NULL)
+           OR EXISTS (SELECT FROM account_import_process AS process
+                      JOIN account ON account.account_import_process_id = process.id
+                      WHERE process.import_supplier_id = :import_supplier_id
+                        AND process.external_account_number = line.external_account_number
+                        AND account.erased_at IS NOT NULL))
+""")
+
+MARK_ERASED = text("""
+    UPDATE skip_mark SET erased_at = coalesce(erased_at, now())
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number
+""")
+
+#: Accounts that were staged for the first time while they were erased: neither saw the other.
+LOCK_STAGED_AGAIN = text(f"""
+    SELECT process.id FROM skip_mark AS mark
+    JOIN account_import_process AS process USING (import_supplier_id, external_account_number)
+    WHERE mark.erased_at IS NOT NULL
+      AND process.state IN ({literals([ImportState.PENDING, ImportState.SKIPPED])})
+    LIMIT :limit FOR UPDATE OF process SKIP LOCKED
 """)
 
 #: A reason may say anything. That something was acknowledged, by whom and when, stays.

@@ -6,7 +6,6 @@ the book is, because it is read page by page. `services.reporting.sent` says wha
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -17,61 +16,23 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moment
 from migration_service.services.batches.results import write_csv
+from migration_service.services.reporting.added_data import (
+    find_added_differences,
+    find_differences_of_batches,
+    find_kind,
+)
+from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
 from migration_service.services.reporting.reconciliation_sql import (
     COMPARE,
     ID_MAP,
     LIST_PAGE,
     LIST_PAGE_OF_BATCH,
 )
-from migration_service.services.reporting.sent import Sent, find_open
+from migration_service.services.reporting.sent import find_open
+from migration_service.services.reporting.sent_items import Sent
 from migration_service.services.setup.suppliers import KnownSupplier
 
 _PAGE = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A measure in which an account is not as it was staged."""
-
-    measure: str
-    staged: Decimal
-    created: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class AccountDifference:
-    """An account that is not as it was staged."""
-
-    external_account_number: str
-    service_account_number: str | None
-    differences: list[Difference]
-
-
-@dataclass(slots=True)
-class Totals:
-    """The sums over the created accounts. They are complete once `find_differences` has ended."""
-
-    #: For each measure the staged and the created sum: counts, and amounts in euros.
-    measures: dict[str, tuple[Decimal, Decimal]] = field(default_factory=dict)
-    #: Created accounts whose staged payload was removed after its retention time. There is nothing left to
-    #: compare them with. They are among the accounts, and in no other measure.
-    not_comparable: int = 0
-    #: Created accounts that are not as they were staged.
-    differing: int = 0
-
-    def add(self, measure: str, staged: Decimal, created: Decimal) -> None:
-        """Add the sums of one page."""
-        before = self.measures.get(measure, (Decimal(0), Decimal(0)))
-        self.measures[measure] = (before[0] + staged, before[1] + created)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything except the single accounts, as values for JSON."""
-        return {
-            "totals": [Difference(measure, *sums) for measure, sums in self.measures.items()],
-            "not_comparable": self.not_comparable,
-            "differing": self.differing,
-            "clean": not self.differing,
-        }
 
 
 def find_differences(
@@ -80,8 +41,22 @@ def find_differences(
     """Yield every created account that differs, by number (or by line of the batch), and fill `totals`.
 
     With `batch_id`, only the accounts on the lines of that batch. What was added to accounts after their
-    creation, and moved their balances, is left out on both sides. Each page is a transaction of its own.
+    creation, and moved their balances, is left out on both sides. What batches added is compared afterwards
+    with their lines. Each page is a transaction of its own.
     """
+    with sessions.begin() as session:
+        kind = find_kind(session, batch_id)
+    if batch_id is not None and kind.is_added_data:
+        yield from find_added_differences(sessions, import_supplier_id, totals, batch_id)
+        return
+    yield from _find_created(sessions, import_supplier_id, totals, batch_id)
+    if batch_id is None:
+        yield from find_differences_of_batches(sessions, import_supplier_id, totals)
+
+
+def _find_created(
+    sessions: sessionmaker[Session], import_supplier_id: int, totals: Totals, batch_id: UUID | None
+) -> Iterator[AccountDifference]:
     statement = LIST_PAGE if batch_id is None else LIST_PAGE_OF_BATCH
     values: dict[str, Any] = {"import_supplier_id": import_supplier_id, "limit": _PAGE}
     after: Any = "" if batch_id is None else 0

@@ -1,18 +1,19 @@
 """What a supplier sent, and what of it is open: not created, not skipped, and not acknowledged.
 
-What was sent are the lines of stage and import batches and single stagings, each account number once. A line
-without a number counts by itself. Each account is counted by its current state, so it is no longer open once
-a later line has settled it.
+What was sent are the lines of stage and import batches of accounts and single stagings, each account number
+once. A line without a number counts by itself. Each account is counted by its current state, so it is no
+longer open once a later line has settled it. `added_data` does the same for a batch of added data.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.services.reporting.added_data import count_added, find_kind, find_open_lines
+from migration_service.services.reporting.sent_items import OpenItem, Sent
 from migration_service.services.reporting.sent_sql import (
     COUNT_PROCESSES,
     COUNT_PROCESSES_OF_BATCH,
@@ -27,44 +28,11 @@ from migration_service.states import ImportState, LineStatus, OpenReason
 _PAGE = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """The number of accounts and lines that were sent, by outcome. The first is the sum of the next five."""
-
-    sent: int
-    #: Refused by validation or by the database. Nothing of it is staged.
-    refused: int
-    #: Not decided yet: the line is pending, or its batch only validates.
-    waiting: int
-    #: Staged, and not created.
-    staged: int
-    created: int
-    #: Excluded by operators.
-    skipped: int
-    #: Those refused or waiting that were acknowledged with a reason.
-    acknowledged: int
-    #: Refused, waiting and staged, less those acknowledged.
-    open: int
-    #: Lines of stage and import batches that are no longer kept, so it is unknown which were refused.
-    lines_removed: int
-
-
-@dataclass(frozen=True, slots=True)
-class OpenItem:
-    """An account, or a line without a number, that was sent and is open."""
-
-    external_account_number: str | None
-    reason: OpenReason
-    #: The newest line that had it, or None if it is staged.
-    batch_id: UUID | None = None
-    line_number: int | None = None
-    #: Objects of detail, code, attr.
-    errors: list[Any] | None = None
-
-
 def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Sent:
     """Return what the supplier sent, by outcome. With `batch_id`, only what is on the lines of that batch."""
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
+    if batch_id is not None and find_kind(session, batch_id).is_added_data:
+        return count_added(session, import_supplier_id, batch_id)
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
     states = dict.fromkeys(ImportState, 0)
     statement = COUNT_PROCESSES if batch_id is None else COUNT_PROCESSES_OF_BATCH
@@ -90,8 +58,13 @@ def find_open(
 ) -> Iterator[OpenItem]:
     """Yield everything that is open: what is staged, then refused accounts, then lines without a number.
 
-    Each page is a transaction of its own.
+    Of a batch of added data, its lines that are open. Each page is a transaction of its own.
     """
+    with sessions.begin() as session:
+        kind = find_kind(session, batch_id)
+    if batch_id is not None and kind.is_added_data:
+        yield from find_open_lines(sessions, import_supplier_id, batch_id)
+        return
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": _PAGE}
     yield from _find_staged(sessions, values)
     place: dict[str, Any] = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}

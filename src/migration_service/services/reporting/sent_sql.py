@@ -4,7 +4,7 @@ from sqlalchemy import ARRAY, BigInteger, Text, Uuid, bindparam, text
 
 from migration_service.db.base import literals
 from migration_service.errors import DuplicateLineError
-from migration_service.states import BatchMode, ImportState, LineStatus
+from migration_service.states import BatchKind, BatchMode, ImportState, LineStatus
 
 #: Modes whose payloads are kept, and states without an account.
 _KEEPING = literals([BatchMode.STAGE, BatchMode.IMPORT])
@@ -24,6 +24,7 @@ _UNSTAGED = f"""
                CASE WHEN line.external_account_number IS NULL THEN line.line_number ELSE 0 END AS line_key
         FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
         WHERE batch.import_supplier_id = :import_supplier_id
+          AND batch.kind = '{BatchKind.ACCOUNTS}'
           AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode IN ({_KEEPING})))
           AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
           AND NOT EXISTS (
@@ -55,6 +56,20 @@ COUNT_UNSTAGED = text(f"""
     FROM unstaged
 """).bindparams(_BATCH_ID)
 
+#: The codes for which accounts and lines are refused now, and the first lines of each.
+REFUSED_BY_CODE = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED}),
+    found AS (
+        SELECT item ->> 'code' AS code, item ->> 'attr' AS path, batch_id, line_number,
+               row_number() OVER (PARTITION BY item ->> 'code' ORDER BY batch_id, line_number) AS place
+        FROM unstaged, jsonb_array_elements(errors) AS item
+        WHERE status = '{LineStatus.FAILED}')
+    SELECT code, count(DISTINCT (batch_id, line_number)) AS lines,
+           jsonb_agg(jsonb_build_array(batch_id, line_number, path) ORDER BY place)
+               FILTER (WHERE place <= :examples) AS examples
+    FROM found GROUP BY code ORDER BY lines DESC, code LIMIT :limit
+""").bindparams(_BATCH_ID)
+
 #: Import processes of a supplier by their state.
 COUNT_PROCESSES = text("""
     SELECT state, count(*) AS n FROM account_import_process
@@ -75,7 +90,7 @@ COUNT_PROCESSES_OF_BATCH = text("""
 COUNT_REMOVED_LINES = text(f"""
     SELECT coalesce(sum(lines), 0) FROM batch
     WHERE import_supplier_id = :import_supplier_id AND mode IN ({_KEEPING})
-      AND lines_removed_at IS NOT NULL AND :batch_id IS NULL
+      AND kind = '{BatchKind.ACCOUNTS}' AND lines_removed_at IS NOT NULL AND :batch_id IS NULL
 """).bindparams(_BATCH_ID)
 
 #: One page of what has no import process and is not acknowledged: accounts first, then lines without a

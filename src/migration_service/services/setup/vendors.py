@@ -6,8 +6,10 @@ vendor is the same as none.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import func, or_, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.errors import PaymentVendorInvalidError, PaymentVendorNotFoundError
@@ -17,6 +19,9 @@ from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.setup.names import check_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
+
+#: The calls per second that batches may make of a vendor.
+LEAST_RATE, LARGEST_RATE = Decimal("0.01"), Decimal(1_000)
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -52,6 +57,63 @@ def create_payment_vendor(
         details={"kind": kind.value, "url": url, "secret_env": secret_env},
     )
     return vendor
+
+
+def set_vendor_rate(
+    session: Session, name: str, calls_per_second: Decimal, *, organisation_name: str | None = None
+) -> None:
+    """Set how many calls of a vendor batches make in a second, by all workers together.
+
+    The vendor is that of the organisation, or with None the shared one. Raise PaymentVendorNotFoundError,
+    OrganisationNotFoundError, and PaymentVendorInvalidError if the rate is out of its bounds.
+    """
+    if not LEAST_RATE <= calls_per_second <= LARGEST_RATE:
+        raise PaymentVendorInvalidError(f"Expected a rate from {LEAST_RATE} to {LARGEST_RATE:,} per second.")
+    owner = None if organisation_name is None else get_organisation(session, organisation_name).id
+    own = PaymentVendor.organisation_id.is_(None) if owner is None else PaymentVendor.organisation_id == owner
+    vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == name, own))
+    if vendor is None:
+        raise PaymentVendorNotFoundError(found=name)
+    vendor.calls_per_second = calls_per_second
+    record(
+        session,
+        AuditAction.VENDOR_RATE_SET,
+        "payment_vendor",
+        name,
+        organisation_id=owner,
+        details={"calls_per_second": str(calls_per_second)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedCalls:
+    """Calls of a vendor that one worker may make, one after the other at the vendor's rate."""
+
+    number: int
+    #: Seconds until the first one, and from each to the next.
+    delay: float
+    interval: float
+
+
+def reserve_calls(session: Session, vendor_id: int, wanted: int, *, seconds: float) -> ReservedCalls | None:
+    """Reserve as many calls of a vendor as fit into so many seconds, at least one.
+
+    Return None if others have reserved the next seconds already. The caller commits at once.
+    """
+    row = session.execute(_RESERVE, {"id": vendor_id, "wanted": wanted, "seconds": seconds}).first()
+    return ReservedCalls(int(row.number), float(row.delay), float(row.step)) if row else None
+
+
+_RESERVE = text("""
+    UPDATE payment_vendor
+    SET next_call_at = found.first + make_interval(secs => CAST(found.number / found.rate AS float))
+    FROM (SELECT id, calls_per_second AS rate, clock_timestamp() AS moment,
+                 greatest(coalesce(next_call_at, clock_timestamp()), clock_timestamp()) AS first,
+                 greatest(1, least(:wanted, floor(calls_per_second * :seconds))) AS number
+          FROM payment_vendor WHERE id = :id FOR UPDATE) AS found
+    WHERE payment_vendor.id = found.id AND found.first < found.moment + interval '2 seconds'
+    RETURNING found.number, extract(epoch FROM found.first - found.moment) AS delay, 1 / found.rate AS step
+""")
 
 
 def get_payment_vendor(session: Session, organisation_id: int, name: str) -> PaymentVendor:

@@ -18,7 +18,7 @@ from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.states import OPEN
 from migration_service.services.batches.steering import get_batch_with_lines
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import UndoBlocker
+from migration_service.states import BatchKind, UndoBlocker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +46,13 @@ def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) 
     """Return the batch of the supplier.
 
     Raise BatchNotFoundError if it does not exist, and BatchStateError if it creates accounts at this moment,
-    or if its lines are no longer kept.
+    if it is of added data, or if its lines are no longer kept.
     """
     batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
         raise BatchNotFoundError(found=batch_id)
+    if BatchKind(batch.kind).is_added_data:
+        raise BatchStateError(f"The batch is of kind {batch.kind}. Only batches of accounts are undone.")
     if batch.state in OPEN:
         raise BatchStateError(f"The batch is {batch.state}. Pause or cancel it before you undo it.")
     return batch

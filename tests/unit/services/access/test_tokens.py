@@ -9,7 +9,7 @@ from typing import Any
 
 import jwt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -164,7 +164,6 @@ def test_a_forged_token_is_refused(
         _authenticate(sessions, migrated, forged)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: f"{_part({})}.{data.hex()}.x"))
 def test_any_text_that_is_not_a_token_is_refused(
     sessions: sessionmaker[Session], migrated: Settings, text: str

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from migration_service.errors import BatchFileError, BatchFileTooLargeError
@@ -37,7 +37,6 @@ def test_lines_are_complete_wherever_the_blocks_end(data, lines, size, pack) -> 
     assert list(read_lines(_blocks(pack(data), size), _LIMITS)) == lines
 
 
-@settings(deadline=None)
 @given(texts=st.lists(st.binary(max_size=50)), size=st.integers(1, 20), members=st.integers(1, 4))
 def test_any_text_in_any_blocks_and_members_is_read_as_it_was_written(
     texts: list[bytes], size: int, members: int

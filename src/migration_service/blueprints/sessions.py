@@ -1,0 +1,79 @@
+"""The organisation's sessions: who holds tokens, and how a single one is ended."""
+
+from typing import Any
+
+from flask import Response, jsonify, url_for
+from flask_smorest import Blueprint
+
+from migration_service.blueprints.auth import caller, require_token
+from migration_service.blueprints.body import query_arguments, refuse_parameters
+from migration_service.blueprints.description_headers import refer
+from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.paging import read_page
+from migration_service.blueprints.resources import resources
+from migration_service.errors import RequestFailedValidationError, TokenSessionNotFoundError
+from migration_service.schemas.sessions import SessionAnswerSchema, SessionListArgumentsSchema
+from migration_service.services.access.sessions import (
+    ENDED_BY_ORGANISATION,
+    SessionReport,
+    end_session,
+    list_sessions_of_organisation,
+    report_session,
+)
+
+_SCHEMA = SessionAnswerSchema()
+
+blueprint = Blueprint(
+    "sessions",
+    __name__,
+    url_prefix="/v1/data-import/sessions",
+    description="The sessions of the organisation: who holds tokens, and how a single one is ended.",
+)
+blueprint.before_request(require_token)
+
+_EXAMPLE: dict[str, Any] = {
+    "session_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
+    "api_key": "ami_0123456789",
+    "api_key_name": "nightly import",
+    "address": "192.0.2.7",
+    "created_at": "2026-03-01T10:15:00Z",
+    "expires_at": "2026-03-08T10:15:00Z",
+    "ended_at": None,
+}
+
+
+@blueprint.get("/")
+@query_arguments(blueprint, SessionListArgumentsSchema())
+@blueprint.response(200, SessionAnswerSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
+@answers_errors(blueprint, RequestFailedValidationError)
+def list_sessions(arguments: dict[str, Any]) -> Response:
+    """The sessions of the organisation that are not over, newest first
+
+    Those of all its API keys. The response is one page. A Link header (rel="next") has the next one.
+    """
+    limit, before = read_page(arguments)
+    with resources().Session.begin() as session:
+        found = list_sessions_of_organisation(
+            session, caller().organisation_id, before=before, limit=limit + 1
+        )
+    response = jsonify(_SCHEMA.dump(found[:limit], many=True))
+    if len(found) > limit:
+        url = url_for("sessions.list_sessions", limit=limit, cursor=found[limit - 1].session_id)
+        response.headers["Link"] = f'<{url}>; rel="next"'
+    return response
+
+
+@blueprint.post("/<session_id>/end/", endpoint="end_session")
+@blueprint.response(200, SessionAnswerSchema, example=_EXAMPLE | {"ended_at": "2026-03-02T08:00:00Z"})
+@answers_errors(blueprint, RequestFailedValidationError, TokenSessionNotFoundError)
+@refuse_parameters
+def end_one_session(session_id: str) -> SessionReport:
+    """End a session, and at once every token of it
+
+    The API key stays valid. Ending a session again changes nothing.
+    """
+    with resources().Session.begin() as session:
+        ended = end_session(
+            session, session_id, ENDED_BY_ORGANISATION, organisation_id=caller().organisation_id
+        )
+        return report_session(session, ended)

@@ -1,0 +1,40 @@
+"""`migration-service report`."""
+
+from pathlib import Path
+
+import click
+
+from migration_service.cli.output import json_option, show_done
+from migration_service.cli.session import CannotRunError, open_sessions, read_settings
+from migration_service.services.reporting.report import find_subject, make_report
+from migration_service.services.reporting.report_page import render_report
+
+
+@click.command()
+@click.argument("target", metavar="SUPPLIER|BATCH_ID")
+@click.option(
+    "--html",
+    "file",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to write the page. A file that exists is replaced.",
+)
+@json_option
+def report(target: str, file: Path, as_json: bool) -> None:
+    """Write a report of a supplier or a batch as one HTML page, to send on or to print.
+
+    What was planned, done and failed, times and rates, the reconciliation with every kind of difference, what
+    was undone, who decided what, and the versions. The page has no personal values, no script, and nothing
+    that is loaded from elsewhere. It prints on A4.
+    """
+    with open_sessions(read_settings()) as sessions:
+        with sessions.begin() as session:
+            subject = find_subject(session, target, organisation_id=None)
+        page = render_report(make_report(sessions, subject))
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise CannotRunError(f"{file} cannot be written: {error.strerror}.") from error
+    record = {"file": str(file), "kind": subject.kind, "import_supplier": subject.supplier.code}
+    show_done(record, as_json, f"The report of {subject.kind} {target!r} was written to {file}.")

@@ -1,0 +1,109 @@
+"""One pass from the text of a plain payload to its data, compiled from a schema when the process starts.
+
+Reading JSON, and then checking what was read, visits each value twice. Nearly every payload is valid, has
+only known members, and writes its values in the usual way. msgspec reads such a text into the data at once.
+Anything else is left to `schemas.json` and the schema, which explain what is wrong.
+
+That nothing was overlooked is known by counting. The data is written as JSON again, which storing it takes
+anyway. A member that is unknown or given twice, and a number that was sent as text, each take quotation marks
+with them, and nothing else adds or removes any but what is counted here. The written text also shows the
+numbers that need more care. Property tests compare the result with that of the long way.
+"""
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from marshmallow import Schema, ValidationError
+from phonenumbers import PhoneMetadata
+
+from migration_service.schemas import compiled, fields
+from migration_service.schemas.json import encode_json, is_surely_shallow
+
+# A written number that may be too long or too small, has an exponent, or is a zero with a sign.
+_UNUSUAL_NUMBER = re.compile(rb"[:\[,](?=[-0-9])(?:-0(?:\.0*)?[,}\]]|-?[0-9][0-9.]{11}|-?[0-9.]+[Ee])")
+
+# Forms that are surely valid. Other valid ones go the long way.
+_EMAIL_ADDRESS = (
+    r"\A[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@"
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,20}\Z"
+)
+_NUMBER_TEXT = r"\A[+-]?[0-9]{1,12}(?:\.[0-9]{1,10})?\Z"
+_DIGITS = re.compile(r"(?:\+31|0)[0-9]+(?:[- ][0-9]+)*", re.ASCII)
+_DUTCH: Any = PhoneMetadata.metadata_for_region("NL", None)
+_DUTCH_NUMBER = re.compile(
+    rf"(?:\+31|0)(?:{_DUTCH.mobile.national_number_pattern}|{_DUTCH.fixed_line.national_number_pattern})"
+)
+
+
+def compile_text(schema: Schema) -> Callable[[bytes], tuple[dict[str, Any], bytes] | None]:
+    """Return a function from a JSON text to its data and that written as JSON, or to None to go the long way.
+
+    Data that the function returns is what `schema` loads from the text, and the text has no unknown member.
+    """
+    plain = compiled.object_type(schema, _type_of)
+    # msgspec reads a type at its first use, and crashes if a second thread uses it meanwhile. So use it now.
+    msgspec.json.Decoder(plain, dec_hook=compiled.read)
+    given = compiled.defaults_of(schema)
+    added = {name: encode_json({name: value}).count(b'"') for name, value in given.items()}
+
+    def accept(text: bytes) -> tuple[dict[str, Any], bytes] | None:
+        words: list[str] = []  # of flags, which are text no longer
+        try:
+            data: dict[str, Any] = msgspec.json.decode(text, type=plain, dec_hook=partial(_read, words))
+            quotes = text.count(b'"') - 2 * len(words)
+            for name in given.keys() - data.keys():
+                data[name] = given[name]
+                quotes += added[name]
+            written = encode_json(data)
+        except (msgspec.MsgspecError, ValidationError, UnicodeError, RecursionError, ArithmeticError):
+            return None
+        if written.count(b'"') != quotes or b"\\u0022" in text or not is_surely_shallow(text):
+            return None
+        return None if _UNUSUAL_NUMBER.search(written) else (data, written)
+
+    return accept
+
+
+def _read(words: list[str], kind: Any, value: Any) -> Any:
+    if type(value) is str and kind.__name__ == fields.Flag.__name__:
+        words.append(value)
+    return kind.read(value)
+
+
+def _type_of(field: Any) -> Any:
+    """Return the type of the plain values of a field."""
+    kind = type(field)
+    if kind is fields.Number and not field.validators:
+        return Decimal
+    if kind is fields.NumberText and not field.validators:
+        return Annotated[str, msgspec.Meta(pattern=_NUMBER_TEXT)]
+    if kind is fields.EmailAddress:
+        return Annotated[str, msgspec.Meta(max_length=254, pattern=_EMAIL_ADDRESS)]
+    if kind is fields.PhoneNumber:
+        return compiled.custom_type(kind.__name__, partial(_read_phone_number, field))
+    if kind is fields.FreeObject:
+        return compiled.custom_type(kind.__name__, _read_empty_object)
+    return compiled.type_of(field, _type_of)
+
+
+def _read_phone_number(field: fields.PhoneNumber, value: Any) -> Any:
+    if isinstance(value, str) and is_surely_phone_number(value):
+        return value
+    return field.deserialize(value)
+
+
+def is_surely_phone_number(text: str) -> bool:
+    """Return True if `text` is a Dutch telephone number in a usual form; others may be valid, too."""
+    if len(text) > 20 or not _DIGITS.fullmatch(text):
+        return False
+    return _DUTCH_NUMBER.fullmatch(text.replace("-", "").replace(" ", "")) is not None
+
+
+def _read_empty_object(value: Any) -> dict[str, Any]:
+    if value != {}:
+        raise ValidationError("Numbers within it have to be read exactly.")
+    return {}

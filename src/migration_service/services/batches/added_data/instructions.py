@@ -1,0 +1,147 @@
+"""Payment instructions of a chunk: their vendors are asked before the chunk's transaction begins.
+
+Vendors are asked by several threads, at the rate that each vendor has for all workers together. One that is
+unavailable is not asked again for the same piece, and its lines are deferred. Lines of other vendors go on.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.errors import PaymentVendorUnavailableError, ServiceError
+from migration_service.payment_vendors.protocol import PaymentInstructionDetails
+from migration_service.services.accounts.added_data import Addition, OpenAccount
+from migration_service.services.accounts.payment_instructions import (
+    InstructionOrder,
+    ask_vendor,
+    find_instruction,
+    store_instruction,
+)
+from migration_service.services.setup.vendors import ReservedCalls, reserve_calls
+
+#: Seconds in which calls of a piece begin. Together with the longest call that is less than the time after
+#: which a chunk counts as lost.
+ASKING_SECONDS = 3.0
+#: Calls of a worker at once.
+_THREADS = 8
+
+
+class InstructionKey(NamedTuple):
+    """What identifies a payment instruction in a file."""
+
+    external_account_number: str
+    vendor: str
+    reference: str
+    type: str
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "InstructionKey":
+        """Return the key of the data of a body."""
+        return cls(data["external_account_number"], data["vendor"], data["reference"], data["type"])
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """An instruction that its vendor has confirmed, or that was added before: then without details."""
+
+    order: InstructionOrder
+    details: PaymentInstructionDetails | None
+
+
+Answer: TypeAlias = Confirmed | ServiceError
+
+
+def ask_vendors(
+    sessions: sessionmaker[Session], wanted: Sequence[tuple[OpenAccount, dict[str, Any]]]
+) -> dict[InstructionKey, Answer]:
+    """Ask the vendors about payment instructions, as many as there is time for. Return what is known then.
+
+    Those that no vendor was asked about are absent.
+    """
+    answers: dict[InstructionKey, Answer] = {}
+    orders: dict[InstructionKey, InstructionOrder] = {}
+    with sessions.begin() as session:
+        for account, data in wanted:
+            try:
+                order = find_instruction(session, account, data)
+            except ServiceError as error:
+                answers[InstructionKey.of(data)] = error
+                continue
+            if order.exists:
+                answers[InstructionKey.of(data)] = Confirmed(order, None)
+            else:
+                orders[InstructionKey.of(data)] = order
+    for vendor_id in dict.fromkeys(order.vendor.id for order in orders.values()):
+        own = {key: order for key, order in orders.items() if order.vendor.id == vendor_id}
+        with sessions.begin() as session:
+            calls = reserve_calls(session, vendor_id, len(own), seconds=ASKING_SECONDS)
+        if calls is not None:
+            answers |= _ask(own, calls)
+    if orders and not answers:
+        time.sleep(1.0)  # others have reserved the calls of the next seconds
+    return answers
+
+
+def _ask(
+    orders: Mapping[InstructionKey, InstructionOrder], calls: ReservedCalls
+) -> dict[InstructionKey, Answer]:
+    """Make the reserved calls of one vendor. Once it is unavailable, it is for all instructions."""
+    begin = time.monotonic() + calls.delay
+    unavailable: list[PaymentVendorUnavailableError] = []
+
+    def ask(place: int, order: InstructionOrder) -> Answer | None:
+        time.sleep(max(0.0, begin + place * calls.interval - time.monotonic()))
+        if unavailable:
+            return None
+        try:
+            return Confirmed(order, ask_vendor(order))
+        except PaymentVendorUnavailableError as error:
+            unavailable.append(error)
+            return error
+        except ServiceError as error:
+            return error
+
+    asked = list(orders.items())[: calls.number]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = list(pool.map(lambda place: ask(place, asked[place][1]), range(len(asked))))
+    answers = {key: answer for (key, _), answer in zip(asked, found, strict=True) if answer is not None}
+    if unavailable:
+        return dict.fromkeys(orders, unavailable[0]) | answers
+    return answers
+
+
+def add_instructions(
+    session: Session, additions: Sequence[Addition], answers: Mapping[InstructionKey, Answer]
+) -> list[bool | ServiceError | None]:
+    """Store the instructions that their vendors have confirmed. Return for each whether it is new.
+
+    The result is an error if the vendor does not confirm it, and None if there is no answer yet. Instructions
+    of an account wait behind those that have none, so that their order is that of the file.
+    """
+    waiting: dict[int, PaymentVendorUnavailableError | None] = {}
+    results: list[bool | ServiceError | None] = []
+    for addition in additions:
+        answer = answers.get(InstructionKey.of(addition.data))
+        if addition.account.id in waiting:
+            results.append(waiting[addition.account.id])
+        elif answer is None or isinstance(answer, PaymentVendorUnavailableError):
+            waiting[addition.account.id] = answer
+            results.append(answer)
+        elif isinstance(answer, ServiceError):
+            results.append(answer)
+        else:
+            results.append(_store(session, answer))
+    return results
+
+
+def _store(session: Session, confirmed: Confirmed) -> bool | ServiceError:
+    if confirmed.details is None:
+        return False
+    try:
+        return store_instruction(session, confirmed.order, confirmed.details)
+    except ServiceError as error:
+        return error

@@ -1,0 +1,121 @@
+"""A report as one page of HTML, to send on or to print: no script, nothing that is loaded from elsewhere."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from migration_service.services.reporting.report import Rates, Report
+from migration_service.states import LineStatus
+
+#: The chart in units of its own. The page scales it.
+_WIDTH, _HEIGHT = 720.0, 120.0
+#: Statuses of lines that are neither failed nor pending.
+_DONE = [status for status in LineStatus if status not in (LineStatus.FAILED, LineStatus.PENDING)]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of the chart."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    #: What it stands for.
+    title: str
+
+
+def render_report(report: Report, *, stylesheet: str | None = None) -> str:
+    """Return the page. `stylesheet` is the address of `report.css`; None: it is part of the page."""
+    return (
+        _templates()
+        .get_template("report.html")
+        .render(
+            report=report,
+            bars=_bars(report.rates) if report.rates else [],
+            chart={"width": _WIDTH, "height": _HEIGHT},
+            unit="accounts" if report.subject.batch_id is None else "lines",
+            stylesheet=stylesheet,
+            inline_style=Markup(read_stylesheet()),  # noqa: S704  a file of this package
+        )
+    )
+
+
+def read_stylesheet() -> str:
+    """Return the stylesheet of the page."""
+    return (files("migration_service.services.reporting") / "templates" / "report.css").read_text()
+
+
+def _bars(rates: Rates) -> list[Bar]:
+    most, step = max([*rates.done, 1]), _WIDTH / len(rates.done)
+    return [
+        Bar(
+            x=round(index * step + 1, 1),
+            y=round(_HEIGHT - _HEIGHT * number / most, 1),
+            width=round(step - 2, 1),
+            height=round(_HEIGHT * number / most, 1),
+            title=f"{number:,} in {_duration(rates.width)}",
+        )
+        for index, number in enumerate(rates.done)
+        if number
+    ]
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("migration_service.services.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "moment": _moment,
+        "number": _number,
+        "duration": _duration,
+        "words": lambda name: str(name).replace("_", " ").replace(".", " "),
+        "details": _details,
+        "done": lambda counts: sum(counts[status] for status in _DONE),
+    }
+    return environment
+
+
+def _moment(moment: datetime | None) -> str:
+    """Return a moment with a place to break the line only between its date and its time."""
+    if moment is None:
+        return "\N{EN DASH}"
+    date, time = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S").split()
+    return Markup("<time><span>{}</span> <span>{}</span></time>").format(date, time)
+
+
+def _number(number: int | float | Decimal | None) -> str:
+    if number is None:
+        return "\N{EN DASH}"
+    return f"{number:,.1f}" if isinstance(number, float) else f"{number:,}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def _details(details: Mapping[str, Any]) -> str:
+    """Return the details of an audit entry as text, without those that are empty."""
+    shown = (
+        f"{name.replace('_', ' ')}: {value if isinstance(value, str | int) else json.dumps(value)}"
+        for name, value in details.items()
+        if value not in (None, "", [], {})
+    )
+    return "; ".join(shown)

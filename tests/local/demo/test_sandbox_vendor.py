@@ -1,0 +1,86 @@
+"""The sandbox vendor of the sample: only its organisation can name it, and it does not outlive `up`."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import make_customer
+from imported_account import ImportedAccount
+from migration_service.config import Settings
+from migration_service.errors import PaymentVendorNotFoundError
+from migration_service.models import Account, Organisation, PaymentInstruction, PaymentVendor
+from migration_service.services.setup.organisations import get_organisation
+from migration_service.services.setup.vendors import get_payment_vendor
+from migration_service.tasks.app import WorkerResources
+from migration_service_local.demo.added_data import VENDOR
+from migration_service_local.demo.sample import (
+    NO_ADDRESS,
+    ORGANISATION,
+    make_sample_supplier,
+    set_up_sandbox_vendor,
+    take_down_sandbox_vendor,
+)
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def database_url(migrated: Settings) -> Iterator[str]:
+    make_sample_supplier(migrated.database_url)
+    set_up_sandbox_vendor(migrated.database_url, "http://127.0.0.1:8090")
+    yield migrated.database_url
+    take_down_sandbox_vendor(migrated.database_url)
+
+
+def _vendor(sessions: sessionmaker[Session]) -> PaymentVendor | None:
+    with sessions() as session:
+        return session.scalar(select(PaymentVendor).where(PaymentVendor.name == VENDOR))
+
+
+def test_it_belongs_to_the_samples_organisation_and_goes_when_the_service_stops(
+    database_url: str, sessions: sessionmaker[Session]
+) -> None:
+    customer = make_customer(sessions)
+    with sessions() as session:
+        own, other = (get_organisation(session, name).id for name in (ORGANISATION, customer.organisation))
+        assert get_payment_vendor(session, own, VENDOR).url == "http://127.0.0.1:8090"
+        with pytest.raises(PaymentVendorNotFoundError):
+            get_payment_vendor(session, other, VENDOR)
+    take_down_sandbox_vendor(database_url)
+    assert _vendor(sessions) is None
+    take_down_sandbox_vendor(database_url)  # again: nothing to do
+
+
+def test_one_that_instructions_refer_to_stays_without_an_address_until_the_next_start(
+    database_url: str,
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    sessions: sessionmaker[Session],
+) -> None:
+    account = ImportedAccount.create(supplier, worker_resources)
+    with sessions.begin() as session:
+        vendor = session.scalars(select(PaymentVendor).where(PaymentVendor.name == VENDOR)).one()
+        assert vendor.organisation_id == session.scalar(
+            select(Organisation.id).where(Organisation.name == ORGANISATION)
+        )
+        owner = session.scalars(
+            select(Account).where(Account.external_account_number == account.number)
+        ).one()
+        session.add(
+            PaymentInstruction(
+                account_pk=owner.id,
+                payment_vendor_pk=vendor.id,
+                reference="card-ok-1",
+                type="CARD",
+                details={},
+            )
+        )
+    take_down_sandbox_vendor(database_url)
+    stayed = _vendor(sessions)
+    assert stayed is not None
+    assert stayed.url == NO_ADDRESS
+    set_up_sandbox_vendor(database_url, "http://127.0.0.1:8091")
+    again = _vendor(sessions)
+    assert again is not None
+    assert (again.id, again.url) == (stayed.id, "http://127.0.0.1:8091")

@@ -1,0 +1,243 @@
+"""The one pass from text to data and the long way agree: what it accepts, both load and write alike."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from migration_service.errors import ParseError
+from migration_service.schemas.account import ACCOUNT_IMPORT, load_account
+from migration_service.schemas.json import encode_json, parse_json
+from migration_service.schemas.one_pass import compile_text, is_surely_phone_number
+from migration_service.schemas.texts import is_phone_number
+from migration_service_local.samples import generate_accounts
+from mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
+
+accept = compile_text(ACCOUNT_IMPORT)
+
+
+def agree(text: bytes) -> bool:
+    """Return whether the one pass accepts a text; then the long way has to say the same of it."""
+    accepted = accept(text)
+    if accepted is not None:
+        data, written = accepted
+        loaded = load_account(parse_json(text))
+        assert (loaded.errors, loaded.unknown) == ([], [])
+        assert typed(data) == typed(loaded.data)
+        assert written == encode_json(loaded.data), "the hash of a payload does not depend on the way"
+    return accepted is not None
+
+
+def with_member(member: str, text: str = SMALL) -> bytes:
+    """Put members before the first one of an account."""
+    return text.replace("{", "{" + member + ",", 1).encode()
+
+
+def test_nearly_every_sound_account_of_the_generator_is_accepted() -> None:
+    accounts = list(generate_accounts(300, supplier="S", today=TODAY))
+    accepted = sum(agree(json.dumps(account).encode()) for account in accounts)
+    assert accepted > 0.9 * len(accounts)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(damaged_accounts())
+def test_what_is_accepted_of_damaged_accounts_is_loaded_alike(payload: Any) -> None:
+    agree(json.dumps(payload).encode())
+    agree(json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def test_every_stand_in_at_every_place_of_an_account_is_loaded_alike() -> None:
+    payload = json.loads(SMALL)
+    agreed = 0
+    for container, key in places(payload):
+        kept = container[key]
+        for stand_in in STAND_INS:
+            container[key] = stand_in
+            agreed += agree(json.dumps(payload).encode())
+        container[key] = kept
+    assert agreed
+
+
+#: Members that are no fields, or fields a second time, some made to hide in the counting.
+STRANGERS = [
+    '"foreign": 1',
+    '"foreign": "true"',
+    '"true": "true"',
+    '"false": "false"',
+    '"true": true, "false": false',
+    '"": 0',
+    '"\\u0022": 0',
+    '"\\"": "\\""',
+    '"unknown_occupier": "true"',
+    '"unknown_occupier": "true", "unknown_occupier": "true"',
+    '"external_account_number": "another"',
+    '"customers": []',
+    '"foreign": "\\u0022"',
+    '"foreign": [{"unknown_occupier": "true"}, "true", "false"]',
+]
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_no_unknown_or_repeated_member_is_overlooked(stranger: str) -> None:
+    """The flag is text here, whose quotation marks are accounted for."""
+    flagged = json.dumps({**json.loads(SMALL), "unknown_occupier": "false"})
+    assert accept(flagged.encode())
+    for text in (SMALL, flagged):
+        assert accept(with_member(stranger, text)) is None
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["true", "false", "", "x", "unknown_occupier", "email", '\\"', "\\u0022"]),
+            st.sampled_from(['"true"', '"false"', "true", "0", "{}", '""', '"\\""', '"\\u0022"', '["true"]']),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(0, 10_000),
+)
+def test_members_in_any_object_are_counted(members: list[tuple[str, str]], place: int) -> None:
+    text = SMALL.replace("{", "{ ")
+    starts = [match.end() for match in re.finditer(r"\{ ", text)]
+    at = starts[place % len(starts)]
+    added = "".join(f'"{name}": {value}, ' for name, value in members)
+    assume(not text[at:].startswith("}"))
+    agree((text[:at] + added + text[at:]).encode())
+
+
+#: Numbers as JSON and its dialects write them.
+NUMBERS = [
+    *(
+        "0",
+        "-0",
+        "0.0",
+        "-0.0",
+        "0.000000",
+        "0.0000000",
+        "0.00000000000",
+        "1e2",
+        "1E-2",
+        "-1e-9",
+        "1e-11",
+        "1e999999",
+    ),
+    *(
+        "01",
+        "1.",
+        ".5",
+        "+1",
+        "-",
+        "1e",
+        "1.e5",
+        "0x1",
+        "1_0",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "--1",
+        "1.5.2",
+    ),
+    *(
+        "999999999999",
+        "1000000000000",
+        "99999999999.9999999999",
+        "1.0000000000",
+        "1.00000000000",
+        "123456789.01",
+    ),
+    *(
+        "9" * 50,
+        "0." + "1" * 50,
+        "1" * 5000,
+        '"12.50"',
+        '"-0"',
+        '"1e3"',
+        '"NaN"',
+        '" 1"',
+        '""',
+        "null",
+        "true",
+    ),
+]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_are_read_alike_however_they_are_written(number: str) -> None:
+    spans = [match.span(1) for match in re.finditer(r": (-?[0-9.]+)[,}]", SMALL)]
+    assert len(spans) > 10
+    for start, end in spans:
+        text = (SMALL[:start] + number + SMALL[end:]).encode()
+        try:
+            parse_json(text)
+        except ParseError:
+            assert accept(text) is None
+        else:
+            agree(text)
+
+
+def test_texts_with_control_characters_or_broken_encoding_go_the_long_way() -> None:
+    for piece in (
+        b"\t",
+        b"\n",
+        b"\x00",
+        b"\x1f",
+        b"\xff",
+        b"\xc3",
+        b"\xed\xa0\x80",
+        b"\\ud800",
+        b"\\x41",
+        b"\\",
+    ):
+        text = SMALL.encode().replace(b'"billing_address1": "', b'"billing_address1": "' + piece, 1)
+        assert text != SMALL.encode()
+        try:
+            parse_json(text)
+        except ParseError:
+            assert accept(text) is None
+        else:
+            agree(text)
+    for text in (
+        b"",
+        b"[]",
+        b"null",
+        b"\xef\xbb\xbf" + SMALL.encode(),
+        SMALL.encode() + b"x",
+        SMALL.encode("utf-16"),
+    ):
+        assert accept(text) is None
+
+
+def test_deep_texts_go_the_long_way() -> None:
+    deep = "[" * 5_000 + "]" * 5_000
+    assert accept(with_member(f'"foreign": {deep}')) is None
+    assert accept(with_member(f'"unknown_occupier": {deep}')) is None
+    assert accept(with_member('"foreign": ' + "[" * 200_000)) is None
+
+
+def _numbers() -> Iterator[str]:
+    for account in generate_accounts(200, supplier="S", today=TODAY):
+        for customer in account.get("customers", ()):
+            yield from (customer[kind] for kind in ("mobile", "landline") if customer.get(kind))
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.from_regex(r"\A(?:\+31|0|0031|\+)[0-9]{0,11}(?:[- ()][0-9]{1,8}){0,3}\Z")
+    | st.sampled_from(sorted(_numbers()))
+)
+@example("0612345678")
+@example("06-12345678")
+def test_a_number_that_is_surely_one_is_one(text: str) -> None:
+    if is_surely_phone_number(text):
+        assert is_phone_number(text)
+
+
+def test_usual_telephone_numbers_are_recognised() -> None:
+    numbers = list(_numbers())
+    assert sum(map(is_surely_phone_number, numbers)) > 0.8 * len(numbers)

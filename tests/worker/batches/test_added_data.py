@@ -1,0 +1,528 @@
+"""Batches of notes, transactions and statements: outcomes, order, repeats, broken lines, lines that wait."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID
+
+import pytest
+from sqlalchemy import func, select, text, update
+
+from batch_client import BatchClient, counts
+from migration_service.db.base import new_id
+from migration_service.models import (
+    Account,
+    BatchChunk,
+    Ledger,
+    Note,
+    Statement,
+    Transaction,
+)
+from migration_service.services.accounts import notes as notes_service
+from migration_service.services.batches import execution
+from migration_service.services.batches import upload as batch_upload
+from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
+from migration_service.services.batches.execution import perform_chunk
+from migration_service.services.batches.feed import recover_chunks
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.processing.slot_leases import list_live_attempts
+from migration_service.states import SupplierStatus
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture(autouse=True)
+def _unhurried_workers() -> Iterator[None]:
+    """A worker goes on with a chunk until it is done, however busy the machine is."""
+    with patch.object(execution, "CHUNK_TIMEOUT", 600.0):
+        yield
+
+
+@pytest.fixture
+def numbers(batches: BatchClient) -> list[str]:
+    """The numbers of three accounts that exist."""
+    accounts = batches.supplier.accounts(3)
+    report = batches.run(accounts)
+    assert counts(report) == {"IMPORTED": 3}
+    return [account["external_account_number"] for account in accounts]
+
+
+def note(batches: BatchClient, number: str, *bodies: str, **more: Any) -> dict[str, Any]:
+    return _line(batches, number, notes=[{"body": body} for body in bodies], **more)
+
+
+def payment(batches: BatchClient, number: str, *ids: str, amount: str = "10.00") -> dict[str, Any]:
+    return _line(
+        batches,
+        number,
+        transactions=[
+            {
+                "transaction_id": id_,
+                "transaction_date": "2026-10-01",
+                "amount": amount,
+                "type": "PAYMENT",
+                "reference": "",
+                "payment_type": "DIRECT_CREDIT",
+            }
+            for id_ in ids
+        ],
+    )
+
+
+def statement(batches: BatchClient, number: str, *ids: str, amount: int = 4_928) -> dict[str, Any]:
+    return _line(
+        batches,
+        number,
+        statements=[
+            {
+                "bill_period_from_date": "2026-08-01",
+                "bill_period_to_date": "2026-08-31",
+                "statement_id": id_,
+                "issued_date": "2026-09-01",
+                "number": f"N-{id_}",
+                "gross_amount": amount,
+            }
+            for id_ in ids
+        ],
+    )
+
+
+def _line(batches: BatchClient, number: str, **more: Any) -> dict[str, Any]:
+    return {"import_supplier": batches.supplier.code, "external_account_number": number, **more}
+
+
+def _account(batches: BatchClient, number: str) -> Account:
+    with batches.supplier.Session() as session:
+        account = session.scalars(select(Account).where(Account.external_account_number == number)).all()
+    return account[-1]
+
+
+def _statuses(batches: BatchClient, batch_id: str) -> list[str]:
+    return [line["status"] for line in batches.results(batch_id)]
+
+
+def _codes(batches: BatchClient, batch_id: str) -> list[list[tuple[str, str | None]]]:
+    return [[(it["code"], it["attr"]) for it in line["errors"]] for line in batches.results(batch_id)]
+
+
+def test_notes_are_added_and_those_that_exist_are_said_to(batches: BatchClient, numbers: list[str]) -> None:
+    first, second, _ = numbers
+    report = batches.run(
+        [
+            note(batches, first, "one", "two"),
+            note(batches, second, "one"),
+            note(batches, first, "two"),
+            note(batches, first, "two", "three"),
+        ],
+        kind="notes",
+    )
+    assert report["state"] == "COMPLETED"
+    assert report["kind"] == "notes"
+    lines = batches.results(report["batch_id"])
+    assert [line["status"] for line in lines] == ["ADDED", "ADDED", "ALREADY_ADDED", "ADDED"]
+    assert [it["attr"] for it in lines[3]["warnings"]] == ["notes.0"]
+    account = _account(batches, first)
+    assert {line["service_account_number"] for line in lines if line["external_account_number"] == first} == {
+        account.service_account_number
+    }
+    with batches.supplier.Session() as session:
+        bodies = session.scalars(select(Note.body).where(Note.account_pk == account.id).order_by(Note.id))
+        assert list(bodies) == ["one", "two", "three"]
+
+
+def test_transactions_change_the_balance_to_the_cent(batches: BatchClient, numbers: list[str]) -> None:
+    number = numbers[0]
+    account = _account(batches, number)
+    before = _balance(batches, account)
+    report = batches.run(
+        [payment(batches, number, f"T{i}", amount=f"{i}.0{i}") for i in range(1, 10)], kind="transactions"
+    )
+    assert counts(report) == {"ADDED": 9}
+    assert _balance(batches, account) - before == sum(Decimal(f"{i}.0{i}") for i in range(1, 10))
+    again = batches.run(
+        [payment(batches, number, f"T{i}", amount=f"{i}.0{i}") for i in range(1, 10)], kind="transactions"
+    )
+    assert counts(again) == {"ALREADY_ADDED": 9}
+    assert _balance(batches, account) - before == sum(Decimal(f"{i}.0{i}") for i in range(1, 10))
+
+
+def _balance(batches: BatchClient, account: Account) -> Decimal:
+    with batches.supplier.Session() as session:
+        return session.scalars(
+            select(func.sum(Ledger.ledger_balance)).where(Ledger.account_pk == account.id)
+        ).one()
+
+
+def test_a_batch_has_the_outcomes_of_the_single_endpoint(batches: BatchClient, numbers: list[str]) -> None:
+    """Every fault of a line: the codes and paths that the endpoint answers with for the same body."""
+    number = numbers[0]
+    faulty = payment(batches, number, "F1", "F2")
+    faulty["transactions"][0]["amount"] = "a lot"
+    faulty["transactions"][1]["type"] = "GIFT"
+    reused = payment(batches, number, "F3", amount="11.00")
+    unknown = payment(batches, number, "F4") | {"dryrun": True}
+    batches.run([payment(batches, number, "F3")], kind="transactions")
+    lines = [faulty, reused, unknown]
+    report = batches.run(lines, kind="transactions")
+    assert counts(report) == {"FAILED": 3}
+    for line, outcome in zip(lines, batches.results(report["batch_id"]), strict=True):
+        answer = batches.supplier.post("/transactions/create/", line)
+        assert answer.status_code == 400
+        assert outcome["errors"] == answer.json["errors"]  # type: ignore[index]
+
+
+def test_the_arguments_of_the_endpoint_apply_to_every_line(batches: BatchClient, numbers: list[str]) -> None:
+    old = payment(batches, numbers[0], "O1")
+    old["transactions"][0]["transaction_date"] = "2001-01-01"
+    with batches.supplier.Session.begin() as session:
+        session.execute(update(Ledger).values(last_settlement_closing_date="2026-01-31"))
+    report = batches.run([old], kind="transactions", force_add_to_current_statement="false")
+    assert _codes(batches, report["batch_id"]) == [
+        [("transaction_outside_open_period", "transactions.0.transaction_date")]
+    ]
+    assert report["options"] == {"force_add_to_current_statement": False}
+    report = batches.run([old], kind="transactions")
+    assert counts(report) == {"ADDED": 1}
+    repeated = batches.run([old], kind="transactions", check_previously_added="false")
+    assert _codes(batches, repeated["batch_id"]) == [
+        [("transaction_id_already_used", "transactions.0.transaction_id")]
+    ]
+
+
+def test_statements_with_an_id_of_another_content_fail(batches: BatchClient, numbers: list[str]) -> None:
+    number = numbers[0]
+    report = batches.run(
+        [
+            statement(batches, number, "S1", "S2"),
+            statement(batches, number, "S2", "S3"),
+            statement(batches, number, "S4", "S1", amount=1),
+            statement(batches, number, "S1"),
+        ],
+        kind="statements",
+    )
+    assert _statuses(batches, report["batch_id"]) == ["ADDED", "ADDED", "FAILED", "ALREADY_ADDED"]
+    assert _codes(batches, report["batch_id"])[2] == [
+        ("historical_statement_already_exists", "statements.1.statement_id")
+    ]
+    with batches.supplier.Session() as session:
+        rows = session.execute(
+            select(Statement.statement_id, Statement.position)
+            .where(Statement.account_pk == _account(batches, number).id, Statement.origin == "ADDED")
+            .order_by(Statement.position)
+        )
+        assert [tuple(row) for row in rows] == [("S1", 0), ("S2", 1), ("S3", 2)]
+
+
+def test_the_order_within_an_account_is_that_of_the_file(batches: BatchClient, numbers: list[str]) -> None:
+    """The first line of an id wins, wherever the lines of the account are, and in pieces of any size."""
+    lines = []
+    for i in range(40):
+        for number in numbers:
+            lines.append(payment(batches, number, f"P{i}", amount=f"{i + 1}.00"))
+            lines.append(payment(batches, number, f"P{i}", amount="999.00"))
+    with (
+        patch.object(batch_upload, "CHUNK_LINES", 5),
+        patch("migration_service.services.batches.chunks.PIECE_LINES", 7),
+    ):
+        report = batches.run(lines, kind="transactions")
+    assert counts(report) == {"ADDED": 120, "FAILED": 120}
+    assert _statuses(batches, report["batch_id"]) == ["ADDED", "FAILED"] * 120
+    with batches.supplier.Session() as session:
+        for number in numbers:
+            rows = session.execute(
+                select(Transaction.transaction_id, Transaction.amount)
+                .where(Transaction.account_pk == _account(batches, number).id, Transaction.period == "ADDED")
+                .order_by(Transaction.position)
+            ).all()
+            assert [tuple(row) for row in rows] == [(f"P{i}", i + 1) for i in range(40)]
+
+
+def test_validate_and_dry_run_add_nothing(batches: BatchClient, numbers: list[str]) -> None:
+    lines = [note(batches, numbers[0], "x"), note(batches, "nobody", "x"), note(batches, numbers[1])]
+    checked = batches.run(lines, "validate", kind="notes")
+    assert _statuses(batches, checked["batch_id"]) == ["VALID", "VALID", "FAILED"]
+    tried = batches.run(lines, "dry-run", kind="notes")
+    assert _statuses(batches, tried["batch_id"]) == ["WOULD_ADD", "FAILED", "FAILED"]
+    assert _codes(batches, tried["batch_id"])[1] == [("account_not_found", "external_account_number")]
+    with batches.supplier.Session() as session:
+        found = session.scalars(select(Note).where(Note.account_pk == _account(batches, numbers[0]).id))
+        assert found.all() == []
+
+
+def test_lines_that_belong_elsewhere_have_codes_of_their_own(
+    batches: BatchClient, numbers: list[str]
+) -> None:
+    number = numbers[0]
+    lines = [
+        batches.supplier.accounts(1)[0],
+        note(batches, number, "x"),
+        statement(batches, number, "S"),
+        payment(batches, number, "T") | {"import_supplier": "SOMEBODY_ELSE"},
+        payment(batches, number, "T") | {"dry_run": True},
+        payment(batches, "nobody", "T"),
+        b"{",
+        b'"text"',
+        payment(batches, number, "T"),
+    ]
+    report = batches.run(lines, kind="transactions")
+    codes = _codes(batches, report["batch_id"])
+    assert [code for ((code, _), *_) in codes[:8]] == [
+        "line_kind_mismatch",
+        "line_kind_mismatch",
+        "line_kind_mismatch",
+        "import_supplier_mismatch",
+        "dry_run_in_line",
+        "account_not_found",
+        "parse_error",
+        "not_a_dict",
+    ]
+    assert [attr for ((_, attr), *_) in codes[1:6]] == [
+        "notes",
+        "statements",
+        "import_supplier",
+        "dry_run",
+        "external_account_number",
+    ]
+    assert _statuses(batches, report["batch_id"])[8] == "ADDED"
+    other_way = batches.run([note(batches, number, "x")])
+    assert _codes(batches, other_way["batch_id"]) == [[("line_kind_mismatch", "notes")]]
+
+
+def test_lines_wait_for_an_account_that_is_being_created(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts()
+    number = account["external_account_number"]
+    assert batches.supplier.stage(account).status_code == 201
+    assert batches.supplier.process(number).status_code == 202
+    report = batches.run([note(batches, number, "a"), note(batches, number, "b")], kind="notes")
+    assert counts(report) == {"DEFERRED": 2}
+    assert report["state"] == "RUNNING"
+    (first, _) = batches.results(report["batch_id"])
+    assert [it["code"] for it in first["warnings"]] == ["account_import_in_progress"]
+    batches.work()
+    assert counts(batches.get(report["batch_id"])) == {"DEFERRED": 2}  # not due yet
+    _create(batches, number)
+    _let_time_pass(batches, report["batch_id"])
+    batches.work()
+    assert counts(batches.get(report["batch_id"])) == {"ADDED": 2}
+    assert batches.get(report["batch_id"])["state"] == "COMPLETED"
+
+
+def _create(batches: BatchClient, number: str) -> None:
+    perform_attempt(batches.resources.Session, batches.supplier.current_attempt(number), redelivered=False)
+
+
+def _let_time_pass(batches: BatchClient, batch_id: str, interval: str = "0 seconds") -> None:
+    with batches.resources.Session.begin() as session:
+        session.execute(
+            text(
+                "UPDATE batch_chunk SET not_before = now(), deferred_since = deferred_since - "
+                "CAST(:interval AS interval) WHERE batch_id = :id AND not_before IS NOT NULL"
+            ),
+            {"id": UUID(batch_id), "interval": interval},
+        )
+
+
+def test_lines_wait_for_an_import_batch_and_go_on_when_it_ends(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(2)
+    present, failing = (account["external_account_number"] for account in accounts)
+    accounts[1]["customers"] = "nobody"
+    imported = batches.start(accounts)
+    assert batches.change(imported, "pause").status_code == 200
+    lines = [note(batches, present, "a"), note(batches, "nobody", "x"), note(batches, failing, "b")]
+    report = batches.run([*lines, note(batches, present, "c")], kind="notes")
+    assert _statuses(batches, report["batch_id"]) == ["DEFERRED", "FAILED", "DEFERRED", "DEFERRED"]
+    assert batches.change(imported, "resume").status_code == 200
+    batches.work()  # the end of the import batch is enough
+    assert _statuses(batches, report["batch_id"]) == ["ADDED", "FAILED", "FAILED", "ADDED"]
+    assert _codes(batches, report["batch_id"])[2] == [("account_not_found", "external_account_number")]
+
+
+def test_a_line_does_not_wait_for_ever(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(1)
+    number = accounts[0]["external_account_number"]
+    imported = batches.start(accounts)
+    batches.change(imported, "pause")
+    report = batches.run([note(batches, number, "a")], kind="notes")
+    assert counts(report) == {"DEFERRED": 1}
+    _let_time_pass(batches, report["batch_id"], "6 days")
+    batches.work()
+    assert counts(batches.get(report["batch_id"])) == {"DEFERRED": 1}
+    _let_time_pass(batches, report["batch_id"], "1 day")
+    batches.work()
+    assert counts(batches.get(report["batch_id"])) == {"FAILED": 1}
+    batches.change(imported, "resume")
+    batches.work()
+    answer = batches.change(report["batch_id"], "retry-failed")
+    assert answer.json["retried"] == 1  # type: ignore[index]
+    batches.work()
+    assert counts(batches.get(report["batch_id"])) == {"ADDED": 1}
+
+
+def test_later_lines_of_an_account_wait_behind_its_deferred_ones(batches: BatchClient) -> None:
+    """Also when the account appears between two pieces of one chunk."""
+    (account,) = batches.supplier.accounts()
+    number = account["external_account_number"]
+    batches.supplier.stage(account)
+    batches.supplier.process(number)
+    lines = [payment(batches, number, "P", amount="1.00"), payment(batches, number, "P", amount="2.00")]
+    batch_id = batches.start(lines, kind="transactions")
+    (key,) = batches.dispatch()
+    with patch("migration_service.services.batches.chunks.PIECE_LINES", 1):
+        _perform_piece(batches, key)
+        _create(batches, number)
+        _perform_piece(batches, key)
+    _let_time_pass(batches, batch_id)
+    batches.work()
+    assert _statuses(batches, batch_id) == ["ADDED", "FAILED"]
+    with batches.supplier.Session() as session:
+        amounts = session.scalars(
+            select(Transaction.amount).where(
+                Transaction.account_pk == _account(batches, number).id, Transaction.period == "ADDED"
+            )
+        )
+        assert list(amounts) == [1]
+
+
+def _perform_piece(batches: BatchClient, key: ChunkKey) -> None:
+    attempt = new_id()
+    with batches.resources.Session.begin() as session:
+        assert claim_chunk(session, key, [attempt])
+    with batches.resources.Session.begin() as session:
+        work_on_chunk(session, key, [attempt])
+
+
+def test_an_account_with_five_thousand_transactions_is_no_special_case(
+    batches: BatchClient, numbers: list[str]
+) -> None:
+    lines = [payment(batches, numbers[0], f"L{i}", amount="0.01") for i in range(5_000)]
+    account = _account(batches, numbers[0])
+    before = _balance(batches, account)
+    report = batches.run(lines, kind="transactions")
+    assert counts(report) == {"ADDED": 5_000}
+    assert _balance(batches, account) - before == Decimal("50.00")
+
+
+def test_a_killed_worker_loses_nothing_and_does_nothing_twice(
+    batches: BatchClient, numbers: list[str]
+) -> None:
+    lines = [payment(batches, number, f"K{i}", amount="1.00") for i in range(10) for number in numbers]
+    batch_id = batches.start(lines, kind="transactions")
+    for key in batches.dispatch():
+        with batches.resources.Session.begin() as session:
+            assert claim_chunk(session, key, [new_id()])  # and then the worker is gone
+        session = batches.resources.Session()
+        attempt = new_id()
+        with batches.resources.Session.begin() as other:
+            assert claim_chunk(other, key, [attempt])
+        work_on_chunk(session, key, [attempt])
+        session.close()  # killed before the commit
+    with batches.resources.Session.begin() as session:
+        session.execute(
+            update(BatchChunk)
+            .where(BatchChunk.batch_id == UUID(batch_id))
+            .values(dispatched_at=func.now() - func.make_interval(0, 0, 0, 0, 0, 1))
+        )
+        assert recover_chunks(session) > 0
+    batches.work()
+    assert counts(batches.get(batch_id)) == {"ADDED": 30}
+    with batches.supplier.Session() as session:
+        added = session.scalars(
+            select(func.count())
+            .select_from(Transaction)
+            .where(
+                Transaction.account_pk.in_([_account(batches, number).id for number in numbers]),
+                Transaction.period == "ADDED",
+            )
+        ).one()
+    assert added == 30
+
+
+def test_added_data_needs_neither_slots_nor_an_ongoing_supplier(
+    batches: BatchClient, numbers: list[str]
+) -> None:
+    batches.supplier.set_status(SupplierStatus.COMPLETE)
+    batch_id = batches.start([note(batches, numbers[0], "x")], kind="notes")
+    (key,) = batches.dispatch()
+    with batches.supplier.Session() as session:
+        assert claim_chunk(session, key, [new_id()])
+        assert list_live_attempts(session) == []  # what works on it holds no slot
+    assert perform_chunk(batches.resources.Session, batches.resources.slots, key, reserve=50)
+    assert counts(batches.get(batch_id)) == {"ADDED": 1}
+
+
+def test_an_erased_account_gets_nothing_more(batches: BatchClient, numbers: list[str]) -> None:
+    with batches.supplier.Session.begin() as session:
+        session.execute(
+            update(Account).where(Account.id == _account(batches, numbers[0]).id).values(erased_at=func.now())
+        )
+    report = batches.run([note(batches, numbers[0], "x"), note(batches, numbers[1], "x")], kind="notes")
+    assert _statuses(batches, report["batch_id"]) == ["FAILED", "ADDED"]
+    assert _codes(batches, report["batch_id"])[0][0][0] == "account_erased"
+
+
+def test_a_strict_profile_makes_warnings_errors(batches: BatchClient, numbers: list[str]) -> None:
+    line = note(batches, numbers[0], "x")
+    line["notes"][0]["unpin_at"] = "2027-01-01T00:00:00Z"
+    lenient = batches.run([line], "validate", kind="notes")
+    (result,) = batches.results(lenient["batch_id"])
+    assert (result["status"], [it["code"] for it in result["warnings"]]) == ("VALID", ["unpin_without_pin"])
+    strict = batches.run([line], kind="notes", profile="strict")
+    assert _codes(batches, strict["batch_id"]) == [[("unpin_without_pin", "notes.0.unpin_at")]]
+
+
+def test_one_line_that_the_database_refuses_fails_alone(batches: BatchClient, numbers: list[str]) -> None:
+    lines = [note(batches, number, f"body {i}") for i in range(5) for number in numbers]
+    write = notes_service._row
+
+    def refuse(*args: Any) -> dict[str, Any]:
+        row = write(*args)
+        return row | {"is_pinned": None} if row["body"] == "body 3" else row
+
+    with patch.object(notes_service, "_row", refuse):
+        report = batches.run(lines, kind="notes")
+    assert counts(report) == {"ADDED": 12, "FAILED": 3}
+    assert report["error_counts"] == {"line_failed_unexpectedly": 3}
+
+
+def test_what_a_kind_does_not_have_is_refused(batches: BatchClient, numbers: list[str]) -> None:
+    body = b"{}\n"
+
+    def errors(**arguments: Any) -> list[tuple[str, str]]:
+        answer = batches.post(body, **{"kind": "notes", **arguments})
+        assert answer.status_code == 400, answer.text
+        return [(it["code"], it["attr"]) for it in answer.json["errors"]]  # type: ignore[index]
+
+    assert errors(mode="stage") == [("invalid_choice", "mode")]
+    assert errors(mode="import", source="pending") == [("invalid_choice", "source")]
+    assert errors(mode="import", operations_team_name="x") == [("invalid", "operations_team_name")]
+    assert errors(mode="import", check_previously_added="true") == [("invalid", "check_previously_added")]
+    assert errors(mode="import", kind="letters") == [("invalid_choice", "kind")]
+
+
+def test_one_line_in_a_hundred_that_is_broken_fails_with_its_code_and_no_other_line_does(
+    batches: BatchClient, numbers: list[str]
+) -> None:
+    lines = [payment(batches, numbers[i % 3], f"B{i}", amount="1.00") for i in range(500)]
+    lines[17] = lines[17] | {"import_supplier": "SOMEBODY_ELSE"}
+    lines[117] = lines[117] | {"external_account_number": "nobody"}
+    lines[217]["transactions"][0]["amount"] = "much"
+    lines[317] = note(batches, numbers[0], "x")
+    lines[417] = payment(batches, numbers[416 % 3], "B416", amount="2.00")  # the id of the line before
+    report = batches.run(lines, kind="transactions")
+    assert counts(report) == {"ADDED": 495, "FAILED": 5}
+    failed = {
+        line["line_number"]: line["errors"] for line in batches.results(report["batch_id"], "?status=FAILED")
+    }
+    assert {number: [(it["code"], it["attr"]) for it in errors] for number, errors in failed.items()} == {
+        18: [("import_supplier_mismatch", "import_supplier")],
+        118: [("account_not_found", "external_account_number")],
+        218: [("invalid", "transactions.0.amount")],
+        318: [("line_kind_mismatch", "notes")],
+        418: [("transaction_id_already_used", "transactions.0.transaction_id")],
+    }

@@ -1,0 +1,255 @@
+"""Batches of payment instructions: vendors are asked outside of transactions, and at their rate."""
+
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import select, text
+
+from batch_client import BatchClient, counts
+from migration_service.errors import PaymentVendorInvalidError, PaymentVendorNotFoundError
+from migration_service.models import Account, PaymentInstruction
+from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.services.accounts.payment_instructions import ask_vendor
+from migration_service.services.batches import execution
+from migration_service.services.batches.added_data import instructions
+from migration_service.services.batches.feed import dispatch_chunks, dispatch_vendor_chunks
+from migration_service.services.setup.vendors import create_payment_vendor, reserve_calls, set_vendor_rate
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from vendor_servers import run_sandbox
+
+_SECRET, _VARIABLE = "the-sandbox-secret", "TEST_SANDBOX_VARIABLE"
+
+
+@pytest.fixture(scope="module")
+def sandbox_url() -> Iterator[str]:
+    with run_sandbox(_SECRET) as url:
+        yield url
+
+
+@pytest.fixture
+def vendor(batches: BatchClient, sandbox_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(_VARIABLE, _SECRET)
+    return _make_vendor(batches, sandbox_url)
+
+
+def _make_vendor(batches: BatchClient, url: str) -> str:
+    name = f"vendor {uuid4().hex[:8]}"
+    with batches.supplier.Session.begin() as session:
+        create_payment_vendor(session, name, kind=VendorKind.HTTP, url=url, secret_env=_VARIABLE)
+        set_vendor_rate(session, name, Decimal(500))
+    return name
+
+
+@pytest.fixture(autouse=True)
+def _unhurried_workers() -> Iterator[None]:
+    with patch.object(execution, "CHUNK_TIMEOUT", 600.0):
+        yield
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def number(batches: BatchClient) -> str:
+    accounts = batches.supplier.accounts(1)
+    assert counts(batches.run(accounts)) == {"IMPORTED": 1}
+    return str(accounts[0]["external_account_number"])
+
+
+def _line(batches: BatchClient, number: str, vendor: str, reference: str) -> dict[str, Any]:
+    return {
+        "import_supplier": batches.supplier.code,
+        "external_account_number": number,
+        "vendor": vendor,
+        "reference": reference,
+        "type": "CARD",
+    }
+
+
+def _references(batches: BatchClient, number: str) -> list[str]:
+    with batches.supplier.Session() as session:
+        found = session.scalars(
+            select(PaymentInstruction.reference)
+            .join(Account, Account.id == PaymentInstruction.account_pk)
+            .where(Account.external_account_number == number)
+            .order_by(PaymentInstruction.id)
+        )
+        return list(found)
+
+
+def _let_time_pass(batches: BatchClient, batch_id: str, interval: str) -> None:
+    with batches.resources.Session.begin() as session:
+        session.execute(
+            text(
+                "UPDATE batch_chunk SET not_before = now(), deferred_since = deferred_since - "
+                "CAST(:interval AS interval) WHERE batch_id = :id AND not_before IS NOT NULL"
+            ),
+            {"id": UUID(batch_id), "interval": interval},
+        )
+
+
+def test_lines_have_the_outcomes_of_the_single_endpoint(
+    batches: BatchClient, number: str, vendor: str
+) -> None:
+    lines = [
+        _line(batches, number, vendor, "card-ok-1"),
+        _line(batches, number, vendor, "card-ok-1"),
+        _line(batches, number, vendor, "card-refuse-1"),
+        _line(batches, number, vendor, "card-unauthorised-1"),
+        _line(batches, number, "nobody's vendor", "card-ok-1"),
+        _line(batches, "nobody", vendor, "card-ok-1"),
+        _line(batches, number, vendor, "card-ok-2"),
+    ]
+    report = batches.run(lines, kind="payment-instructions")
+    assert [line["status"] for line in batches.results(report["batch_id"])] == [
+        "ADDED",
+        "ALREADY_ADDED",
+        "FAILED",
+        "FAILED",
+        "FAILED",
+        "FAILED",
+        "ADDED",
+    ]
+    assert [line["errors"][0]["code"] for line in batches.results(report["batch_id"], "?status=FAILED")] == [
+        "payment_instruction_rejected",
+        "payment_vendor_unreachable",
+        "payment_vendor_not_found",
+        "account_not_found",
+    ]
+    assert _references(batches, number) == ["card-ok-1", "card-ok-2"]
+    again = batches.run(lines[:1], kind="payment-instructions")
+    assert counts(again) == {"ALREADY_ADDED": 1}
+    found = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/").json
+    added = {"measure": "added payment_instructions", "staged": 2, "created": 2}
+    assert added in found["totals"]  # type: ignore[index]
+
+
+def test_validate_asks_nobody_and_a_dry_run_keeps_nothing(
+    batches: BatchClient, number: str, vendor: str
+) -> None:
+    lines = [_line(batches, number, vendor, "card-refuse-1"), _line(batches, number, vendor, "card-ok-1")]
+    with patch.object(instructions, "ask_vendor", side_effect=AssertionError):
+        assert counts(batches.run(lines, "validate", kind="payment-instructions")) == {"VALID": 2}
+    report = batches.run(lines, "dry-run", kind="payment-instructions")
+    assert counts(report) == {"WOULD_ADD": 1, "FAILED": 1}
+    assert _references(batches, number) == []
+
+
+def test_a_vendor_that_is_down_defers_its_own_lines_only(
+    batches: BatchClient, number: str, vendor: str, sandbox_url: str
+) -> None:
+    other = _make_vendor(batches, sandbox_url)
+    accounts = [it | {"external_account_number": f"x{uuid4().hex}"} for it in batches.supplier.accounts(1)]
+    batches.run(accounts)
+    second = accounts[0]["external_account_number"]
+    lines = [
+        _line(batches, number, vendor, "card-error-1"),
+        _line(batches, number, vendor, "card-ok-1"),
+        _line(batches, second, other, "card-ok-2"),
+    ]
+    report = batches.run(lines, kind="payment-instructions")
+    assert report["state"] == "RUNNING"
+    results = batches.results(report["batch_id"])
+    assert [line["status"] for line in results] == ["DEFERRED", "DEFERRED", "ADDED"]
+    assert results[0]["warnings"][0]["code"] == "payment_vendor_unavailable"
+    _let_time_pass(batches, report["batch_id"], "8 days")
+    batches.work()
+    results = batches.results(report["batch_id"])
+    assert [line["status"] for line in results] == ["FAILED", "FAILED", "ADDED"]
+    assert results[0]["errors"][0]["code"] == "payment_vendor_unavailable"
+    answer = batches.change(report["batch_id"], "retry-failed")
+    assert answer.json["retried"] == 2  # type: ignore[index]
+
+
+def test_no_transaction_is_open_while_a_vendor_is_asked(
+    batches: BatchClient, number: str, vendor: str
+) -> None:
+    open_transactions: list[int] = []
+
+    def watch(order: Any) -> Any:
+        with batches.supplier.Session() as session:
+            found = session.scalar(
+                text(
+                    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'migration-worker' "
+                    "AND state LIKE 'idle in transaction%'"
+                )
+            )
+        open_transactions.append(found or 0)
+        return ask_vendor(order)
+
+    with patch.object(instructions, "ask_vendor", watch):
+        report = batches.run([_line(batches, number, vendor, "card-ok-1")], kind="payment-instructions")
+    assert counts(report) == {"ADDED": 1}
+    assert open_transactions == [0]
+
+
+def test_a_vendor_is_called_at_its_rate_by_all_workers_together(batches: BatchClient, vendor: str) -> None:
+    with batches.supplier.Session.begin() as session:
+        set_vendor_rate(session, vendor, Decimal(10))
+        statement = text("SELECT id FROM payment_vendor WHERE name = :name")
+        vendor_id = session.execute(statement, {"name": vendor}).scalar_one()
+    reserved = []
+    for _ in range(100):
+        with batches.supplier.Session.begin() as session:
+            calls = reserve_calls(session, vendor_id, 100, seconds=1.0)
+        if calls is None:
+            break
+        reserved.append(calls)
+    # As many as fit into the next two seconds, and the one that began before their end; however long it took.
+    assert calls is None
+    assert {(calls.number, round(calls.interval, 6)) for calls in reserved} == {(10, 0.1)}
+    assert len(reserved) >= 2
+    assert reserved[0].delay == 0
+    assert all(calls.delay < 2 for calls in reserved)
+
+
+def test_calls_keep_their_distance(batches: BatchClient, number: str, vendor: str) -> None:
+    called: list[float] = []
+
+    def note_time(order: Any) -> Any:
+        called.append(time.monotonic())
+        return ask_vendor(order)
+
+    with batches.supplier.Session.begin() as session:
+        set_vendor_rate(session, vendor, Decimal(20))
+    lines = [_line(batches, number, vendor, f"card-ok-{i}") for i in range(10)]
+    with patch.object(instructions, "ask_vendor", note_time):
+        report = batches.run(lines, kind="payment-instructions")
+    assert counts(report) == {"ADDED": 10}
+    assert _references(batches, number) == [f"card-ok-{i}" for i in range(10)]
+    assert called[-1] - called[0] >= 9 / 20 - 0.05
+    assert all(later > earlier for earlier, later in pairwise(called))
+
+
+def test_instructions_have_a_queue_and_a_share_of_their_own(
+    batches: BatchClient, number: str, vendor: str
+) -> None:
+    lines = [_line(batches, number, vendor, "card-ok-1")]
+    with patch("migration_service.blueprints.batches.feed_batches"):
+        own = {UUID(batches.start(lines, kind="payment-instructions")) for _ in range(3)}
+        other = UUID(batches.start([{}], "validate"))
+    with batches.resources.Session() as session:
+        vendor_chunks = dispatch_vendor_chunks(session, 2)
+        assert len({batch_id for batch_id, _ in vendor_chunks} & own) == 2
+        chunks = {batch_id for batch_id, _ in dispatch_chunks(session, 1)}
+        assert other in chunks
+        assert not chunks & own
+    batches.work()
+
+
+def test_a_rate_has_bounds_and_a_vendor(batches: BatchClient, vendor: str) -> None:
+    with batches.supplier.Session() as session:
+        for rate in ("0", "-1", "1001"):
+            with pytest.raises(PaymentVendorInvalidError):
+                set_vendor_rate(session, vendor, Decimal(rate))
+        with pytest.raises(PaymentVendorNotFoundError):
+            set_vendor_rate(session, "nobody", Decimal(1))

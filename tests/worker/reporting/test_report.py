@@ -1,0 +1,245 @@
+"""The report of a supplier or a batch: its figures, and a page that stands alone and has nothing personal."""
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import delete, update
+
+from batch_client import BatchClient
+from migration_service.cli import main
+from migration_service.config import Settings
+from migration_service.errors import ImportSupplierNotFoundError
+from migration_service.models import Account, Batch, BatchLine, Ledger
+from migration_service.services.reporting.report import (
+    FEWEST_PARTS,
+    Report,
+    ReportKind,
+    find_subject,
+    make_report,
+)
+from migration_service.services.reporting.report_page import read_stylesheet, render_report
+from migration_service.services.undo.go_live import set_live
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from undo_client import UndoClient
+
+#: Values of customers and payloads that must not be on a page.
+SECRETS = ("Zwartendijk", "not-a-number-0612", "unheard@example.org", "Verborgenlaan")
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+def _book(batches: BatchClient) -> list[Any]:
+    """Return five sound accounts, two with a telephone number that is none, and a line that is no JSON."""
+    accounts = batches.supplier.accounts(7)
+    for account in accounts:
+        account["customers"] = [{"family_name": SECRETS[0], "email": SECRETS[2]}]
+        account["billing_address1"] = SECRETS[3]
+        account["unknown_occupier"] = "false"
+    for account in accounts[5:]:
+        account["customers"][0]["mobile"] = SECRETS[1]
+        account[f"field of {SECRETS[0]}"] = 1
+    return [*accounts, b"no JSON"]
+
+
+def _report(supplier: SupplierClient, target: str) -> Report:
+    with supplier.Session.begin() as session:
+        subject = find_subject(session, target, organisation_id=None)
+    return make_report(supplier.Session, subject)
+
+
+class _Page(HTMLParser):
+    """The tags of a page, and its text without the stylesheet."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self._in_style = False
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        self._in_style = tag == "style"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_style = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._in_style:
+            self.text += data
+
+
+def test_a_batch_is_reported(batches: BatchClient) -> None:
+    batch_id = batches.run(_book(batches), name="First night")["batch_id"]
+    report = _report(batches.supplier, batch_id)
+    assert (report.subject.kind, str(report.subject.batch_id)) == (ReportKind.BATCH, batch_id)
+    ((batch, starter),) = report.batches
+    assert (batch.lines, batch.counts["IMPORTED"], batch.counts["FAILED"]) == (8, 5, 3)
+    assert starter is not None
+    assert batches.supplier.api_key.startswith(starter)
+    failed = {it.code: it for it in report.failed}
+    assert (failed["invalid_phone_number"].lines, failed["parse_error"].lines) == (2, 1)
+    places = [(line, path) for _, line, path in failed["invalid_phone_number"].examples]
+    assert places == [(6, "customers.0.mobile"), (7, "customers.0.mobile")]
+    assert (report.sent.sent, report.sent.created, report.sent.open) == (8, 5, 3)
+    assert report.totals.measures["accounts"] == (Decimal(5), Decimal(5))
+    assert report.differences == []
+    assert report.rates is not None
+    assert (sum(report.rates.done), len(report.rates.done)) == (8, FEWEST_PARTS)
+    assert report.versions.database.startswith("PostgreSQL ")
+
+
+def test_a_supplier_is_reported_with_what_was_decided(batches: BatchClient) -> None:
+    supplier = batches.supplier
+    first = batches.run(_book(batches), mode="dry-run")["batch_id"]
+    second = batches.run(_book(batches))["batch_id"]
+    number = batches.results(second)[0]["external_account_number"]
+    undos = UndoClient(supplier)
+    undos.run(number, reason="Wrong tariff.")
+    live_at = datetime(2100, 1, 1, tzinfo=UTC)
+    with supplier.Session.begin() as session:
+        set_live(session, supplier.code, live_at)
+    report = _report(supplier, supplier.code)
+    assert report.subject.kind is ReportKind.SUPPLIER
+    assert [str(batch.batch_id) for batch, _ in report.batches] == [second, first]
+    assert (report.sent.created, report.sent.staged, report.sent.refused) == (4, 1, 3)
+    assert {it.code: it.lines for it in report.failed} == {"invalid_phone_number": 2, "parse_error": 1}
+    assert report.rates is not None
+    assert sum(report.rates.done) == 4
+    assert [(it.accounts, it.reverted, it.reason) for it in report.undos] == [(1, 1, "Wrong tariff.")]
+    assert report.live_at == live_at
+    actions = [it.action for it in report.decisions]
+    assert actions == ["import_supplier.created", "undo.started", "import_supplier.live_set"]
+    text = _Page(render_report(report)).text
+    for shown in ("Wrong tariff.", "undo started", "2100-01-01", "invalid_phone_number", "line 6"):
+        assert shown in text
+
+
+def test_the_page_of_a_batch_has_only_decisions_about_it(batches: BatchClient) -> None:
+    one, other = (batches.start([b"{}"], "validate") for _ in range(2))
+    for batch_id in (one, other):
+        assert batches.change(batch_id, "pause").status_code == 200
+    (decision,) = _report(batches.supplier, one).decisions
+    assert (decision.action, decision.subject) == ("batch.paused", one)
+
+
+def test_an_account_that_differs_is_shown(batches: BatchClient) -> None:
+    batch_id = batches.run(_book(batches))["batch_id"]
+    line = batches.results(batch_id)[0]
+    with batches.supplier.Session.begin() as session:
+        account = Account.service_account_number == line["service_account_number"]
+        mine = update(Ledger).where(Ledger.account_pk == Account.id, account)
+        session.execute(mine.values(ledger_balance=Ledger.ledger_balance + 1))
+    report = _report(batches.supplier, batch_id)
+    assert report.totals.differing == 1
+    assert report.differences[0].external_account_number == line["external_account_number"]
+    text = _Page(render_report(report)).text
+    assert "Accounts that differ" in text
+    assert line["external_account_number"] in text
+
+
+@pytest.mark.parametrize("kind", ReportKind)
+def test_the_page_has_nothing_personal(batches: BatchClient, kind: ReportKind) -> None:
+    batch_id = batches.run(_book(batches), profile="strict", mode="dry-run")["batch_id"]
+    batches.run(_book(batches))
+    target = batch_id if kind is ReportKind.BATCH else batches.supplier.code
+    page = render_report(_report(batches.supplier, target))
+    assert "invalid_phone_number" in page
+    assert [secret for secret in SECRETS if secret in page] == []
+
+
+def test_a_report_shows_where_an_unknown_field_is_but_not_its_name(batches: BatchClient) -> None:
+    batch_id = batches.run(_book(batches), profile="strict", mode="validate")["batch_id"]
+    (unknown,) = [it for it in _report(batches.supplier, batch_id).failed if it.code == "unknown_field"]
+    assert {path for _, _, path in unknown.examples} == {None}
+
+
+def test_the_page_stands_alone(batches: BatchClient) -> None:
+    batch_id = batches.run(_book(batches))["batch_id"]
+    report = _report(batches.supplier, batch_id)
+    page = _Page(render_report(report))
+    assert {"style", "svg", "rect", "table"} < set(page.tags)
+    assert not {"script", "link", "img", "iframe", "form", "object"} & set(page.tags)
+    assert not [name for name, _ in page.attributes if name.startswith("on") or name in ("src", "href")]
+    stylesheet = read_stylesheet()
+    assert "size: A4" in stylesheet
+    assert not re.search(r"url\(|@import|<", stylesheet)
+    linked = _Page(render_report(report, stylesheet="/console/report.css"))
+    assert ("href", "/console/report.css") in linked.attributes
+    assert "style" not in linked.tags
+    assert linked.text == page.text
+
+
+def test_what_a_supplier_wrote_is_text_on_the_page(batches: BatchClient) -> None:
+    name = "<script>alert(1)</script>\u202e"
+    batch_id = batches.run(_book(batches), name=name)["batch_id"]
+    batches.change(batch_id, "retry-failed")
+    page = _Page(render_report(_report(batches.supplier, batch_id)))
+    assert "script" not in page.tags
+    assert name in page.text
+
+
+def test_a_supplier_that_has_sent_nothing_has_a_page(supplier: SupplierClient) -> None:
+    report = _report(supplier, supplier.code)
+    assert (report.batches, report.failed, report.rates) == ([], [], None)
+    text = _Page(render_report(report)).text
+    for shown in ("No batch was started.", "Nothing failed.", "No account was created."):
+        assert shown in text
+
+
+def test_lines_that_were_removed_are_said_to_be(batches: BatchClient) -> None:
+    batch_id = batches.run(_book(batches), mode="validate")["batch_id"]
+    with batches.supplier.Session.begin() as session:
+        batch = session.get_one(Batch, batch_id)
+        batch.lines_removed_at = batch.created_at
+        session.execute(delete(BatchLine).where(BatchLine.batch_id == batch.id))
+    assert "The lines were removed on" in _Page(render_report(_report(batches.supplier, batch_id))).text
+
+
+@pytest.mark.parametrize("target", ["nobody", "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90", "\0", "x" * 1_000, ""])
+def test_what_is_neither_a_supplier_nor_a_batch_is_not_found(supplier: SupplierClient, target: str) -> None:
+    with supplier.Session.begin() as session, pytest.raises(ImportSupplierNotFoundError):
+        find_subject(session, target, organisation_id=None)
+
+
+def test_another_organisation_finds_neither(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    stranger = SupplierClient.create(supplier.app, supplier.Session)
+    batch_id = BatchClient(supplier, worker_resources).start([b"{}"], "validate")
+    with supplier.Session.begin() as session:
+        theirs = find_subject(session, stranger.code, organisation_id=None).supplier.organisation_id
+        for target in (supplier.code, batch_id):
+            with pytest.raises(ImportSupplierNotFoundError):
+                find_subject(session, target, organisation_id=theirs)
+
+
+def test_the_command_writes_the_page(migrated: Settings, supplier: SupplierClient, tmp_path: Path) -> None:
+    environment = {
+        "DATABASE_URL": migrated.database_url,
+        "REDIS_URL": migrated.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+        "MIGRATION_SERVICE_HOME": "/nonexistent",
+    }
+    file = tmp_path / "report.html"
+    run = CliRunner().invoke
+    done = run(main, ["report", supplier.code, "--html", str(file)], env=environment)
+    assert (done.exit_code, "was written to" in done.output) == (0, True)
+    assert file.read_text().startswith("<!DOCTYPE html>")
+    assert supplier.code in file.read_text()
+    assert run(main, ["report", "NOBODY", "--html", str(file)], env=environment).exit_code == 1
+    nowhere = str(tmp_path / "missing" / "report.html")
+    assert run(main, ["report", supplier.code, "--html", nowhere], env=environment).exit_code == 2
