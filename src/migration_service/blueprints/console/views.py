@@ -59,6 +59,8 @@ VIEWS: dict[str, Need] = {
     "undo.show": _READ,
     "undo.show_all": _READ,
     "undo.outcomes": _READ,
+    "reports.of_supplier": _READ,
+    "reports.of_batch": _READ,
     "findings.show_code": _READ,
     "findings.show_lines": _READ,
     "findings.show_line": _READ,
