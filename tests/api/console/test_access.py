@@ -14,6 +14,9 @@ from console_client import ConsoleClient, LogIn
 from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.undo.orders import UndoOrder
+from migration_service.services.undo.starting import start_undo
 from supplier_client import SupplierClient
 
 _VARIABLE = re.compile(r"<(?:[^<>]*:)?(\w+)>")
@@ -21,7 +24,11 @@ _VARIABLE = re.compile(r"<(?:[^<>]*:)?(\w+)>")
 
 @pytest.fixture
 def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
-    """What the paths of an existing supplier, batch and account are made of."""
+    """What the paths of an existing supplier, batch, account and undo are made of."""
+    with batches.supplier.Session.begin() as session:
+        supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+        undone = [batches.supplier.accounts(5)[4]["external_account_number"]]
+        undo_id = start_undo(session, UndoOrder(supplier=supplier, external_account_numbers=undone))
     return {
         "code": batches.supplier.code,
         "batch_id": broken_batch,
@@ -31,7 +38,7 @@ def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
         "name": "nobody",
         "mode": "import",
         "before": broken_batch,
-        "undo_id": str(uuid4()),
+        "undo_id": str(undo_id),
         "kind": "csv",
         "filename": "console.css",
     }
@@ -109,7 +116,7 @@ def test_an_operator_who_is_bound_to_another_organisation_sees_nothing_of_this_o
 ) -> None:
     other = SupplierClient.create(app, sessions)
     client = log_in(OperatorRole.ADMINISTER, other.organisation)
-    named = {"code", "batch_id", "prefix"}
+    named = {"code", "batch_id", "prefix", "undo_id"}
     for need, method, path in _views(console_app, values):
         if need.role is None or need.whole_service or path in ("/logout/", "/password/"):
             continue
