@@ -52,10 +52,15 @@ class NewPasswordForm(ActionForm):
     """A new password, twice."""
 
     password = PasswordField(
-        _l("Password"), validators=[InputRequired()], description=_l("12 to 256 characters.")
+        _l("Password"),
+        validators=[InputRequired()],
+        description=_l("12 to 256 characters."),
+        render_kw={"autocomplete": "new-password"},
     )
     again = PasswordField(
-        _l("The same again"), validators=[EqualTo("password", _l("The two passwords differ."))]
+        _l("The same again"),
+        validators=[EqualTo("password", _l("The two passwords differ."))],
+        render_kw={"autocomplete": "new-password"},
     )
 
 
