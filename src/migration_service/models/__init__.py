@@ -3,7 +3,14 @@
 Every model is imported here, so that `Base.metadata` is complete once the package is imported.
 """
 
-from migration_service.models.access import Operator, OperatorOrganisation, RefreshToken, TokenSession
+from migration_service.models.access import (
+    Operator,
+    OperatorForm,
+    OperatorOrganisation,
+    OperatorSession,
+    RefreshToken,
+    TokenSession,
+)
 from migration_service.models.account import Account, Customer, UserDetail
 from migration_service.models.acknowledgement import Acknowledgement
 from migration_service.models.audit import AuditDay, AuditEntry
@@ -67,7 +74,9 @@ __all__ = [
     "Note",
     "OperationsTeam",
     "Operator",
+    "OperatorForm",
     "OperatorOrganisation",
+    "OperatorSession",
     "Organisation",
     "PaymentInstruction",
     "PaymentVendor",

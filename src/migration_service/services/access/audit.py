@@ -38,6 +38,8 @@ class AuditAction(StrEnum):
     REFUSALS_ACKNOWLEDGED = "import_supplier.refusals_acknowledged"
     #: An operator read the personal data of an account.
     ACCOUNT_READ = "account.read"
+    #: An operator started a batch in the console.
+    BATCH_ORDERED = "batch.ordered"
     BATCH_PAUSED = "batch.paused"
     BATCH_RESUMED = "batch.resumed"
     BATCH_CANCELLED = "batch.cancelled"
@@ -70,6 +72,7 @@ class AuditAction(StrEnum):
     OPERATOR_PASSWORD_SET = "operator.password_set"  # noqa: S105
     OPERATOR_DISABLED = "operator.disabled"
     OPERATOR_LOGGED_IN = "operator.logged_in"
+    OPERATOR_LOGGED_OUT = "operator.logged_out"
     AUDIT_EXPORTED = "audit.exported"
     #: Refusals, which `refusals` writes.
     LOGIN_REFUSED = "login.refused"

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
 from migration_service.db.base import literals
+from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.reporting.erasure import remove_staged_again
 from migration_service.services.reporting.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
@@ -34,7 +35,8 @@ def removals(settings: Settings) -> list[Removal]:
         (remove_error_texts, settings.error_retention_days),
     )
     wanted: list[Removal] = [partial(remove, after_days=days) for remove, days in by_days if days]
-    return [*wanted, partial(remove_staged_again, limit=PIECE), remove_old_keys]
+    again = partial(remove_staged_again, limit=PIECE)
+    return [*wanted, again, remove_old_keys, remove_old_operator_sessions]
 
 
 def cancel_idle_batches(session: Session, *, after_days: int) -> int:
