@@ -1,12 +1,10 @@
 """Creates the web application from its parts."""
 
-import re
-import uuid
 from functools import partial
 
-from flask import Flask, Response, g, request
+from flask import Flask
+from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.middleware.proxy_fix import ProxyFix
-from werkzeug.routing import PathConverter
 
 from migration_service.blueprints import (
     account_imports,
@@ -15,6 +13,7 @@ from migration_service.blueprints import (
     batches,
     comparison,
     erasure,
+    front_page,
     graphql,
     health,
     import_suppliers,
@@ -23,11 +22,15 @@ from migration_service.blueprints import (
     sessions,
     status,
     undo,
+    waves,
 )
 from migration_service.blueprints.admission import Application, check_requests
 from migration_service.blueprints.compression import compress_responses
+from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.errors import register_error_handlers
+from migration_service.blueprints.numbers_in_paths import NumberConverter
 from migration_service.blueprints.openapi import configure_openapi, serve_description
+from migration_service.blueprints.request_ids import identify_requests
 from migration_service.blueprints.request_log import observe_requests
 from migration_service.blueprints.resources import Resources, attach_resources
 from migration_service.blueprints.response_headers import guard_responses
@@ -35,8 +38,6 @@ from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.log import request_id
-from migration_service.origin import SERVICE, ActorKind, Origin, set_origin
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
 from migration_service.services.processing.announcement import announce
@@ -46,14 +47,6 @@ from migration_service.tasks.accounts import publish_attempt, publish_set
 
 #: Requests that may wait for an outcome at once in one process. Each needs a connection to Redis.
 _MOST_WAITING = 512
-_REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
-
-
-class NumberConverter(PathConverter):
-    """An external account number in a path: any text, slashes and line feeds included."""
-
-    regex = r"[\s\S]+?"
-    part_isolating = False
 
 
 def create_app(settings: Settings) -> Flask:
@@ -64,11 +57,10 @@ def create_app(settings: Settings) -> Flask:
     # Two slashes in a row may be part of an external account number.
     app.url_map.merge_slashes = False
     app.url_map.converters["number"] = NumberConverter
-    attach_resources(app, _connect(settings))
+    shared = _connect(settings)
+    attach_resources(app, shared)
     observe_requests(app)
-    app.before_request(_take_request_id)
-    app.after_request(_give_request_id)
-    app.teardown_request(_forget_origin)
+    identify_requests(app)
     # The last one registered sees the answer first: nothing is added to it after it was compressed.
     compress_responses(app)
     guard_responses(app)
@@ -90,12 +82,25 @@ def create_app(settings: Settings) -> Flask:
         erasure,
         sessions,
         undo,
+        waves,
     ):
         api.register_blueprint(module.blueprint)
     serve_description(app, api)
+    app.register_blueprint(front_page.blueprint)
+    if settings.console:
+        _mount_console(app, settings, shared)
     if settings.trusted_proxies:
         _believe_proxies(app, settings.trusted_proxies)
     return app
+
+
+def _mount_console(app: Flask, settings: Settings, shared: Resources) -> None:
+    # Imported here, because a service without a console does not need its libraries in memory.
+    from migration_service.blueprints.console.application import create_console  # noqa: PLC0415
+
+    console = create_console(settings, shared)
+    app.extensions["migration_service_console"] = console
+    app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {MOUNT: console})  # type: ignore[method-assign]
 
 
 def _believe_proxies(app: Flask, count: int) -> None:
@@ -126,20 +131,3 @@ def _connect(settings: Settings) -> Resources:
     return Resources(
         settings, session_maker, redis, dispatch, celery, Throttle(redis), RefusalLog(session_maker)
     )
-
-
-def _take_request_id() -> None:
-    given = request.headers.get("X-Request-ID", "")
-    g.request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-    request_id.set(g.request_id)
-    # Until a token says who it is.
-    set_origin(Origin(kind=ActorKind.UNKNOWN, address=request.remote_addr, request_id=g.request_id))
-
-
-def _forget_origin(_error: BaseException | None) -> None:
-    set_origin(SERVICE)
-
-
-def _give_request_id(response: Response) -> Response:
-    response.headers["X-Request-ID"] = g.get("request_id", "")
-    return response

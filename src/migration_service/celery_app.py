@@ -20,12 +20,16 @@ from migration_service.tasks.counts import COUNT_ACCOUNTS, COUNT_INTERVAL
 from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.event_flow import GatheredEvents
 from migration_service.tasks.heartbeat import show_heartbeat
-from migration_service.tasks.maintenance import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
+from migration_service.tasks.maintenance import (
+    REMOVE_OLD_DATA,
+    SWEEP_ATTEMPTS,
+    SWEEP_BATCHES,
+    SWEEP_INTERVAL,
+)
 from migration_service.tasks.undo import SWEEP_UNDOS
+from migration_service.tasks.waves import SWEEP_WAVES
 from migration_service.tasks.worker_pool import end_children_promptly
 
-#: Seconds between two sweeps.
-SWEEP_INTERVAL = 5.0
 #: Seconds between two removals of data whose retention has ended.
 REMOVAL_INTERVAL = 600.0
 #: Publishing connections that a web process may open at once. With fewer, requests would queue behind a
@@ -49,6 +53,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
             "migration_service.tasks.maintenance",
             "migration_service.tasks.run_log",
             "migration_service.tasks.undo",
+            "migration_service.tasks.waves",
         ],
         task_queues=[Queue(name) for name in QUEUES],
         task_default_queue="interactive",
@@ -67,6 +72,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
             "customer-emails": _every(SWEEP_INTERVAL, SWEEP_CUSTOMER_EMAILS),
             "batches": _every(SWEEP_INTERVAL, SWEEP_BATCHES),
             "undos": _every(SWEEP_INTERVAL, SWEEP_UNDOS),
+            "waves": _every(SWEEP_INTERVAL, SWEEP_WAVES),
             "removal": _every(REMOVAL_INTERVAL, REMOVE_OLD_DATA),
         },
         **_RELIABILITY,

@@ -235,6 +235,51 @@ class Settings:
         "Empty: any, which is right for a service on loopback.",
         "",
     )
+    console: bool = _setting(
+        "MIGRATION_SERVICE_CONSOLE", "on: operators can log in to the console at /console/.", False
+    )
+    console_url: str = _setting(
+        "MIGRATION_SERVICE_CONSOLE_URL",
+        "The address of the console in a browser, as https://migration.example.com/console/. With https, its "
+        "cookie is only sent encrypted. OpenID Connect returns to it. Empty: what the browser asks for.",
+        "",
+    )
+    console_idle_minutes: int = _setting(
+        "MIGRATION_SERVICE_CONSOLE_IDLE_MINUTES",
+        "Minutes after which an operator who does nothing in the console has to log in again.",
+        60,
+    )
+    console_session_hours: int = _setting(
+        "MIGRATION_SERVICE_CONSOLE_SESSION_HOURS",
+        "Hours after which an operator has to log in to the console again in any case.",
+        12,
+    )
+    console_time_zone: str = _setting(
+        "MIGRATION_SERVICE_CONSOLE_TIME_ZONE",
+        "The time zone of the times in the console, for browsers without script.",
+        "Europe/Amsterdam",
+    )
+    openid_issuer: str = _setting(
+        "MIGRATION_SERVICE_OPENID_ISSUER",
+        "The OpenID Connect provider with which operators log in, as https://login.example.com. Empty: none.",
+        "",
+    )
+    openid_client_id: str = _setting(
+        "MIGRATION_SERVICE_OPENID_CLIENT_ID", "What the provider calls this service.", ""
+    )
+    openid_client_secret: str = _setting(
+        "MIGRATION_SERVICE_OPENID_CLIENT_SECRET", "The secret that the provider gave this service.", ""
+    )
+    openid_claim: str = _setting(
+        "MIGRATION_SERVICE_OPENID_CLAIM",
+        "The claim that has the name of the operator. If it is email, the provider must say that it is "
+        "verified.",
+        "email",
+    )
+    flower_url: str = _setting("FLOWER_URL", "The address of Flower, to which the console links.", "")
+    grafana_url: str = _setting(
+        "MIGRATION_SERVICE_GRAFANA_URL", "The address of the dashboard, to which the console links.", ""
+    )
     heartbeat_file: str = _setting(
         "MIGRATION_SERVICE_HEARTBEAT_FILE",
         "A file that workers and beat touch while they are alive, for health checks. Empty: none.",
@@ -310,6 +355,7 @@ class Settings:
             raise SettingsError(
                 f"MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more, not {self.batch_retention_days}."
             )
+        self._check_console()
         for setting in ("batch_idle", "payload_retention", "staged_retention", "error_retention"):
             if (days := getattr(self, f"{setting}_days")) < 0:
                 raise SettingsError(
@@ -318,6 +364,16 @@ class Settings:
         if self.trusted_proxies < 0:
             raise SettingsError(
                 f"MIGRATION_SERVICE_TRUSTED_PROXIES must be 0 or more, not {self.trusted_proxies}."
+            )
+
+    def _check_console(self) -> None:
+        for setting in ("console_idle_minutes", "console_session_hours"):
+            if (value := getattr(self, setting)) < 1:
+                raise SettingsError(f"MIGRATION_SERVICE_{setting.upper()} must be 1 or more, not {value}.")
+        if self.openid_issuer and not (self.openid_client_id and self.openid_client_secret):
+            raise SettingsError(
+                "MIGRATION_SERVICE_OPENID_ISSUER needs MIGRATION_SERVICE_OPENID_CLIENT_ID and "
+                "MIGRATION_SERVICE_OPENID_CLIENT_SECRET."
             )
 
 

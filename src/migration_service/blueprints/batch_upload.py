@@ -80,7 +80,7 @@ def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:
     Raise what `take_in_batch` raises, and the exceptions of 415 and 413 for a body of another kind or size.
     """
     shared = resources()
-    limits = _limits(shared.settings)
+    limits = intake_limits(shared.settings)
     if order.source is BatchSource.PENDING:
         return take_in_pending(shared.Session, supplier, order, limits)
     _require_file()
@@ -89,7 +89,8 @@ def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:
     return take_in_batch(shared.Session, supplier, order, _whole_body(), redis=shared.redis, limits=limits)
 
 
-def _limits(settings: Settings) -> IntakeLimits:
+def intake_limits(settings: Settings) -> IntakeLimits:
+    """Return the bounds of an upload."""
     return IntakeLimits(
         file=FileLimits(
             line=settings.max_body_bytes,

@@ -30,6 +30,8 @@ def _compress(response: Response) -> Response:
         return response
     response.vary.add("Accept-Encoding")
     wanted = request.accept_encodings.quality("gzip") > 0
+    # A page that is sent line by line would be kept back.
+    wanted = wanted and response.headers.get("X-Accel-Buffering") != "no"
     whole = response.status_code not in (204, 206, 304) and "Content-Encoding" not in response.headers
     if not (wanted and whole) or request.method == "HEAD" or _is_small(response):
         return response

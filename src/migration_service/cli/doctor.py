@@ -2,10 +2,11 @@
 
 import click
 
-from migration_service.cli.diagnosis import ServiceParts, Verdict
-from migration_service.cli.examination import examine
+from migration_service.celery_app import create_celery
 from migration_service.cli.output import escape_controls, json_option, show_json
 from migration_service.cli.session import read_settings
+from migration_service.doctor.diagnosis import ServiceParts, Verdict
+from migration_service.doctor.examination import examine
 
 _COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red", Verdict.UNKNOWN: "yellow"}
 
@@ -19,7 +20,7 @@ def doctor(as_json: bool) -> None:
     workers of each queue, beat, slots, suppliers, batches and attempts. Changes nothing. The exit status is 0
     if no part is wrong, 1 if one is, and 2 if the command could not run.
     """
-    parts = ServiceParts(read_settings())
+    parts = ServiceParts(read_settings(), create_celery)
     verdicts = set()
     for finding in examine(parts):
         verdicts.add(finding.verdict)

@@ -8,10 +8,12 @@ from redis import RedisError
 from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import open_redis, open_session, read_settings
 from migration_service.config import Settings
-from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
+from migration_service.services.setup.limits import (
+    LARGEST_LIMIT,
+    get_concurrency_limit,
+    set_concurrency_limit,
+)
 from migration_service.slots import Slots
-
-_LARGEST = 1_000_000
 
 
 class LimitType(click.ParamType[int | None]):
@@ -24,8 +26,8 @@ class LimitType(click.ParamType[int | None]):
         text = str(value).lower()
         if text == "off":
             return None
-        if not (text.isascii() and text.isdigit() and 1 <= int(text[:10]) <= _LARGEST):
-            self.fail(f"{value!r} is neither `off` nor a whole number from 1 to {_LARGEST}.", param, ctx)
+        if not (text.isascii() and text.isdigit() and 1 <= int(text[:10]) <= LARGEST_LIMIT):
+            self.fail(f"{value!r} is neither `off` nor a whole number from 1 to {LARGEST_LIMIT}.", param, ctx)
         return int(text)
 
 

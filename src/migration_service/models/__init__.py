@@ -3,7 +3,14 @@
 Every model is imported here, so that `Base.metadata` is complete once the package is imported.
 """
 
-from migration_service.models.access import Operator, OperatorOrganisation, RefreshToken, TokenSession
+from migration_service.models.access import (
+    Operator,
+    OperatorForm,
+    OperatorOrganisation,
+    OperatorSession,
+    RefreshToken,
+    TokenSession,
+)
 from migration_service.models.account import Account, Customer, UserDetail
 from migration_service.models.acknowledgement import Acknowledgement
 from migration_service.models.audit import AuditDay, AuditEntry
@@ -36,6 +43,7 @@ from migration_service.models.supply import (
     SupplyAddress,
 )
 from migration_service.models.undo import RetiredAccountNumber, Undo, UndoLine
+from migration_service.models.wave import Wave, WavePlan
 
 __all__ = [
     "Account",
@@ -66,7 +74,9 @@ __all__ = [
     "Note",
     "OperationsTeam",
     "Operator",
+    "OperatorForm",
     "OperatorOrganisation",
+    "OperatorSession",
     "Organisation",
     "PaymentInstruction",
     "PaymentVendor",
@@ -83,4 +93,6 @@ __all__ = [
     "Undo",
     "UndoLine",
     "UserDetail",
+    "Wave",
+    "WavePlan",
 ]

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, func
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, LargeBinary, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base
@@ -66,3 +66,36 @@ class OperatorOrganisation(Base):
 
     operator_id: Mapped[int] = mapped_column(ForeignKey(Operator.id, ondelete="CASCADE"), primary_key=True)
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), primary_key=True)
+
+
+class OperatorSession(Base):
+    """What begins when an operator logs in to the console, and ends when they log out or are locked out."""
+
+    __tablename__ = "operator_session"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    operator_id: Mapped[int] = mapped_column(ForeignKey(Operator.id, ondelete="CASCADE"), index=True)
+    #: SHA-256 of the token in the browser's cookie. The token has 256 random bits.
+    token_sha256: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), index=True)
+    #: When the operator last did something. What the page does by itself does not count.
+    last_seen_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: When it was ended, and why.
+    ended_at: Mapped[datetime | None]
+    end_reason: Mapped[str | None]
+    address: Mapped[str | None]
+
+
+class OperatorForm(Base):
+    """A form of the console that was sent, so that sending it twice does once what it says."""
+
+    __tablename__ = "operator_form"
+
+    token: Mapped[UUID] = mapped_column(primary_key=True)
+    operator_session_id: Mapped[UUID] = mapped_column(
+        ForeignKey(OperatorSession.id, ondelete="CASCADE"), index=True
+    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: The sentence that says what was done, and the address of the page that shows it.
+    message: Mapped[str]
+    location: Mapped[str]

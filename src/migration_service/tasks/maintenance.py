@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
 SWEEP_BATCHES = "maintenance.sweep_batches"
 REMOVE_OLD_DATA = "maintenance.remove_old_data"
+#: Seconds between two sweeps.
+SWEEP_INTERVAL = 5.0
 #: Seconds after which one removal leaves the rest to the next one.
 REMOVAL_SECONDS = 20.0
 

@@ -14,6 +14,7 @@ from migration_service_local.console import Output
 from migration_service_local.demo.added_data import ADDITIONS, VENDOR
 from migration_service_local.demo.batch import IMPORTED
 from migration_service_local.demo.client import RequestOutcome
+from migration_service_local.demo.first_operator import FIRST_OPERATOR, PASSWORD_FILE
 
 #: The counts of the sample migration.
 STEPS = ("validated", "staged", "processed")
@@ -65,7 +66,10 @@ def show_addresses(output: Output, home: Path, settings: Mapping[str, str], samp
 
 def _rows(home: Path, settings: Mapping[str, str], sample: Sample | None, *, secrets: bool) -> dict[str, str]:
     web_url = settings["MIGRATION_SERVICE_WEB_URL"]
+    password = home / PASSWORD_FILE
     rows = {
+        "console": f"{web_url}/console/",
+        **({"its first user": FIRST_OPERATOR, "password in": str(password)} if password.exists() else {}),
         "interface": f"{web_url}/v1/data-import/",
         "its documentation": f"{web_url}/v1/docs/",
         "Flower": settings["FLOWER_URL"],

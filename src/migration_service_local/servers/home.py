@@ -5,6 +5,7 @@ secrets.json        passwords and keys, made once (0600)
 ports.json          the ports of the embedded servers, the same at every start
 settings.json       what other commands need to find the running service (0600)
 sample-api-key      the API key of the sample supplier (0600)
+console-password    the first password of the console's first operator (0600)
 demo.json           how much of the sample book has been migrated (0600)
 postgres/ valkey/   the servers' data
 programs/           scratch folders of the web server, the workers, beat and Flower

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from migration_service.db import revisions
 from migration_service.db.engine import parse_database_url
 from migration_service_local.console import Output
+from migration_service_local.demo.first_operator import make_first_operator
 from migration_service_local.demo.sample import SampleMigration
 from migration_service_local.errors import StartError
 from migration_service_local.servers.home import Home
@@ -64,12 +65,14 @@ def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
         "FLOWER_URL": f"http://{LOOPBACK}:{flower_port}",
         "FLOWER_USER": FLOWER_USER,
         "FLOWER_PASSWORD": home.secret("flower_password"),
+        "MIGRATION_SERVICE_CONSOLE": "on",
     }
     if options.sample:
         port = home.port("sandbox")
         settings["SANDBOX_VENDOR_URL"] = f"http://{LOOPBACK}:{port}"
         supervisor.start(programs.sandbox(port))
     home.write("settings.json", settings | _own_settings())
+    make_first_operator(home, database_url)
     supervisor.start(*programs.workers())
     supervisor.start(programs.beat())
     supervisor.start(programs.flower(flower_port))

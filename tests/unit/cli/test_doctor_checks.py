@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import func, text, update
 
 from batch_client import BatchClient
-from migration_service.cli.diagnosis import ServiceParts
-from migration_service.cli.examination import check_redis, check_uploads
-from migration_service.cli.work_checks import check_batches, check_slots, check_suppliers
+from migration_service.celery_app import create_celery
 from migration_service.config import Settings
+from migration_service.doctor.diagnosis import ServiceParts
+from migration_service.doctor.examination import check_redis, check_uploads
+from migration_service.doctor.work_checks import check_batches, check_slots, check_suppliers
 from migration_service.models import Batch, ImportSupplier, ServiceLimit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.app import WorkerResources
@@ -21,7 +22,7 @@ from supplier_client import SupplierClient
 
 @pytest.fixture
 def parts(migrated: Settings) -> Iterator[ServiceParts]:
-    parts = ServiceParts(migrated)
+    parts = ServiceParts(migrated, create_celery)
     yield parts
     parts.sessions.kw["bind"].dispose()
     parts.redis.connection_pool.disconnect()

@@ -13,11 +13,11 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.cli.diagnosis import Verdict
-from migration_service.cli.examination import check_database
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker, parse_database_url
 from migration_service.db.statements import autocommit, begin
+from migration_service.doctor.diagnosis import Verdict
+from migration_service.doctor.examination import check_database
 from supplier_client import SupplierClient
 
 WRITE = "UPDATE service_limit SET concurrency_limit = concurrency_limit"

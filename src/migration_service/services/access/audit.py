@@ -38,6 +38,8 @@ class AuditAction(StrEnum):
     REFUSALS_ACKNOWLEDGED = "import_supplier.refusals_acknowledged"
     #: An operator read the personal data of an account.
     ACCOUNT_READ = "account.read"
+    #: An operator started a batch in the console.
+    BATCH_ORDERED = "batch.ordered"
     BATCH_PAUSED = "batch.paused"
     BATCH_RESUMED = "batch.resumed"
     BATCH_CANCELLED = "batch.cancelled"
@@ -51,11 +53,26 @@ class AuditAction(StrEnum):
     UNDO_CANCELLED = "undo.cancelled"
     #: The accounts of a supplier go live, and cannot be undone from then on.
     SUPPLIER_LIVE_SET = "import_supplier.live_set"
+    WAVE_PLAN_CREATED = "wave_plan.created"
+    #: The changes of `services.waves.states`, in its order.
+    WAVE_QUEUED = "wave.queued"
+    WAVE_BEGAN = "wave.began"
+    WAVE_PAUSED = "wave.paused"
+    WAVE_WENT_ON = "wave.went_on"
+    WAVE_RECONCILED = "wave.reconciled"
+    WAVE_REOPENED = "wave.reopened"
+    WAVE_FOUND_CLEAN = "wave.found_clean"
+    WAVE_FOUND_DIFFERENT = "wave.found_different"
+    WAVE_APPROVED = "wave.approved"
+    WAVE_STOPPED = "wave.stopped"
+    #: A person resumed a wave outside its window: it goes on in the next one.
+    WAVE_RELEASED = "wave.released"
     OPERATOR_CREATED = "operator.created"
     OPERATOR_ROLE_SET = "operator.role_set"
     OPERATOR_PASSWORD_SET = "operator.password_set"  # noqa: S105
     OPERATOR_DISABLED = "operator.disabled"
     OPERATOR_LOGGED_IN = "operator.logged_in"
+    OPERATOR_LOGGED_OUT = "operator.logged_out"
     AUDIT_EXPORTED = "audit.exported"
     #: Refusals, which `refusals` writes.
     LOGIN_REFUSED = "login.refused"

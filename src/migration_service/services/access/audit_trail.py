@@ -4,7 +4,7 @@ All of it has the same fields, newest first. Accounts are shown by their externa
 exist. The audit itself stores only the id of their process.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -49,6 +49,10 @@ class TrailFilter:
     outcome: str | None = None
     #: The code of an import supplier, and an external account number of it.
     account: tuple[str, str] | None = None
+    #: The ids of the organisations that may be told of; None: all.
+    organisation_ids: Collection[int] | None = None
+    #: Only the entries of the audit itself, and not the many rows of staging and processing.
+    only_entries: bool = False
 
 
 def read_trail(
@@ -60,7 +64,7 @@ def read_trail(
     """
     before_at, before_key = _read_cursor(cursor)
     values = _values(wanted) | {"limit": limit + 1, "before_at": before_at, "before_key": before_key}
-    rows = session.execute(_PAGE, values).all()
+    rows = session.execute(_statement(wanted), values).all()
     more = rows[limit - 1] if len(rows) > limit else None
     records = [{name: getattr(row, name) for name in FIELDS} for row in rows[:limit]]
     return records, f"{more.at.isoformat()}|{more.key}" if more else None
@@ -70,7 +74,7 @@ def stream_trail(session: Session, wanted: TrailFilter) -> Iterator[dict[str, An
     """Yield all selected entries, newest first, in constant memory."""
     values = _values(wanted) | {"limit": None, "before_at": None, "before_key": None}
     session.execute(text("SET LOCAL statement_timeout = 0"))
-    rows = session.execute(_PAGE, values, execution_options={"yield_per": 1_000})
+    rows = session.execute(_statement(wanted), values, execution_options={"yield_per": 1_000})
     for row in rows:
         yield {name: getattr(row, name) for name in FIELDS}
 
@@ -99,6 +103,7 @@ def _values(wanted: TrailFilter) -> dict[str, Any]:
         "request_id": wanted.request_id,
         "outcome": wanted.outcome,
         "account": None if supplier is None else f"{supplier} {number}",
+        "organisation_ids": None if wanted.organisation_ids is None else list(wanted.organisation_ids),
     }
 
 
@@ -227,6 +232,8 @@ def _page(story: str) -> TextClause:
         WHERE (CAST(:since AS timestamptz) IS NULL OR told.at >= :since)
           AND (CAST(:until AS timestamptz) IS NULL OR told.at < :until)
           AND (CAST(:organisation AS text) IS NULL OR organisation.name = :organisation)
+          AND (CAST(:organisation_ids AS bigint[]) IS NULL
+               OR told.organisation_id = ANY (CAST(:organisation_ids AS bigint[])))
           AND (CAST(:actor AS text) IS NULL OR told.actor = :actor)
           AND (CAST(:action AS text) IS NULL OR told.action = :action)
           AND (CAST(:request_id AS text) IS NULL OR told.request_id = :request_id)
@@ -240,3 +247,8 @@ def _page(story: str) -> TextClause:
 
 
 _PAGE = _page(_STORY)
+_PAGE_OF_ENTRIES = _page(_ENTRIES)
+
+
+def _statement(wanted: TrailFilter) -> TextClause:
+    return _PAGE_OF_ENTRIES if wanted.only_entries else _PAGE

@@ -8,11 +8,11 @@ from functools import cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from migration_service.errors import OperatorNotFoundError, PasswordInvalidError, UnauthenticatedError
-from migration_service.models import Operator, OperatorOrganisation, Organisation
+from migration_service.models import Operator, OperatorOrganisation, OperatorSession, Organisation
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
@@ -86,20 +86,28 @@ def set_operator_role(session: Session, name: str, role: OperatorRole) -> Operat
 
 
 def set_operator_password(session: Session, name: str, password: str) -> Operator:
-    """Set the password of an operator. Raise OperatorNotFoundError and PasswordInvalidError."""
+    """Set the password of an operator, and end their sessions.
+
+    Raise OperatorNotFoundError and PasswordInvalidError.
+    """
     if not _SHORTEST <= len(password) <= _LONGEST:
         raise PasswordInvalidError
     operator = _get(session, name)
     operator.password_hash = _hasher().hash(password)
+    _end_sessions(session, operator, "password_set")
     record(session, AuditAction.OPERATOR_PASSWORD_SET, "operator", name)
     return operator
 
 
 def disable_operator(session: Session, name: str) -> Operator:
-    """Let an operator log in no more. Disabling twice changes nothing. Raise OperatorNotFoundError."""
+    """Let an operator log in no more, and end their sessions. Disabling twice changes nothing.
+
+    Raise OperatorNotFoundError.
+    """
     operator = _get(session, name)
     if operator.disabled_at is None:
         operator.disabled_at = datetime.now(UTC)
+        _end_sessions(session, operator, "operator_disabled")
         record(session, AuditAction.OPERATOR_DISABLED, "operator", name)
     return operator
 
@@ -119,14 +127,36 @@ def authenticate_operator(session: Session, name: str, password: str) -> Authent
         raise UnauthenticatedError("The name or the password is not right.")
     if _hasher().check_needs_rehash(str(stored)):
         operator.password_hash = _hasher().hash(password)
+    return _admit(session, operator)
+
+
+def admit_operator(session: Session, name: str) -> AuthenticatedOperator:
+    """Return the operator of this name, whom an identity provider has authenticated.
+
+    Raise UnauthenticatedError if there is none, or if they are disabled.
+    """
+    operator = session.scalar(select(Operator).where(Operator.name == name)) if is_name(name) else None
+    if operator is None or operator.disabled_at is not None:
+        raise UnauthenticatedError("The identity provider knows you, but you are no operator here.")
+    return _admit(session, operator)
+
+
+def _admit(session: Session, operator: Operator) -> AuthenticatedOperator:
     operator.last_login_at = datetime.now(UTC)
-    record(session, AuditAction.OPERATOR_LOGGED_IN, "operator", name)
+    record(session, AuditAction.OPERATOR_LOGGED_IN, "operator", operator.name)
     bound = session.scalars(
         select(OperatorOrganisation.organisation_id).where(OperatorOrganisation.operator_id == operator.id)
     ).all()
     return AuthenticatedOperator(
         operator.id, operator.name, OperatorRole(operator.role), frozenset(bound) if bound else None
     )
+
+
+def _end_sessions(session: Session, operator: Operator, reason: str) -> None:
+    running = update(OperatorSession).where(
+        OperatorSession.operator_id == operator.id, OperatorSession.ended_at.is_(None)
+    )
+    session.execute(running.values(ended_at=datetime.now(UTC), end_reason=reason))
 
 
 def _get(session: Session, name: str) -> Operator:

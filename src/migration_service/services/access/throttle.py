@@ -14,6 +14,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from ipaddress import ip_address, ip_network
 
 from redis import Redis
@@ -104,3 +105,8 @@ def client_of(address: str | None) -> str:
             return f"address:{parsed.ipv4_mapped}"
         return f"address:{ip_network((parsed, 64), strict=False).network_address}"
     return f"address:{parsed}"
+
+
+def client_of_name(name: str) -> str:
+    """Return the client that stands for everybody who tries the password of one operator."""
+    return f"operator:{sha256(name.encode()).hexdigest()[:32]}"

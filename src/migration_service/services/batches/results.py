@@ -198,7 +198,7 @@ def _rows(line: RowMapping, wanted: ResultFilter) -> Iterator[list[Any]]:
     payload = _payload(line)
     for severity, item in findings:
         if wanted.picks(item):
-            value = _value_at(payload, item["attr"])
+            value = value_at(payload, item["attr"])
             yield [*head, severity, item["code"], item["attr"], item["detail"], value]
 
 
@@ -217,7 +217,7 @@ def _payload(line: RowMapping) -> Any:
         return None
 
 
-def _value_at(payload: Any, path: str | None) -> str | None:
+def value_at(payload: Any, path: str | None) -> str | None:
     """Return the value at a path of a payload as JSON text, shortened, or None if it has no value there."""
     if path is None:
         return None

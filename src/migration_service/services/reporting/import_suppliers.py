@@ -44,15 +44,21 @@ def _report(
     session: Session, suppliers: Iterable[ImportSupplier | KnownSupplier]
 ) -> list[ImportSupplierReport]:
     by_id = {supplier.id: supplier for supplier in suppliers}
-    counts: dict[int, dict[str, int]] = {pk: dict.fromkeys(map(str, ImportState), 0) for pk in by_id}
-    counted = session.execute(
-        select(AccountImportProcess.import_supplier_id, AccountImportProcess.state, func.count())
-        .where(AccountImportProcess.import_supplier_id.in_(by_id))
-        .group_by(AccountImportProcess.import_supplier_id, AccountImportProcess.state)
-    )
-    for pk, state, count in counted:
-        counts[pk][state] = count
+    counts = count_states(session, by_id)
     return [
         ImportSupplierReport(supplier.code, supplier.status, supplier.profile, counts[pk])
         for pk, supplier in by_id.items()
     ]
+
+
+def count_states(session: Session, import_supplier_ids: Iterable[int]) -> dict[int, dict[str, int]]:
+    """Return the number of accounts in each state, by the id of the supplier."""
+    counts = {pk: dict.fromkeys(map(str, ImportState), 0) for pk in import_supplier_ids}
+    counted = session.execute(
+        select(AccountImportProcess.import_supplier_id, AccountImportProcess.state, func.count())
+        .where(AccountImportProcess.import_supplier_id.in_(counts))
+        .group_by(AccountImportProcess.import_supplier_id, AccountImportProcess.state)
+    )
+    for pk, state, count in counted:
+        counts[pk][state] = count
+    return counts

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
 from migration_service.db.base import literals
+from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.reporting.erasure import remove_staged_again
 from migration_service.services.reporting.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
@@ -34,13 +35,15 @@ def removals(settings: Settings) -> list[Removal]:
         (remove_error_texts, settings.error_retention_days),
     )
     wanted: list[Removal] = [partial(remove, after_days=days) for remove, days in by_days if days]
-    return [*wanted, partial(remove_staged_again, limit=PIECE), remove_old_keys]
+    again = partial(remove_staged_again, limit=PIECE)
+    return [*wanted, again, remove_old_keys, remove_old_operator_sessions]
 
 
 def cancel_idle_batches(session: Session, *, after_days: int) -> int:
     """Cancel batches that are paused, or wait for their supplier, and were not worked on for so long.
 
-    Their lines are then removed as those of every batch that has ended.
+    Their lines are then removed as those of every batch that has ended. The batches of waves are kept until
+    their plan is finished.
     """
     return len(session.execute(_CANCEL_IDLE, {"days": after_days, "limit": PIECE}).all())
 
@@ -89,6 +92,9 @@ _CANCEL_IDLE = text(f"""
         WHERE finished_at IS NULL AND state IN ({literals([BatchState.PAUSED, BatchState.WAITING])})
           AND greatest(created_at, (SELECT max(worked_at) FROM batch_chunk WHERE batch_id = batch.id))
               < now() - make_interval(days => :days)
+          AND NOT EXISTS (
+              SELECT FROM wave JOIN wave_plan AS plan ON plan.id = wave.plan_id
+              WHERE wave.batch_id = batch.id AND plan.finished_at IS NULL)
         LIMIT :limit FOR UPDATE SKIP LOCKED)
     RETURNING 1
 """)

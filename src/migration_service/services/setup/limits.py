@@ -8,6 +8,8 @@ from migration_service.models import ServiceLimit
 from migration_service.services.access.audit import AuditAction, record
 
 _ONLY_ROW = 1
+#: The largest limit that operators may set.
+LARGEST_LIMIT = 1_000_000
 
 
 def get_concurrency_limit(session: Session) -> int | None:

@@ -8,7 +8,6 @@ from functools import cached_property
 from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
@@ -52,10 +51,14 @@ def warning(part: str, seen: str, advice: str) -> Diagnosis:
 
 
 class ServiceParts:
-    """The connections of the doctor. They fail after seconds, not minutes."""
+    """The connections of the doctor. They fail after seconds, not minutes.
 
-    def __init__(self, settings: Settings) -> None:
+    `make_celery` returns the Celery application, which a composition root creates.
+    """
+
+    def __init__(self, settings: Settings, make_celery: Callable[[Settings], MigrationCelery]) -> None:
         self.settings = settings
+        self._make_celery = make_celery
 
     @cached_property
     def sessions(self) -> sessionmaker[Session]:
@@ -77,7 +80,7 @@ class ServiceParts:
     @cached_property
     def celery(self) -> MigrationCelery:
         """The Celery application, for asking the workers."""
-        return create_celery(self.settings)
+        return self._make_celery(self.settings)
 
 
 Check = Callable[[ServiceParts], Iterator[Diagnosis]]

@@ -10,8 +10,10 @@ from redis import RedisError
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from migration_service.cli.diagnosis import Check, Diagnosis, ServiceParts, Verdict, ok, warning, wrong
-from migration_service.cli.work_checks import (
+from migration_service.db.engine import ONLY_READS
+from migration_service.db.revisions import current_revision, newest_revision
+from migration_service.doctor.diagnosis import Check, Diagnosis, ServiceParts, Verdict, ok, warning, wrong
+from migration_service.doctor.work_checks import (
     check_batches,
     check_beat,
     check_slots,
@@ -19,8 +21,6 @@ from migration_service.cli.work_checks import (
     check_suppliers,
     check_workers,
 )
-from migration_service.db.engine import ONLY_READS
-from migration_service.db.revisions import current_revision, newest_revision
 from migration_service.services.batches.spool import has_room
 
 #: The largest acceptable difference between two clocks, in seconds.

@@ -3,10 +3,8 @@
 import time
 from collections.abc import Iterator
 
-from migration_service.celery_app import SWEEP_INTERVAL
-from migration_service.cli.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
-from migration_service.cli.output import count
 from migration_service.connections import make_redis
+from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
 from migration_service.metrics.broker import read_broker
 from migration_service.services.batches.steering import STALLED_AFTER
 from migration_service.services.reporting.counts import (
@@ -17,6 +15,7 @@ from migration_service.services.reporting.counts import (
 )
 from migration_service.slots import Slots
 from migration_service.tasks.app import KEY_PREFIX, QUEUES
+from migration_service.tasks.maintenance import SWEEP_INTERVAL
 
 #: Sweeps that may be missed before beat, or the worker for maintenance, counts as dead.
 _MISSED_SWEEPS = 6
@@ -34,7 +33,7 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
             worker for worker, queues in answers.items() if queue in {active["name"] for active in queues}
         )
         if workers:
-            yield ok(f"queue {queue}", f"{count(len(workers), 'worker')}: {', '.join(workers)}")
+            yield ok(f"queue {queue}", f"{_number(len(workers), 'worker')}: {', '.join(workers)}")
         else:
             yield wrong(
                 f"queue {queue}",
@@ -42,6 +41,10 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
                 "It does not run, or is frozen: a busy worker answers, too. End a frozen one with SIGKILL. "
                 f"Start it: celery -A celery_worker worker -Q {queue}",
             )
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
@@ -66,7 +69,7 @@ def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield ok("beat", "sends messages")
         yield wrong(
             "queue maintenance",
-            f"{seen}. {count(waiting, 'message')} waiting, and more arrive",
+            f"{seen}. {_number(waiting, 'message')} waiting, and more arrive",
             "A worker of this queue is frozen or missing. Restart the process that takes it.",
         )
     else:

@@ -1,0 +1,11 @@
+"""The console: pages for the people who run a migration, at /console/.
+
+It is an application of its own within the service, because a browser and its cookies need other manners than
+the interface does. Its views call the same services as the command line, and have no logic of their own.
+
+    application   puts it together
+    access        who may do what: every view is in its table
+    login, openid how an operator comes in
+    acting        what every form that changes something has in common
+    languages, display, masking    how values become text
+"""

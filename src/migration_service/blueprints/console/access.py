@@ -1,0 +1,173 @@
+"""Who may open which page, and of which organisations: the only place that decides it.
+
+Every view is in `VIEWS`; a view that is missing there is answered to nobody. An operator who is bound to
+organisations sees those only: another organisation's supplier or batch is the same as one that does not
+exist. What concerns the whole service needs an operator who is not bound.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+from uuid import UUID
+
+from flask import Flask, abort, g, make_response, redirect, render_template, request, url_for
+from flask_login import LoginManager, UserMixin, current_user
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+
+from migration_service.blueprints.console.views import VIEWS, Need
+from migration_service.blueprints.resources import resources
+from migration_service.config import Settings
+from migration_service.errors import BatchNotFoundError, ImportSupplierNotFoundError, PermissionDeniedError
+from migration_service.models import Batch, ImportSupplier
+from migration_service.origin import ActorKind, Origin, set_origin
+from migration_service.services.access.operator_sessions import (
+    ActiveSession,
+    find_operator_session,
+    session_times,
+)
+from migration_service.services.access.operators import AuthenticatedOperator
+from migration_service.services.batches.steering import get_batch
+from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class Person(UserMixin):
+    """Whoever is logged in, as Flask-Login needs it."""
+
+    token: str
+    active: ActiveSession
+
+    def get_id(self) -> str:
+        """Return what the cookie keeps: the token of the session."""
+        return self.token
+
+
+def guard_views(app: Flask, settings: Settings) -> None:
+    """Let operators see what they may, and nothing else."""
+    times = session_times(settings)
+    manager = LoginManager(app)
+
+    @manager.user_loader
+    def load(token: str) -> Person | None:
+        # What a page asks for by itself does not keep a session alive.
+        is_used = not request.args.get("part")
+        with resources().Session.begin() as session:
+            active = find_operator_session(session, token, times, is_used=is_used)
+        return Person(token, active) if active else None
+
+    app.before_request(_require_access)
+    app.context_processor(lambda: {"may": may, "operator": _operator_or_none()})
+
+
+def _require_access() -> Response | None:
+    if request.endpoint is None:
+        abort(404)
+    if request.endpoint == "static":
+        return None
+    need = VIEWS.get(request.endpoint)
+    if need is None:
+        abort(404)
+    if current_user.is_authenticated:
+        set_origin(_origin(current_operator()))
+    if need.role is None:
+        return None
+    if not current_user.is_authenticated:
+        return _ask_to_log_in()
+    if not _satisfies(current_operator(), need):
+        raise PermissionDeniedError(_refusal(need))
+    return None
+
+
+def _ask_to_log_in() -> Response:
+    if request.args.get("part"):
+        return make_response(render_template("logged_out_part.html"), 401)
+    here = request.script_root + request.full_path.rstrip("?") if request.method == "GET" else None
+    return redirect(url_for("login.show", next=here))
+
+
+def current_operator() -> AuthenticatedOperator:
+    """Return the operator who is logged in."""
+    return current_session().operator
+
+
+def current_session() -> ActiveSession:
+    """Return the session of the operator who is logged in."""
+    return cast(Person, current_user).active
+
+
+def may(endpoint: str) -> bool:
+    """Return whether the operator who is logged in may open a view: what they may not is not offered."""
+    need = VIEWS[endpoint]
+    if need.role is None:
+        return True
+    return bool(current_user.is_authenticated) and _satisfies(current_operator(), need)
+
+
+def _operator_or_none() -> AuthenticatedOperator | None:
+    return current_operator() if current_user and current_user.is_authenticated else None
+
+
+def _satisfies(operator: AuthenticatedOperator, need: Need) -> bool:
+    bound = need.whole_service and operator.organisation_ids is not None
+    return need.role is not None and operator.role.includes(need.role) and not bound
+
+
+def _refusal(need: Need) -> str:
+    if need.whole_service:
+        return f"This concerns the whole service: it needs the role {need.role}, bound to no organisation."
+    return f"This needs the role {need.role}."
+
+
+def _origin(operator: AuthenticatedOperator) -> Origin:
+    ids = operator.organisation_ids
+    return Origin(
+        kind=ActorKind.OPERATOR,
+        actor=operator.name,
+        organisation_id=next(iter(ids)) if ids is not None and len(ids) == 1 else None,
+        import_supplier_ids=None if ids is None else _supplier_ids(ids),
+        address=request.remote_addr,
+        request_id=g.request_id,
+    )
+
+
+def _supplier_ids(organisation_ids: Iterable[int]) -> frozenset[int]:
+    with resources().Session.begin() as session:
+        owned = select(ImportSupplier.id).where(ImportSupplier.organisation_id.in_(organisation_ids))
+        return frozenset(session.scalars(owned))
+
+
+def sees(organisation_id: int | None) -> bool:
+    """Return whether the operator sees what belongs to this organisation (None: to all of them)."""
+    ids = current_operator().organisation_ids
+    return ids is None or organisation_id is None or organisation_id in ids
+
+
+def visible(rows: Sequence[tuple[_Item, str]]) -> list[tuple[_Item, str]]:
+    """Return those rows of a list of the command line whose first item the operator sees."""
+    return [row for row in rows if sees(getattr(row[0], "organisation_id"))]  # noqa: B009
+
+
+def supplier_of(session: Session, code: str) -> KnownSupplier:
+    """Return the import supplier of this code.
+
+    Raise ImportSupplierNotFoundError if the operator sees none.
+    """
+    try:
+        supplier = find_import_supplier(session, code, organisation_id=None)
+    except PermissionDeniedError:
+        supplier = None
+    if supplier is None or not sees(supplier.organisation_id):
+        raise ImportSupplierNotFoundError(found=code)
+    return supplier
+
+
+def batch_of(session: Session, batch_id: UUID) -> Batch:
+    """Return the batch of this id. Raise BatchNotFoundError if the operator sees none."""
+    batch = get_batch(session, str(batch_id), organisation_id=None)
+    if not sees(batch.organisation_id):
+        raise BatchNotFoundError(found=str(batch_id))
+    return batch

@@ -1,0 +1,112 @@
+"""What every form that changes something has in common.
+
+GET shows what will be done, and to how many things. POST does it, in one transaction with the entry of the
+audit. A form has a token, so that sending it twice does it once: the second answer is that of the first.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from flask import flash, make_response, redirect, render_template, request
+from flask_wtf import FlaskForm
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import HiddenField
+
+from migration_service.blueprints.console.access import current_session
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.errors import status_of
+from migration_service.blueprints.resources import resources
+from migration_service.errors import InvalidError, RequestFailedValidationError, ServiceError
+from migration_service.services.access.operator_sessions import (
+    FormAnswer,
+    claim_form,
+    find_form_answer,
+    keep_form_answer,
+)
+from migration_service.tasks.batches import feed_batches
+
+
+class ActionForm(FlaskForm):
+    """A form that changes something. Its fields follow the two hidden ones, which every form has."""
+
+    form_token = HiddenField(default=lambda: str(uuid4()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a form will do, before it does it."""
+
+    title: str
+    #: What will be done, to how many things.
+    sentence: str
+    button: str
+    #: The page to go back to, which is also where the operator is afterwards unless `Done` says otherwise.
+    back: str
+    #: It cannot be taken back.
+    is_dangerous: bool = False
+    #: There is nothing to do. The page says so, and has no button.
+    is_empty: bool = False
+    #: Names and values that help to decide.
+    facts: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a form has done."""
+
+    message: str
+    #: Where to go; None: back.
+    location: str | None = None
+    #: What is shown once, instead of going anywhere: the page's title and the secret.
+    secret: str | None = None
+
+
+def act(
+    form: ActionForm,
+    preview: Callable[[Session], Preview],
+    perform: Callable[[Session], Done],
+    *,
+    feeds: bool = False,
+) -> Response:
+    """Show what the form will do, or do it. `feeds`: afterwards workers are told that there is work."""
+    if request.method == "GET" or not form.validate():
+        return _show(form, preview, 200 if request.method == "GET" else 400)
+    token = UUID(str(form.form_token.data))
+    try:
+        with resources().Session.begin() as session:
+            back = preview(session).back
+            if not claim_form(session, current_session(), token):
+                return _answer_again(session, token)
+            done = perform(session)
+            answer = FormAnswer(done.message, done.location or back)
+            keep_form_answer(session, token, answer)
+    except (InvalidError, RequestFailedValidationError) as error:
+        return _show(form, preview, status_of(type(error)), error)
+    if feeds:
+        feed_batches(resources().celery, resources().Session)
+    if done.secret is not None:
+        return make_response(render_template("secret.html", done=done, back=back))
+    return _go(answer)
+
+
+def _show(
+    form: ActionForm, preview: Callable[[Session], Preview], status: int, error: ServiceError | None = None
+) -> Response:
+    with resources().Session.begin() as session:
+        shown = preview(session)
+    return make_response(render_template("action.html", form=form, preview=shown, error=error), status)
+
+
+def _answer_again(session: Session, token: UUID) -> Response:
+    answer = find_form_answer(session, current_session(), token)
+    if answer is None:  # the form of another session
+        raise InvalidError(_("This form was sent in another session. Open the page again."))
+    return _go(answer)
+
+
+def _go(answer: FormAnswer) -> Response:
+    flash(answer.message, "done")
+    return redirect(answer.location, 303)

@@ -1,0 +1,121 @@
+"""Creates the console: a Flask application that `app.create_app` mounts at /console/."""
+
+import hmac
+from datetime import timedelta
+from hashlib import sha256
+
+from flask import Flask
+from flask_wtf import CSRFProtect
+from jinja2 import StrictUndefined
+
+from migration_service.blueprints.admission import Application, check_requests
+from migration_service.blueprints.compression import compress_responses
+from migration_service.blueprints.console import (
+    accounts,
+    assets,
+    audit,
+    batch_actions,
+    batches,
+    brakes,
+    comparison,
+    downloads,
+    emails,
+    findings,
+    health,
+    keys,
+    limits,
+    login,
+    openid,
+    operators,
+    overview,
+    reports,
+    setup,
+    supplier_actions,
+    suppliers,
+    undo,
+    upload,
+    work,
+)
+from migration_service.blueprints.console.access import guard_views
+from migration_service.blueprints.console.display import add_filters
+from migration_service.blueprints.console.failures import show_errors
+from migration_service.blueprints.console.headers import guard_pages
+from migration_service.blueprints.console.languages import speak_languages
+from migration_service.blueprints.console.views import MOUNT
+from migration_service.blueprints.numbers_in_paths import NumberConverter
+from migration_service.blueprints.request_ids import identify_requests
+from migration_service.blueprints.request_log import observe_requests
+from migration_service.blueprints.resources import Resources, attach_resources
+from migration_service.config import Settings
+
+#: Bytes of a form. Files are uploaded in a request that has a bound of its own.
+MAX_FORM = 1_000_000
+
+_BLUEPRINTS = (
+    login,
+    openid,
+    assets,
+    overview,
+    supplier_actions,
+    suppliers,
+    batches,
+    batch_actions,
+    brakes,
+    comparison,
+    undo,
+    findings,
+    downloads,
+    reports,
+    upload,
+    accounts,
+    work,
+    limits,
+    emails,
+    setup,
+    keys,
+    operators,
+    audit,
+    health,
+)
+
+
+def create_console(settings: Settings, shared: Resources) -> Flask:
+    """Return the console, which uses the connections of the web process."""
+    app = Application("migration_service.blueprints.console")
+    app.config.update(
+        SECRET_KEY=hmac.digest(settings.secret_key.encode(), b"console", sha256),
+        SESSION_COOKIE_NAME="migration_console",
+        SESSION_COOKIE_PATH=MOUNT,
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",  # not Strict: the identity provider leads back here
+        SESSION_COOKIE_SECURE=settings.console_url.startswith("https:"),
+        # The token is as good as the session, which ends on the server.
+        WTF_CSRF_TIME_LIMIT=None,
+        # It would compare the Referer, which our own pages do not send.
+        WTF_CSRF_SSL_STRICT=False,
+        MAX_CONTENT_LENGTH=MAX_FORM,
+        MAX_FORM_MEMORY_SIZE=MAX_FORM,
+        SEND_FILE_MAX_AGE_DEFAULT=timedelta(hours=1),
+    )
+    app.url_map.merge_slashes = False
+    app.url_map.converters["number"] = NumberConverter
+    app.jinja_env.undefined = StrictUndefined
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    attach_resources(app, shared)
+    observe_requests(app)
+    identify_requests(app)
+    compress_responses(app)
+    guard_pages(app)
+    check_requests(app, settings)
+    show_errors(app)
+    speak_languages(app)
+    add_filters(app)
+    csrf = CSRFProtect()
+    guard_views(app, settings)
+    csrf.init_app(app)
+    # It checks the token itself, before it reads the file.
+    csrf.exempt("migration_service.blueprints.console.upload.send")
+    openid.configure_openid(app, settings)
+    for module in _BLUEPRINTS:
+        app.register_blueprint(module.blueprint)
+    return app

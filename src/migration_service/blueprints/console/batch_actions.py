@@ -1,0 +1,191 @@
+"""What operators do with a batch: pause, resume, cancel, retry, and go on to the next step."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from flask import Blueprint, request, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import BooleanField, SelectField
+
+from migration_service.blueprints.batch_upload import intake_limits
+from migration_service.blueprints.console.access import batch_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.ordering import STEPS, order_batch, record_order, team_choices
+from migration_service.blueprints.resources import resources
+from migration_service.models import Batch
+from migration_service.services.batches import steering
+from migration_service.services.batches.findings import count_retryable
+from migration_service.services.batches.repeat import repeat_batch
+from migration_service.services.setup.suppliers import get_import_supplier_by_id
+from migration_service.states import BatchMode, LineStatus
+
+blueprint = Blueprint("batch_actions", __name__, url_prefix="/batches/<uuid:batch_id>")
+
+
+@blueprint.route("/pause/", methods=["GET", "POST"])
+def pause(batch_id: UUID) -> Response:
+    """Pause a batch: no further line is begun."""
+
+    def preview(session: Session) -> Preview:
+        return Preview(
+            title=_("Pause the batch"),
+            sentence=ngettext(
+                "%(num)s line that is left will wait until the batch is resumed.",
+                "%(num)s lines that are left will wait until the batch is resumed.",
+                _pending(session, batch_id),
+            ),
+            button=_("Pause"),
+            back=_back(batch_id),
+        )
+
+    return _steer(batch_id, preview, steering.pause_batch, _l("The batch is paused."))
+
+
+@blueprint.route("/resume/", methods=["GET", "POST"])
+def resume(batch_id: UUID) -> Response:
+    """Resume a batch that is paused or stopped."""
+
+    def preview(session: Session) -> Preview:
+        return Preview(
+            title=_("Resume the batch"),
+            sentence=ngettext(
+                "%(num)s line that is left will be worked on.",
+                "%(num)s lines that are left will be worked on.",
+                _pending(session, batch_id),
+            ),
+            button=_("Resume"),
+            back=_back(batch_id),
+        )
+
+    return _steer(batch_id, preview, steering.resume_batch, _l("The batch continues."))
+
+
+@blueprint.route("/cancel/", methods=["GET", "POST"])
+def cancel(batch_id: UUID) -> Response:
+    """Cancel a batch for good."""
+
+    def preview(session: Session) -> Preview:
+        report = steering.report_batch(session, batch_of(session, batch_id))
+        return Preview(
+            title=_("Cancel the batch %(name)s", name=report.name or report.file_name or ""),
+            sentence=ngettext(
+                "%(num)s line will never be worked on. What is done stays. This cannot be taken back.",
+                "%(num)s lines will never be worked on. What is done stays. This cannot be taken back.",
+                report.counts[LineStatus.PENDING],
+            ),
+            button=_("Cancel the batch for good"),
+            back=_back(batch_id),
+            is_dangerous=True,
+        )
+
+    return _steer(batch_id, preview, steering.cancel_batch, _l("The batch is cancelled."))
+
+
+class RetryForm(ActionForm):
+    """Whether lines that failed for their content are retried, too."""
+
+    everything = BooleanField(_l("Also the lines that failed for their content, unchanged"))
+
+
+@blueprint.route("/retry/", methods=["GET", "POST"])
+def retry(batch_id: UUID) -> Response:
+    """Retry failed lines that may pass now."""
+    form = RetryForm()
+    everything = bool(form.everything.data) or "everything" in request.args
+
+    def preview(session: Session) -> Preview:
+        batch = batch_of(session, batch_id)
+        lines = count_retryable(session, batch, everything=everything)
+        left = count_retryable(session, batch, everything=True) - lines
+        return Preview(
+            title=_("Retry failed lines"),
+            sentence=ngettext(
+                "%(num)s line that may pass now will be retried.",
+                "%(num)s lines that may pass now will be retried.",
+                lines,
+            ),
+            button=ngettext("Retry %(num)s line", "Retry %(num)s lines", lines),
+            back=_back(batch_id),
+            is_empty=not lines and not left,
+            facts=((_("Failed for their content, to be corrected and sent again"), left),),
+        )
+
+    def perform(session: Session) -> Done:
+        found = steering.retry_failed(session, batch_of(session, batch_id), everything=everything)
+        done = ngettext("%(num)s line is pending again.", "%(num)s lines are pending again.", found.retried)
+        return Done(done)
+
+    return act(form, preview, perform, feeds=True)
+
+
+class RepeatForm(ActionForm):
+    """What is done with the lines next, and by which team."""
+
+    team = SelectField(_l("Operations team"))
+
+
+@blueprint.route("/repeat/<any(stage, import, 'dry-run'):mode>/", methods=["GET", "POST"])
+def repeat(batch_id: UUID, mode: str) -> Response:
+    """Start a batch with the same lines: what was checked is rehearsed, what was rehearsed is imported."""
+    wanted = BatchMode(mode)
+    form = RepeatForm()
+    with resources().Session.begin() as session:
+        form.team.choices = team_choices(session, batch_of(session, batch_id).organisation_id)
+
+    def preview(session: Session) -> Preview:
+        batch = batch_of(session, batch_id)
+        return Preview(
+            title=_(STEPS[wanted].title),
+            sentence=ngettext(*STEPS[wanted].sentences, batch.lines),
+            button=_(STEPS[wanted].title),
+            back=_back(batch_id),
+        )
+
+    def perform(session: Session) -> Done:
+        shared, batch = resources(), batch_of(session, batch_id)
+        supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
+        order = order_batch(
+            wanted,
+            str(form.team.data),
+            name=batch.name,
+            file_name=batch.file_name,
+            token=str(form.form_token.data),
+        )
+        new = repeat_batch(
+            shared.Session,
+            supplier,
+            batch.id,
+            order,
+            redis=shared.redis,
+            limits=intake_limits(shared.settings),
+        )
+        record_order(session, new, wanted, supplier.organisation_id)
+        return Done(_("The batch has begun."), url_for("batches.show", batch_id=new))
+
+    return act(form, preview, perform, feeds=True)
+
+
+def _steer(
+    batch_id: UUID,
+    preview: Callable[[Session], Preview],
+    change: Callable[[Session, Batch], None],
+    message: object,
+) -> Response:
+    def perform(session: Session) -> Done:
+        change(session, batch_of(session, batch_id))
+        return Done(str(message))
+
+    return act(ActionForm(), preview, perform, feeds=True)
+
+
+def _pending(session: Session, batch_id: UUID) -> int:
+    report = steering.report_batch(session, batch_of(session, batch_id))
+    return report.counts[LineStatus.PENDING]
+
+
+def _back(batch_id: UUID) -> str:
+    return url_for("batches.show", batch_id=batch_id)

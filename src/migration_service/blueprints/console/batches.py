@@ -1,0 +1,66 @@
+"""The list of batches, and the page of one: how it is going, and what is wrong."""
+
+from uuid import UUID
+
+from flask import Blueprint, Response, render_template, request
+
+from migration_service.blueprints.console.access import batch_of, may, visible
+from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.resources import resources
+from migration_service.services.batches.findings import count_retryable
+from migration_service.services.batches.steering import list_batches, report_batch
+from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.states import BatchState, LineStatus
+
+blueprint = Blueprint("batches", __name__, url_prefix="/batches")
+
+_PAGE = 50
+_OPEN = (BatchState.RUNNING, BatchState.WAITING)
+
+
+@blueprint.get("/")
+def show_all() -> str:
+    """List batches, newest first."""
+    code, before = request.args.get("supplier") or None, _read_id(request.args.get("before"))
+    with resources().Session.begin() as session:
+        suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
+        found = list_batches(
+            session, organisation_id=None, import_supplier=code, before=before, limit=_PAGE + 1
+        )
+    batches = found[:_PAGE]
+    return render_template(
+        "batches.html",
+        batches=batches,
+        suppliers=suppliers,
+        chosen=code,
+        next_before=batches[-1].batch_id if len(found) > _PAGE else None,
+    )
+
+
+@blueprint.get("/<uuid:batch_id>/")
+def show(batch_id: UUID) -> Response:
+    """Show how a batch is going, and what is wrong with its lines."""
+    with resources().Session.begin() as session:
+        batch = batch_of(session, batch_id)
+        report = report_batch(session, batch)
+        has_failed = report.counts[LineStatus.FAILED] > 0 and report.lines_removed_at is None
+        retryable = 0
+        if has_failed and report.state not in _OPEN and may("batch_actions.retry"):
+            retryable = count_retryable(session, batch, everything=False)
+    moves = report.state in _OPEN
+    return page(
+        "batch.html",
+        poll=(BUSY if report.state == BatchState.RUNNING else CALM) if moves else None,
+        batch=report,
+        done=report.lines - report.counts[LineStatus.PENDING],
+        retryable=retryable,
+        remedy_of=remedy_of,
+    )
+
+
+def _read_id(text: str | None) -> UUID | None:
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,75 @@
+"""How many accounts are in which state: counted now, or as the workers counted them if there are many."""
+
+import json
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+from zoneinfo import ZoneInfo
+
+from redis import RedisError
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from migration_service.blueprints.resources import resources
+from migration_service.metrics.shared import read_counts
+from migration_service.services.reporting.history import CreatedOnDay, count_created_by_day
+from migration_service.services.reporting.import_suppliers import count_states
+from migration_service.states import ImportState
+
+#: From this many accounts on, a page does not count them itself.
+_MANY = 100_000
+#: Counts of workers that are older are not shown.
+_OLDEST = 600.0
+_DAYS = 30
+#: Seconds for which the accounts of each day are kept once they were counted.
+_KEPT = 60
+_ROWS = text("SELECT reltuples FROM pg_class WHERE oid = 'account_import_process'::regclass")
+
+
+@dataclass(frozen=True, slots=True)
+class StateCounts:
+    """The number of accounts in each state, by the code of the supplier."""
+
+    counts: dict[str, dict[str, int]]
+    #: When they were counted, if that was not now.
+    counted_at: datetime | None
+
+
+def count_accounts_by_state(session: Session, suppliers: Collection[tuple[int, str]]) -> StateCounts:
+    """Return the counts of suppliers, which are given by id and code."""
+    kept = _read_kept() if float(session.scalar(_ROWS) or 0) > _MANY else None
+    if kept is None:
+        by_id = count_states(session, [pk for pk, _ in suppliers])
+        return StateCounts({code: by_id[pk] for pk, code in suppliers}, None)
+    counts = {code: dict.fromkeys(map(str, ImportState), 0) for _, code in suppliers}
+    for code, state, number in kept["accounts"]:
+        if code in counts:
+            counts[code][state] = number
+    return StateCounts(counts, datetime.fromtimestamp(kept["counted_at"], UTC))
+
+
+def created_by_day(session: Session, import_supplier_id: int) -> list[CreatedOnDay]:
+    """Return the accounts of a supplier that were created on each of the last days, kept for a minute."""
+    shared = resources()
+    zone = ZoneInfo(shared.settings.console_time_zone)
+    key = f"migration:console:created:{import_supplier_id}"
+    try:
+        kept = cast(bytes | None, shared.redis.get(key))
+        if kept:
+            days = [datetime.fromisoformat(day).date() for day, _ in json.loads(kept)]
+            return [CreatedOnDay(day, n) for day, (_, n) in zip(days, json.loads(kept), strict=True)]
+    except RedisError:
+        return count_created_by_day(session, import_supplier_id, days=_DAYS, zone=zone)
+    counted = count_created_by_day(session, import_supplier_id, days=_DAYS, zone=zone)
+    shared.redis.set(key, json.dumps([[day.isoformat(), n] for day, n in counted]), ex=_KEPT)
+    return counted
+
+
+def _read_kept() -> dict[str, Any] | None:
+    try:
+        kept = read_counts(resources().redis)
+    except RedisError:
+        return None
+    return kept if kept and time.time() - kept["counted_at"] < _OLDEST else None

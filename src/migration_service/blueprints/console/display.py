@@ -1,0 +1,137 @@
+"""How values become text: times in the viewer's zone, numbers, durations, states."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from babel.dates import format_datetime, format_time, format_timedelta
+from babel.numbers import format_percent
+from flask import Flask, request, url_for
+from markupsafe import Markup
+
+from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
+from migration_service.blueprints.resources import resources
+from migration_service.schemas.json import encode_json
+from migration_service.schemas.moments import write_moments
+
+#: The cookie in which the page's script keeps the browser's time zone.
+ZONE_COOKIE = "console_zone"
+
+#: What is shown where there is no value.
+DASH = "\N{EN DASH}"
+
+#: The colour of a state, by Bootstrap's names. The text says the same: no meaning by colour alone.
+_COLOUR_OF = {
+    state: colour
+    for colour, states in (
+        ("primary", "RUNNING IN_PROGRESS DISPATCHED"),
+        ("success", "COMPLETED IMPORTED VALID STAGED WOULD_IMPORT SUCCEEDED DRY_RUN_SUCCEEDED"),
+        ("success", "SENT REVERTED WENT SHRANK Ongoing ok"),
+        ("warning", "WAITING PAUSED STALLED THROTTLED WITHDRAWN ALREADY_IMPORTED"),
+        ("warning", "KEPT GREW Paused warning unknown"),
+        ("danger", "FAILED STOPPED REFUSED CAME wrong"),
+        ("secondary", "PENDING SKIPPED CANCELLED SAME Complete"),
+    )
+    for state in states.split()
+}
+
+
+def add_filters(app: Flask) -> None:
+    """Add these functions to the templates of `app`."""
+    app.jinja_env.filters.update(
+        number=number,
+        percent=percent,
+        duration=duration,
+        moment=moment,
+        ago=ago,
+        json_text=json_text,
+        colour=lambda state: _COLOUR_OF.get(str(state), "secondary"),
+    )
+    app.jinja_env.globals.update(share=share, here_with=here_with)
+    app.context_processor(lambda: {"settings": resources().settings, "now": datetime.now(UTC)})
+
+
+def number(value: float | None) -> str:
+    """Return a number as the language writes it, or a dash."""
+    return DASH if value is None else write_number(value)
+
+
+def percent(part: float, whole: float) -> str:
+    """Return a share in percent: never 100 % or 0 % of what is not all or nothing."""
+    if not whole:
+        return DASH
+    shown = min(max(part / whole, 0.001 if part else 0.0), 1.0 if part >= whole else 0.999)
+    form = "#,##0.#%" if 0 < shown < 0.1 or 0.99 < shown < 1 else "#,##0%"
+    return str(format_percent(shown, form, locale=current_locale()))
+
+
+def share(part: float, whole: float) -> str:
+    """Return a share as the width of a bar in percent."""
+    return f"{100 * part / whole:.2f}%" if whole else "0%"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration in the unit that suits it: `40 s`, `4 min`, `2 h 5 min`."""
+    if seconds is None:
+        return DASH
+    if seconds < 100:
+        return gettext("%(n)s s", n=number(round(seconds)))
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return gettext("%(n)s min", n=number(minutes))
+    if minutes < 48 * 60:
+        return gettext("%(hours)s h %(minutes)s min", hours=number(minutes // 60), minutes=minutes % 60)
+    return ngettext("%(num)s day", "%(num)s days", minutes // 1440)
+
+
+def moment(value: datetime | None, *, seconds: bool = False) -> str | Markup:
+    """Return a time in the viewer's zone, with UTC on hover."""
+    if value is None:
+        return DASH
+    local, locale = value.astimezone(_zone()), current_locale()
+    if local.date() == datetime.now(_zone()).date():
+        shown = format_time(local, "HH:mm:ss", locale=locale)
+    else:
+        shown = format_datetime(local, "d MMM y HH:mm:ss" if seconds else "d MMM y HH:mm", locale=locale)
+    utc = value.astimezone(UTC)
+    title = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(utc.isoformat(), title, shown)
+
+
+def ago(value: datetime | None) -> str | Markup:
+    """Return how long ago a time was, with UTC on hover."""
+    if value is None:
+        return gettext("never")
+    passed = format_timedelta(value - datetime.now(UTC), add_direction=True, locale=current_locale())
+    utc = value.astimezone(UTC)
+    title = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(utc.isoformat(), title, passed)
+
+
+def json_text(value: Any) -> str:
+    """Return a value as one line of JSON."""
+    return encode_json(write_moments(value)).decode()
+
+
+def here_with(**values: Any) -> str:
+    """Return the address of this page with some of its arguments changed; None removes one."""
+    endpoint = request.endpoint or ""
+    arguments: Mapping[str, Any] = {**request.args.to_dict(), **(request.view_args or {}), **values}
+    return url_for(endpoint, **{name: value for name, value in arguments.items() if name != "part"})
+
+
+def _zone() -> ZoneInfo:
+    name = request.cookies.get(ZONE_COOKIE, "")
+    return _find_zone(name) or _find_zone(resources().settings.console_time_zone) or ZoneInfo("UTC")
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def _find_zone(name: str) -> ZoneInfo | None:
+    # A known name only: it becomes part of a path.
+    return ZoneInfo(name) if name in _zones() else None

@@ -1,0 +1,60 @@
+"""Lines of a batch as files: what failed as it was sent, and what became of each line."""
+
+from uuid import UUID
+
+from flask import Blueprint, Response, request
+
+from migration_service.blueprints.console.access import batch_of
+from migration_service.blueprints.resources import resources
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.batches.results import (
+    ResultFilter,
+    ResultFormat,
+    stream_failed_lines,
+    stream_results,
+)
+from migration_service.services.batches.steering import get_batch_with_lines
+from migration_service.states import LineStatus
+
+blueprint = Blueprint("downloads", __name__, url_prefix="/batches/<uuid:batch_id>")
+
+_TYPES = {ResultFormat.NDJSON: "application/x-ndjson", ResultFormat.CSV: "text/csv"}
+
+
+@blueprint.get("/failed-lines.ndjson")
+def failed_lines(batch_id: UUID) -> Response:
+    """Send the failed lines as they were sent, to correct them and send them again."""
+    _note_reading(batch_id)
+    wanted = ResultFilter(code=request.args.get("code"), path=request.args.get("path"))
+    pieces = stream_failed_lines(resources().Session, batch_id, wanted)
+    return _file(pieces, f"failed-lines-{batch_id}.ndjson", _TYPES[ResultFormat.NDJSON])
+
+
+@blueprint.get("/results.<any(ndjson, csv):kind>")
+def results(batch_id: UUID, kind: str) -> Response:
+    """Send what became of each line, with every error at its path and with its value."""
+    _note_reading(batch_id)
+    status = request.args.get("status")
+    wanted = ResultFilter(
+        LineStatus(status) if status in set(LineStatus) else None,
+        request.args.get("code"),
+        request.args.get("path"),
+    )
+    pieces = stream_results(resources().Session, batch_id, ResultFormat(kind), wanted)
+    return _file(pieces, f"results-{batch_id}.{kind}", _TYPES[ResultFormat(kind)])
+
+
+def _note_reading(batch_id: UUID) -> None:
+    """Write into the audit that an operator reads lines. Raise the error of a batch without lines."""
+    with resources().Session.begin() as session:
+        owner = batch_of(session, batch_id).organisation_id
+        get_batch_with_lines(session, str(batch_id), organisation_id=None)
+        record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch_id, organisation_id=owner)
+
+
+def _file(pieces: object, name: str, kind: str) -> Response:
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Type": f"{kind}; charset=utf-8",
+    }
+    return Response(pieces, headers=headers)  # type: ignore[arg-type]

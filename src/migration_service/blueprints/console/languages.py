@@ -1,0 +1,111 @@
+"""The languages of the console: English in the templates, and Dutch in `translations/nl.po`."""
+
+from collections.abc import Mapping
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from babel import Locale, negotiate_locale
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.numbers import format_decimal
+from babel.support import LazyProxy, NullTranslations, Translations
+from flask import Flask, g, has_request_context, request
+from markupsafe import Markup
+
+LANGUAGES: Mapping[str, str] = {"en": "English", "nl": "Nederlands"}
+#: The cookie that keeps the language that somebody chose.
+COOKIE = "console_language"
+_FOLDER = Path(__file__).parent / "translations"
+
+
+def speak_languages(app: Flask) -> None:
+    """Let the templates of `app` be in the language of whoever reads them."""
+    app.jinja_env.globals.update(_=_gettext_of_page, ngettext=_ngettext_of_page)
+    app.context_processor(lambda: {"language": current_language(), "languages": LANGUAGES})
+    app.after_request(_say_language)
+
+
+def _say_language(response: Any) -> Any:
+    response.headers["Content-Language"] = current_language()
+    return response
+
+
+def current_language() -> str:
+    """Return the language of this request: the one that was chosen, or the browser's, or English."""
+    if not has_request_context():
+        return "en"
+    if "language" not in g:
+        g.language = _choose()
+    return str(g.language)
+
+
+def current_locale() -> Locale:
+    """Return the locale that numbers and times are written for."""
+    return _LOCALES[current_language()]
+
+
+def _choose() -> str:
+    chosen = request.cookies.get(COOKIE, "")
+    if chosen in LANGUAGES:
+        return chosen
+    return negotiate_locale([tag for tag, _ in request.accept_languages], LANGUAGES, sep="-") or "en"
+
+
+# British English: 24 hours, and the day before the month.
+_LOCALES = {"en": Locale("en", "GB"), "nl": Locale("nl", "NL")}
+
+
+def _gettext_of_page(message: str, **values: Any) -> Markup:
+    # The message is ours. Markup escapes the values.
+    return Markup(_catalogue(current_language()).gettext(message)) % values  # noqa: S704
+
+
+def _ngettext_of_page(singular: str, plural: str, n: int, **values: Any) -> Markup:
+    translated = _catalogue(current_language()).ngettext(singular, plural, n)
+    return Markup(translated) % {"num": write_number(n), **values}  # noqa: S704
+
+
+def write_number(value: float) -> str:
+    """Return a number as the language of this request writes it."""
+    return str(format_decimal(value, locale=current_locale()))
+
+
+def gettext(message: str, **values: Any) -> str:
+    """Return a message in the language of this request."""
+    translated = _catalogue(current_language()).gettext(message)
+    return translated % values if values else translated
+
+
+def ngettext(singular: str, plural: str, n: int, **values: Any) -> str:
+    """Return one of two messages, by a number, in the language of this request. `%(num)s` is the number."""
+    translated = _catalogue(current_language()).ngettext(singular, plural, n)
+    return translated % {"num": write_number(n), **values}
+
+
+@cache
+def _catalogue(language: str) -> NullTranslations:
+    file = _FOLDER / f"{language}.po"
+    if not file.exists():
+        return NullTranslations()
+    compiled = BytesIO()
+    with file.open("rb") as source:
+        write_mo(compiled, read_po(source, locale=language))
+    compiled.seek(0)
+    return Translations(compiled)
+
+
+def lazy_gettext(message: str) -> Any:
+    """Return a message that is translated when it is shown, for labels of forms."""
+    return LazyProxy(gettext, message, enable_cache=False)
+
+
+def mark(message: str) -> str:
+    """Return a message as it is. It is translated where it is shown, and found here for the catalogue."""
+    return message
+
+
+def mark_plural(singular: str, plural: str) -> tuple[str, str]:
+    """Return both forms of a message as they are, for `ngettext`."""
+    return singular, plural

@@ -1,0 +1,54 @@
+"""Masking personal data, until an operator asks for it.
+
+What is shown of a masked value is that it is there. The numbers of accounts and meter points stay, because
+pages are found by them.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from flask import session
+
+MASK = "•••"
+
+#: Fields of payloads and accounts whose values are about a person.
+_PERSONAL = re.compile(
+    r"given_name|family_name|email|mobile|landline|date_of_birth|billing_address\d|billing_postcode"
+    r"|supply_address\d|supply_postcode|location_description|value|body|note|display_note|reference"
+    r"|\w*_reference"
+)
+_REVEALED = "revealed"
+_MOST_REVEALED = 20
+#: How long an operator sees what they asked for.
+_SHOWN_FOR = timedelta(minutes=10)
+
+
+def is_personal(path: str) -> bool:
+    """Return whether the value at a path of a payload, as `customers.1.landline`, is about a person."""
+    names = [part for part in path.split(".") if not part.isdecimal()]
+    return bool(names) and _PERSONAL.fullmatch(names[-1]) is not None
+
+
+def mask(value: Any, name: str = "") -> Any:
+    """Return a payload or a part of one in which personal values are masked. Empty ones stay empty."""
+    if isinstance(value, dict):
+        return {key: mask(below, key) for key, below in value.items()}
+    if isinstance(value, list):
+        return [mask(item, name) for item in value]
+    if value in (None, "") or isinstance(value, bool):
+        return value
+    return MASK if _PERSONAL.fullmatch(name) else value
+
+
+def reveal(subject: str) -> None:
+    """Let the operator see the personal data of `subject` for some minutes. The caller writes the audit."""
+    until = (datetime.now(UTC) + _SHOWN_FOR).timestamp()
+    others = [item for item in session.get(_REVEALED, []) if item[0] != subject]
+    session[_REVEALED] = [*others, [subject, until]][-_MOST_REVEALED:]
+
+
+def is_revealed(subject: str) -> bool:
+    """Return whether the operator has asked for the personal data of `subject` some minutes ago."""
+    now = datetime.now(UTC).timestamp()
+    return any(name == subject and until > now for name, until in session.get(_REVEALED, []))

@@ -1,0 +1,88 @@
+"""What a batch that is started here is asked to do."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy.orm import Session
+
+from migration_service.blueprints.console.languages import mark, mark_plural
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.setup.teams import list_operations_teams
+from migration_service.states import BatchMode
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A mode in the words of somebody who chooses it."""
+
+    title: str
+    #: What is done with one line, and with several.
+    sentences: tuple[str, str]
+
+
+#: The steps in the order in which they are taken.
+STEPS = {
+    BatchMode.VALIDATE: Step(
+        mark("Check"),
+        mark_plural(
+            "%(num)s line is checked. Nothing is stored.",
+            "%(num)s lines are checked. Nothing is stored.",
+        ),
+    ),
+    BatchMode.STAGE: Step(
+        mark("Stage"),
+        mark_plural(
+            "%(num)s line is checked and stored. No account is created.",
+            "%(num)s lines are checked and stored. No account is created.",
+        ),
+    ),
+    BatchMode.DRY_RUN: Step(
+        mark("Rehearse"),
+        mark_plural(
+            "%(num)s line is imported and rolled back: nothing stays, and every error shows.",
+            "%(num)s lines are imported and rolled back: nothing stays, and every error shows.",
+        ),
+    ),
+    BatchMode.IMPORT: Step(
+        mark("Import"),
+        mark_plural(
+            "%(num)s line is imported: its account is created, unless the line has an error.",
+            "%(num)s lines are imported: their accounts are created, unless a line has an error.",
+        ),
+    ),
+}
+
+
+def team_choices(session: Session, organisation_id: int) -> list[str]:
+    """Return the names of the teams that an organisation may name."""
+    teams = list_operations_teams(session)
+    return list(
+        dict.fromkeys(team.name for team, _owner in teams if team.organisation_id in (None, organisation_id))
+    )
+
+
+def order_batch(
+    mode: BatchMode, team: str | None, *, name: str | None, file_name: str | None, token: str
+) -> BatchOrder:
+    """Return the order of a form. Its token makes sure that the form starts one batch, however often sent."""
+    return BatchOrder(
+        mode=mode,
+        operations_team_name=team if mode.creates else None,
+        idempotency_key=f"console {token}",
+        name=name or None,
+        file_name=file_name or None,
+    )
+
+
+def record_order(session: Session, batch_id: UUID, mode: BatchMode, organisation_id: int) -> None:
+    """Write into the audit that an operator started a batch."""
+    details = {"mode": mode.value}
+    record(
+        session,
+        AuditAction.BATCH_ORDERED,
+        "batch",
+        batch_id,
+        organisation_id=organisation_id,
+        details=details,
+    )

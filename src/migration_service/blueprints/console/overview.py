@@ -1,0 +1,104 @@
+"""The overview: what needs somebody, what runs, and how far each supplier is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flask import Blueprint, Response, url_for
+from redis import RedisError
+
+from migration_service.blueprints.console.access import visible
+from migration_service.blueprints.console.counting import count_accounts_by_state
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.resources import resources
+from migration_service.services.batches.steering import BatchReport, get_batch, list_batches, report_batch
+from migration_service.services.reporting.counts import read_in_progress
+from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.slots import Slots
+from migration_service.states import BatchState, LineStatus, SupplierStatus
+
+blueprint = Blueprint("overview", __name__)
+
+_OVER = (BatchState.COMPLETED, BatchState.CANCELLED)
+_NEWEST = 30
+#: Seconds after which the sweep, and so beat or a worker, counts as missing.
+_NO_SWEEP = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """Something that needs a person, and the page to go to."""
+
+    sentence: str
+    location: str
+    is_urgent: bool = False
+
+
+@blueprint.get("/")
+def show() -> Response:
+    """Show what needs somebody, what runs, and how far each supplier is."""
+    with resources().Session.begin() as session:
+        owned = visible(list_import_suppliers(session))
+        suppliers = [supplier for supplier, _owner in owned]
+        states = count_accounts_by_state(session, [(it.id, it.code) for it in suppliers])
+        newest = list_batches(session, organisation_id=None, limit=_NEWEST)
+        running = [
+            report_batch(session, get_batch(session, str(it.batch_id), organisation_id=None))
+            for it in newest
+            if it.state not in _OVER
+        ]
+        limit = read_in_progress(session).limit
+    paused = [it.code for it in suppliers if it.status == SupplierStatus.PAUSED]
+    concerns = [*_about_parts(limit), *_about_batches(running), *_about_suppliers(paused)]
+    return page(
+        "overview.html",
+        poll=BUSY if any(it.state == BatchState.RUNNING for it in running) else CALM,
+        owned=owned,
+        states=states,
+        running=running,
+        ended=[it for it in newest if it.state in _OVER][:5],
+        concerns=concerns,
+    )
+
+
+def _about_parts(limit: int | None) -> Iterator[Concern]:
+    try:
+        slots = Slots(resources().redis)
+        in_use, age = slots.in_use(), slots.seconds_since_reconcile()
+    except RedisError:
+        yield Concern(_("Redis does not answer: nothing is processed."), url_for("work.show"), True)
+        return
+    if age is None or age > _NO_SWEEP:
+        sentence = _("No sweep has run for a while: beat, or the worker for maintenance, is missing.")
+        yield Concern(sentence, url_for("work.show"), True)
+    if limit is not None and in_use >= limit:
+        sentence = _("All %(limit)s slots are in use: further requests are answered 429.", limit=limit)
+        yield Concern(sentence, url_for("work.show"))
+
+
+def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
+    for batch in running:
+        name = batch.name or batch.file_name or str(batch.batch_id)[-12:]
+        location = url_for("batches.show", batch_id=batch.batch_id)
+        if batch.condition is not None:
+            sentence = _("Batch %(name)s makes no progress: %(why)s.", name=name, why=batch.condition)
+            yield Concern(sentence, location, True)
+        elif batch.state in (BatchState.PAUSED, BatchState.STOPPED):
+            left = batch.counts[LineStatus.PENDING]
+            sentence = ngettext(
+                "Batch %(name)s is %(state)s, with %(num)s line left.",
+                "Batch %(name)s is %(state)s, with %(num)s lines left.",
+                left,
+                name=name,
+                state=batch.state,
+            )
+            yield Concern(sentence, location)
+
+
+def _about_suppliers(paused: list[str]) -> Iterator[Concern]:
+    for code in paused:
+        sentence = _(
+            "Supplier %(code)s is paused: its requests are refused, and its batches wait.", code=code
+        )
+        yield Concern(sentence, url_for("suppliers.show", code=code))

@@ -1,0 +1,39 @@
+"""The report of a supplier or a batch, as one file to send on or to print."""
+
+from uuid import UUID
+
+from flask import Blueprint, Response
+
+from migration_service.blueprints.console.access import batch_of, supplier_of
+from migration_service.blueprints.resources import resources
+from migration_service.services.reporting.report import find_subject, make_report
+from migration_service.services.reporting.report_page import render_report
+
+blueprint = Blueprint("reports", __name__)
+
+
+@blueprint.get("/suppliers/<code>/report.html")
+def of_supplier(code: str) -> Response:
+    """Send the report of a supplier."""
+    with resources().Session.begin() as session:
+        supplier_of(session, code)
+    return _send(code, f"report-{code}.html")
+
+
+@blueprint.get("/batches/<uuid:batch_id>/report.html")
+def of_batch(batch_id: UUID) -> Response:
+    """Send the report of a batch."""
+    with resources().Session.begin() as session:
+        batch_of(session, batch_id)
+    return _send(str(batch_id), f"report-{batch_id}.html")
+
+
+def _send(target: str, name: str) -> Response:
+    sessions = resources().Session
+    with sessions.begin() as session:
+        subject = find_subject(session, target, organisation_id=None)
+    page = render_report(make_report(sessions, subject))
+    # A file, and not a page of ours: it has its stylesheet inside, which our pages may not.
+    return Response(
+        page, mimetype="text/html", headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )

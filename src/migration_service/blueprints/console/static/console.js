@@ -1,0 +1,117 @@
+// What makes pages move. Every page works without it.
+"use strict";
+
+// The browser's time zone, for the times that the server writes.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone) {
+  const secure = location.protocol === "https:" ? "; Secure" : "";
+  document.cookie = `console_zone=${zone}; Path=/console; Max-Age=31536000; SameSite=Lax${secure}`;
+}
+
+const announce = (text) => {
+  const place = document.getElementById("announce");
+  if (place && place.textContent !== text) place.textContent = text;
+};
+
+// Asks for the moving part of the page again, as soon as the server says, and less often while it fails.
+// A hidden tab asks for nothing.
+class Part {
+  constructor(element) {
+    this.element = element;
+    this.failures = 0;
+    this.timer = 0;
+    document.addEventListener("visibilitychange", () => this.plan(0));
+    this.plan(this.first());
+  }
+
+  first() {
+    return this.element.querySelector(".refreshed a") ? 2 : 0;
+  }
+
+  plan(seconds) {
+    clearTimeout(this.timer);
+    if (document.hidden || this.over) return;
+    this.timer = setTimeout(() => this.ask(), seconds * 1000);
+  }
+
+  async ask() {
+    const address = new URL(location.href);
+    address.searchParams.set("part", "1");
+    try {
+      const answer = await fetch(address, { credentials: "same-origin", redirect: "error" });
+      if (answer.status === 401) {
+        this.over = true;
+        this.element.insertAdjacentHTML("afterbegin", await answer.text());
+        return;
+      }
+      if (!answer.ok) throw new Error(String(answer.status));
+      this.show(await answer.text());
+      this.failures = 0;
+      const next = Number(answer.headers.get("X-Poll-After"));
+      if (next) this.plan(next);
+    } catch {
+      this.failures += 1;
+      const line = this.element.querySelector(".refreshed");
+      if (line) line.classList.add("stale");
+      this.plan(Math.min(60, 2 ** this.failures));
+    }
+  }
+
+  show(text) {
+    const before = this.element.querySelector("[data-announce]")?.textContent;
+    const focused = this.element.contains(document.activeElement) ? this.place(document.activeElement) : null;
+    this.element.innerHTML = text;
+    if (focused) this.element.querySelectorAll("a, button, [tabindex]")[focused - 1]?.focus({ preventScroll: true });
+    const after = this.element.querySelector("[data-announce]")?.textContent;
+    if (after && before && after !== before) announce(after);
+  }
+
+  place(focused) {
+    return [...this.element.querySelectorAll("a, button, [tabindex]")].indexOf(focused) + 1;
+  }
+}
+
+document.querySelectorAll("[data-part]").forEach((element) => {
+  if (element.querySelector(".refreshed a")) new Part(element);
+});
+
+// A file with its progress. Without this the browser sends the same form by itself.
+function watchUpload(form) {
+  if (!form) return;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const request = new XMLHttpRequest();
+    const box = form.querySelector(".upload-progress");
+    const bar = box.querySelector("progress");
+    const text = box.querySelector("p");
+    const button = form.querySelector("button");
+    box.hidden = false;
+    button.disabled = true;
+    request.upload.addEventListener("progress", (sent) => {
+      if (!sent.lengthComputable) return;
+      bar.value = (100 * sent.loaded) / sent.total;
+      text.textContent = `${Math.floor(bar.value)} %`;
+    });
+    request.addEventListener("load", () => {
+      if (request.status === 201) {
+        location.assign(request.getResponseHeader("Location"));
+        return;
+      }
+      const page = new DOMParser().parseFromString(request.responseText, "text/html");
+      document.getElementById("main").replaceWith(page.getElementById("main"));
+      watchUpload(document.querySelector("form[data-upload]"));
+      announce(document.querySelector("[role=alert]")?.textContent ?? "");
+    });
+    request.addEventListener("error", () => {
+      button.disabled = false;
+      text.textContent = form.dataset.upload;
+    });
+    request.open("POST", form.action);
+    request.setRequestHeader("X-Upload", "1");
+    request.send(new FormData(form));
+  });
+}
+watchUpload(document.querySelector("form[data-upload]"));
+
+// A secret is easier to copy when it is selected.
+document.getElementById("secret")?.select();

@@ -1,0 +1,75 @@
+"""The page of an import supplier: how far its book is, and what became of what was sent."""
+
+from itertools import islice
+
+from flask import Blueprint, Response, render_template, request
+
+from migration_service.blueprints.console.access import supplier_of
+from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day
+from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.resources import resources
+from migration_service.services.access.api_keys import list_api_keys
+from migration_service.services.batches.steering import get_batch_to_reconcile, list_batches
+from migration_service.services.reporting.differences import Totals
+from migration_service.services.reporting.history import count_failures_by_code
+from migration_service.services.reporting.reconciliation import find_differences
+from migration_service.services.reporting.sent import count_sent, find_open
+from migration_service.states import BatchState
+
+blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
+
+#: Open items and differences that a page lists.
+_SHOWN = 50
+#: From this many accounts on, a book is compared only when somebody asks for it.
+_LARGE = 20_000
+
+
+@blueprint.get("/<code>/")
+def show(code: str) -> Response:
+    """Show how far the book of a supplier is."""
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+        states = count_accounts_by_state(session, [(supplier.id, code)])
+        batches = list_batches(session, organisation_id=None, import_supplier=code, limit=20)
+        owner = supplier.organisation_id
+        keys = [key for key, _owner in list_api_keys(session) if key.organisation_id == owner]
+        codes = count_failures_by_code(session, supplier.id)
+        created = created_by_day(session, supplier.id)
+    return page(
+        "supplier.html",
+        poll=BUSY if any(it.state == BatchState.RUNNING for it in batches) else CALM,
+        supplier=supplier,
+        counts=states.counts[code],
+        counted_at=states.counted_at,
+        batches=batches,
+        keys=[key for key in keys if key.revoked_at is None],
+        codes=codes,
+        created=created,
+    )
+
+
+@blueprint.get("/<code>/reconciliation/")
+def reconcile(code: str) -> str:
+    """Compare what the supplier sent with what was created."""
+    sessions, totals = resources().Session, Totals()
+    with sessions.begin() as session:
+        supplier = supplier_of(session, code)
+        wanted = get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
+        sent = count_sent(session, supplier.id, batch_id=wanted)
+    compared = sent.created <= _LARGE or "compare" in request.args
+    differing = []
+    if compared:
+        differences = find_differences(sessions, supplier.id, totals, batch_id=wanted)
+        differing = list(islice(differences, _SHOWN))
+        for _rest in differences:
+            pass  # `totals` is complete at the end
+    return render_template(
+        "reconciliation.html",
+        supplier=supplier,
+        batch_id=wanted,
+        sent=sent,
+        open_items=list(islice(find_open(sessions, supplier.id, batch_id=wanted), _SHOWN)),
+        differing=differing,
+        totals=totals,
+        compared=compared,
+    )

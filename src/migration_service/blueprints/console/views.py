@@ -1,0 +1,97 @@
+"""The table of every view of the console with what an operator needs to open it."""
+
+from dataclasses import dataclass
+
+from migration_service.services.access.operators import OperatorRole
+
+#: Where `app.create_app` mounts the console.
+MOUNT = "/console"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What an operator needs to open a view."""
+
+    #: The least role. None: the view is open to everybody, as the page to log in is.
+    role: OperatorRole | None
+    #: It shows or changes what concerns every organisation: for operators who are bound to none.
+    whole_service: bool = False
+
+
+_EVERYBODY = Need(None)
+_READ = Need(OperatorRole.READ)
+_READ_ALL = Need(OperatorRole.READ, whole_service=True)
+_OPERATE = Need(OperatorRole.OPERATE)
+_OPERATE_ALL = Need(OperatorRole.OPERATE, whole_service=True)
+_ADMINISTER = Need(OperatorRole.ADMINISTER)
+_ADMINISTER_ALL = Need(OperatorRole.ADMINISTER, whole_service=True)
+
+VIEWS: dict[str, Need] = {
+    "assets.bootstrap": _EVERYBODY,
+    "assets.dark": _EVERYBODY,
+    "login.show": _EVERYBODY,
+    "login.enter": _EVERYBODY,
+    "login.choose_language": _EVERYBODY,
+    "openid.begin": _EVERYBODY,
+    "openid.come_back": _EVERYBODY,
+    "login.leave": _READ,
+    "login.change_password": _READ,
+    "overview.show": _READ,
+    "suppliers.show": _READ,
+    "suppliers.reconcile": _READ,
+    "supplier_actions.set_status_of": _OPERATE,
+    "supplier_actions.set_emails": _OPERATE,
+    "supplier_actions.create": _ADMINISTER,
+    "batches.show_all": _READ,
+    "batches.show": _READ,
+    "batch_actions.pause": _OPERATE,
+    "batch_actions.resume": _OPERATE,
+    "batch_actions.cancel": _OPERATE,
+    "batch_actions.retry": _OPERATE,
+    "batch_actions.repeat": _OPERATE,
+    "brakes.change": _OPERATE,
+    "comparison.choose": _READ,
+    "comparison.show": _READ,
+    "comparison.accounts": _OPERATE,
+    "undo.undo_batch": _OPERATE,
+    "undo.undo_account": _OPERATE,
+    "undo.cancel": _OPERATE,
+    "undo.show": _READ,
+    "undo.show_all": _READ,
+    "undo.outcomes": _READ,
+    "reports.of_supplier": _READ,
+    "reports.of_batch": _READ,
+    "findings.show_code": _READ,
+    "findings.show_lines": _READ,
+    "findings.show_line": _READ,
+    "findings.reveal_line": _OPERATE,
+    "downloads.failed_lines": _OPERATE,
+    "downloads.results": _OPERATE,
+    "upload.show": _OPERATE,
+    "upload.send": _OPERATE,
+    "accounts.search": _READ,
+    "accounts.show": _READ,
+    "accounts.show_personal_data": _OPERATE,
+    "accounts.skip": _OPERATE,
+    "accounts.unskip": _OPERATE,
+    "work.show": _READ,
+    "limits.change": _OPERATE_ALL,
+    "emails.show": _READ,
+    "setup.show_teams": _READ,
+    "setup.show_vendors": _READ,
+    "setup.show_organisations": _READ,
+    "setup.create_team": _ADMINISTER,
+    "setup.create_new_organisation": _ADMINISTER_ALL,
+    "keys.show": _READ,
+    "keys.issue": _ADMINISTER,
+    "keys.roll": _ADMINISTER,
+    "keys.revoke": _ADMINISTER,
+    "operators.show": _READ_ALL,
+    "operators.create": _ADMINISTER_ALL,
+    "operators.set_role": _ADMINISTER_ALL,
+    "operators.set_password": _ADMINISTER_ALL,
+    "operators.disable": _ADMINISTER_ALL,
+    "audit.show": _READ,
+    "audit.export": _ADMINISTER,
+    "health.show": _READ_ALL,
+}

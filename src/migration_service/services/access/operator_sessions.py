@@ -1,0 +1,152 @@
+"""Sessions of operators in the console: begun by a login, ended by time, by a logout, or by a lock-out.
+
+The browser has a random token, and the table its hash. So a session ends on the server: at once when the
+operator logs out, gets another password or is disabled.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from uuid import UUID
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from migration_service.config import Settings
+from migration_service.db.base import new_id
+from migration_service.models import Operator, OperatorForm, OperatorOrganisation, OperatorSession
+from migration_service.origin import current_origin
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.access.operators import AuthenticatedOperator, OperatorRole
+
+#: The precision of `last_seen_at`: it is written at most once in this time.
+_SEEN_EVERY = timedelta(minutes=1)
+#: How long ended sessions are kept, with the forms that were sent in them.
+_KEPT = timedelta(days=30)
+
+LOGGED_OUT = "logged_out"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTimes:
+    """How long a session lasts: without anything being done, and altogether."""
+
+    idle: timedelta
+    longest: timedelta
+
+
+def session_times(settings: Settings) -> SessionTimes:
+    """Return how long the sessions of the console last."""
+    return SessionTimes(
+        timedelta(minutes=settings.console_idle_minutes), timedelta(hours=settings.console_session_hours)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveSession:
+    """A session that has not ended, and whose it is, with the role that they have now."""
+
+    id: UUID
+    operator: AuthenticatedOperator
+
+
+def begin_operator_session(session: Session, operator_id: int) -> str:
+    """Begin a session, and return its token."""
+    token = secrets.token_urlsafe(32)
+    row = OperatorSession(
+        id=new_id(), operator_id=operator_id, token_sha256=_hash(token), address=current_origin().address
+    )
+    session.add(row)
+    session.flush()
+    return token
+
+
+def find_operator_session(
+    session: Session, token: str, times: SessionTimes, *, is_used: bool
+) -> ActiveSession | None:
+    """Return the session with this token, or None if there is none or it has ended.
+
+    `is_used` notes that the operator does something, so that the session goes on. Leave it out for what a
+    page asks by itself.
+    """
+    now = datetime.now(UTC)
+    found = session.execute(
+        select(OperatorSession, Operator)
+        .join(Operator, Operator.id == OperatorSession.operator_id)
+        .where(
+            OperatorSession.token_sha256 == _hash(token),
+            OperatorSession.ended_at.is_(None),
+            Operator.disabled_at.is_(None),
+            OperatorSession.created_at > now - times.longest,
+            OperatorSession.last_seen_at > now - times.idle,
+        )
+    ).one_or_none()
+    if found is None:
+        return None
+    row, operator = found
+    if is_used and now - row.last_seen_at > _SEEN_EVERY:
+        row.last_seen_at = now
+    bound = session.scalars(
+        select(OperatorOrganisation.organisation_id).where(OperatorOrganisation.operator_id == operator.id)
+    ).all()
+    role = OperatorRole(operator.role)
+    whose = AuthenticatedOperator(operator.id, operator.name, role, frozenset(bound) if bound else None)
+    return ActiveSession(row.id, whose)
+
+
+def log_out_operator(session: Session, active: ActiveSession) -> None:
+    """End a session because its operator wants to."""
+    this = update(OperatorSession).where(OperatorSession.id == active.id, OperatorSession.ended_at.is_(None))
+    session.execute(this.values(ended_at=datetime.now(UTC), end_reason=LOGGED_OUT))
+    record(session, AuditAction.OPERATOR_LOGGED_OUT, "operator", active.operator.name)
+
+
+def list_operator_sessions(session: Session, operator_name: str) -> Sequence[OperatorSession]:
+    """Return the sessions of an operator that have not been ended, the newest first."""
+    owned = select(OperatorSession).join(Operator, Operator.id == OperatorSession.operator_id)
+    wanted = owned.where(Operator.name == operator_name, OperatorSession.ended_at.is_(None))
+    return session.scalars(wanted.order_by(OperatorSession.created_at.desc())).all()
+
+
+def remove_old_operator_sessions(session: Session) -> int:
+    """Remove sessions that began long ago, with the forms that were sent in them. Return how many."""
+    old = delete(OperatorSession).where(OperatorSession.created_at < datetime.now(UTC) - _KEPT)
+    return len(session.scalars(old.returning(OperatorSession.id)).all())
+
+
+@dataclass(frozen=True, slots=True)
+class FormAnswer:
+    """What was done when a form was sent."""
+
+    message: str
+    location: str
+
+
+def find_form_answer(session: Session, active: ActiveSession, token: UUID) -> FormAnswer | None:
+    """Return what was done when this form was sent before, or None if it was not."""
+    this = OperatorForm.token == token, OperatorForm.operator_session_id == active.id
+    row = session.execute(select(OperatorForm.message, OperatorForm.location).where(*this)).one_or_none()
+    return FormAnswer(row.message, row.location) if row else None
+
+
+def claim_form(session: Session, active: ActiveSession, token: UUID) -> bool:
+    """Claim a form in the transaction of its act. Return False if it was sent before.
+
+    If the same form is being acted on at this moment, wait until that has been committed or rolled back.
+    """
+    row = {"token": token, "operator_session_id": active.id, "message": "", "location": ""}
+    statement = insert(OperatorForm).values(row).on_conflict_do_nothing().returning(OperatorForm.token)
+    return session.scalar(statement) is not None
+
+
+def keep_form_answer(session: Session, token: UUID, answer: FormAnswer) -> None:
+    """Store what was done with a claimed form."""
+    this = update(OperatorForm).where(OperatorForm.token == token)
+    session.execute(this.values(message=answer.message, location=answer.location))
+
+
+def _hash(token: str) -> bytes:
+    return sha256(token.encode()).digest()

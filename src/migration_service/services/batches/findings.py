@@ -1,0 +1,174 @@
+"""What is wrong with a batch, from the code over the path to the line: for the pages of the console."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Text, bindparam, func, select, text
+from sqlalchemy.orm import Session
+
+from migration_service.errors import DuplicateLineError, ParseError
+from migration_service.models import AccountImportProcess, Batch, BatchLine, ImportSupplier
+from migration_service.schemas.json import parse_json
+from migration_service.services.batches.results import ResultFilter, value_at
+from migration_service.services.batches.steering import MAY_PASS
+from migration_service.services.batches.upload import validated_under
+from migration_service.states import ChunkState, LineStatus
+
+#: Lines whose values are looked at.
+_SAMPLE = 500
+#: Values that are shown of a path.
+_MOST_VALUES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyPath:
+    """A path at which lines have an error or a warning of one code. `*` stands for any index."""
+
+    path: str | None
+    #: Lines that have it, and the sentence of one of them.
+    lines: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A line of a batch with what became of it."""
+
+    line_number: int
+    external_account_number: str | None
+    status: str
+    service_account_number: str | None
+    errors: list[dict[str, Any]]
+    warnings: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class SentLine:
+    """A line with its payload: as it was sent, or as it is staged. None if it is not kept or no JSON."""
+
+    line: ShownLine
+    payload: Any
+    #: The text, if it is no JSON.
+    text: str | None
+
+
+def count_paths(session: Session, batch_id: UUID, code: str, *, warnings: bool = False) -> list[FaultyPath]:
+    """Return the paths at which lines have an error (or a warning) of this code, the most frequent first."""
+    rows = session.execute(_PATHS, {"batch_id": batch_id, "code": code, "warnings": warnings})
+    return [FaultyPath(row.path, row.lines, row.detail) for row in rows]
+
+
+def list_lines(
+    session: Session, batch_id: UUID, wanted: ResultFilter, *, after: int = 0, limit: int = 50
+) -> list[ShownLine]:
+    """Return the wanted lines of a batch behind line `after`, in their order."""
+    statement = (
+        select(*_COLUMNS)
+        .where(BatchLine.batch_id == batch_id, BatchLine.line_number > after, wanted.condition())
+        .order_by(BatchLine.line_number)
+        .limit(limit)
+    )
+    return [_shown(row) for row in session.execute(statement)]
+
+
+def count_lines_of(session: Session, batch_id: UUID, wanted: ResultFilter) -> int:
+    """Return how many lines of a batch are wanted."""
+    counted = select(func.count()).where(BatchLine.batch_id == batch_id, wanted.condition())
+    return session.scalar(counted) or 0
+
+
+def find_line(session: Session, batch_id: UUID, line_number: int) -> SentLine | None:
+    """Return a line of a batch with its payload, or None if it has no such line."""
+    row = session.execute(
+        select(*_COLUMNS, BatchLine.payload, _STAGED)
+        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
+        .where(BatchLine.batch_id == batch_id, BatchLine.line_number == line_number)
+    ).one_or_none()
+    if row is None:
+        return None
+    sent = row.payload if row.payload is not None else (row.staged or "").encode() or None
+    try:
+        return SentLine(_shown(row), parse_json(sent) if sent is not None else None, None)
+    except ParseError:
+        return SentLine(_shown(row), None, bytes(sent or b"").decode(errors="replace"))
+
+
+def count_values(session: Session, batch_id: UUID, wanted: ResultFilter) -> list[tuple[str, int]]:
+    """Return the values that the wanted lines have at the path of the filter, the commonest first.
+
+    Only the first lines are looked at. The caller makes sure that the values are about no person.
+    """
+    statement = (
+        select(*_COLUMNS, BatchLine.payload, _STAGED)
+        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
+        .where(BatchLine.batch_id == batch_id, wanted.condition())
+        .order_by(BatchLine.line_number)
+        .limit(_SAMPLE)
+    )
+    values: Counter[str] = Counter()
+    for row in session.execute(statement):
+        try:
+            payload = parse_json(row.payload if row.payload is not None else (row.staged or "").encode())
+        except ParseError:
+            continue
+        shown = _shown(row)
+        for finding in (*shown.errors, *shown.warnings):
+            if wanted.picks(finding) and (value := value_at(payload, finding["attr"])) is not None:
+                values[value] += 1
+    return values.most_common(_MOST_VALUES)
+
+
+def count_retryable(session: Session, batch: Batch, *, everything: bool) -> int:
+    """Return how many lines `retry_failed` would retry."""
+    supplier = session.get_one(ImportSupplier, batch.import_supplier_id)
+    unchanged = batch.validated_under == validated_under(batch.profile, supplier.profile)
+    codes = list(MAY_PASS) if unchanged and not everything else None
+    return session.scalar(_RETRYABLE, {"batch_id": batch.id, "codes": codes}) or 0
+
+
+_COLUMNS = (
+    BatchLine.line_number,
+    BatchLine.external_account_number,
+    BatchLine.status,
+    BatchLine.service_account_number,
+    BatchLine.errors,
+    BatchLine.warnings,
+)
+_STAGED = AccountImportProcess.payload.op("::")(text("text")).label("staged")
+
+
+def _shown(row: Any) -> ShownLine:
+    number, account, status, service_number, errors, warnings = row[:6]
+    return ShownLine(number, account, status, service_number, errors or [], warnings or [])
+
+
+# Only chunks that have the code are read.
+_PATHS = text("""
+    SELECT regexp_replace(finding ->> 'attr', '(^|[.])[0-9]+(?=[.]|$)', '\\1*', 'g') AS path,
+           count(DISTINCT line_number) AS lines, min(finding ->> 'detail') AS detail
+    FROM batch_chunk
+    JOIN batch_line AS line ON line.batch_id = batch_chunk.batch_id
+         AND line.line_number BETWEEN batch_chunk.first_line AND batch_chunk.last_line
+    CROSS JOIN LATERAL jsonb_array_elements(
+        CASE WHEN :warnings THEN line.warnings ELSE line.errors END) AS finding
+    WHERE batch_chunk.batch_id = :batch_id AND finding ->> 'code' = :code
+      AND CASE WHEN :warnings THEN batch_chunk.warning_counts ELSE batch_chunk.error_counts END ? :code
+    GROUP BY 1 ORDER BY 2 DESC, 1
+    LIMIT 100
+""").bindparams(bindparam("code", type_=Text))
+
+_RETRYABLE = text(f"""
+    SELECT count(*)
+    FROM batch_chunk
+    JOIN batch_line AS line ON line.batch_id = batch_chunk.batch_id
+         AND line.line_number BETWEEN batch_chunk.first_line AND batch_chunk.last_line
+    WHERE batch_chunk.batch_id = :batch_id AND batch_chunk.state = '{ChunkState.DONE}'
+      AND batch_chunk.counts ? '{LineStatus.FAILED}' AND line.status = '{LineStatus.FAILED}'
+      AND (line.payload IS NOT NULL OR line.account_import_process_id IS NOT NULL)
+      AND NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
+      AND (CAST(:codes AS text[]) IS NULL OR NOT EXISTS (
+          SELECT FROM jsonb_array_elements(line.errors) AS error
+          WHERE error ->> 'code' <> ALL (CAST(:codes AS text[]))))
+""")

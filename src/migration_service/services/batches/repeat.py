@@ -1,0 +1,61 @@
+"""Starting a batch with the lines of an earlier one: first checked, then rehearsed, then imported."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from redis import Redis
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.models import AccountImportProcess, BatchLine
+from migration_service.services.batches.intake import IntakeLimits, take_in_batch
+from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.setup.suppliers import KnownSupplier
+
+#: Lines whose text is read at once.
+_PIECE = 50
+
+
+def repeat_batch(
+    sessions: sessionmaker[Session],
+    supplier: KnownSupplier,
+    batch_id: UUID,
+    order: BatchOrder,
+    *,
+    redis: Redis,
+    limits: IntakeLimits,
+) -> UUID:
+    """Start a batch with every line of another one, in their places. Return its id.
+
+    Lines that were too long to keep are blank. Raise what `take_in_batch` raises.
+    """
+    return take_in_batch(
+        sessions, supplier, order, stream_lines(sessions, batch_id), redis=redis, limits=limits
+    )
+
+
+def stream_lines(sessions: sessionmaker[Session], batch_id: UUID) -> Iterator[bytes]:
+    """Yield the lines of a batch as they were sent, each at its number, in pieces."""
+    statement = (
+        select(
+            BatchLine.line_number,
+            BatchLine.payload,
+            AccountImportProcess.payload.op("::")(text("text")).label("staged"),
+        )
+        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
+        .where(BatchLine.batch_id == batch_id)
+        .order_by(BatchLine.line_number)
+        .limit(_PIECE)
+    )
+    written = 0
+    while True:
+        with sessions.begin() as session:
+            rows = session.execute(statement.where(BatchLine.line_number > written)).all()
+        if not rows:
+            return
+        piece = b""
+        for row in rows:
+            sent = row.payload if row.payload is not None else (row.staged or "").encode()
+            piece += b"\n" * (row.line_number - written - 1) + bytes(sent) + b"\n"
+            written = row.line_number
+        yield piece

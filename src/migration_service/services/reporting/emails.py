@@ -1,0 +1,79 @@
+"""Customer e-mails as operators look at them: how many are in each state, and which."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import one_of
+from migration_service.models import Account, Customer, CustomerEmail, ImportSupplier
+from migration_service.states import EmailState
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEmail:
+    """An e-mail to a customer of an account. Their address is not in it."""
+
+    id: int
+    import_supplier: str
+    external_account_number: str
+    state: str
+    created_at: datetime
+    next_try_at: datetime
+    failures: int
+    error: str | None
+    sent_at: datetime | None
+
+
+def count_emails(session: Session, *, import_supplier_ids: Collection[int] | None) -> dict[str, int]:
+    """Return the number of e-mails in each state. None: of all suppliers."""
+    statement = select(CustomerEmail.state, func.count()).group_by(CustomerEmail.state)
+    if import_supplier_ids is not None:
+        statement = (
+            statement.select_from(CustomerEmail)
+            .join(Customer, Customer.id == CustomerEmail.customer_pk)
+            .join(Account, Account.id == Customer.account_pk)
+            .where(one_of(Account.import_supplier_id.expression, import_supplier_ids))
+        )
+    counts = dict.fromkeys(map(str, EmailState), 0)
+    for state, number in session.execute(statement):
+        counts[state] = number
+    return counts
+
+
+def list_emails(
+    session: Session,
+    *,
+    import_supplier_ids: Collection[int] | None,
+    state: EmailState | None,
+    before: int | None = None,
+    limit: int = 50,
+) -> list[ListedEmail]:
+    """Return e-mails, the newest first, older than the one with the id `before`."""
+    statement = (
+        select(
+            CustomerEmail.id,
+            ImportSupplier.code,
+            Account.external_account_number,
+            CustomerEmail.state,
+            CustomerEmail.created_at,
+            CustomerEmail.next_try_at,
+            CustomerEmail.failures,
+            CustomerEmail.error,
+            CustomerEmail.sent_at,
+        )
+        .join(Customer, Customer.id == CustomerEmail.customer_pk)
+        .join(Account, Account.id == Customer.account_pk)
+        .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
+        .order_by(CustomerEmail.id.desc())
+        .limit(limit)
+    )
+    if import_supplier_ids is not None:
+        statement = statement.where(one_of(ImportSupplier.id.expression, import_supplier_ids))
+    if state is not None:
+        statement = statement.where(CustomerEmail.state == state)
+    if before is not None:
+        statement = statement.where(CustomerEmail.id < before)
+    return [ListedEmail(*row) for row in session.execute(statement)]

@@ -1,0 +1,57 @@
+"""Finding an account by either of its numbers, or by a meter point."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from migration_service.services.setup.names import is_name
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAccount:
+    """An account that was found, and by what."""
+
+    import_supplier: str
+    external_account_number: str
+    service_account_number: str | None
+    #: An ImportState. None: nothing of it is staged, but it is on a line of a batch.
+    state: str | None
+
+
+def find_accounts(
+    session: Session, wanted: str, *, import_supplier_ids: Collection[int], limit: int = 50
+) -> list[FoundAccount]:
+    """Return the accounts of these suppliers that have this number, or a meter point with this EAN.
+
+    Either number has to be given as a whole, because only then an index finds it among millions.
+    """
+    if not is_name(wanted):
+        return []
+    values = {"wanted": wanted, "suppliers": list(import_supplier_ids), "limit": limit}
+    return [FoundAccount(*row) for row in session.execute(_FIND, values)]
+
+
+# Each part has an index of its own. Lines are only searched for accounts that were never staged.
+_FIND = text("""
+    WITH staged AS (
+        SELECT process.id FROM account_import_process AS process
+        WHERE process.import_supplier_id = ANY (:suppliers) AND process.external_account_number = :wanted
+        UNION
+        SELECT account.account_import_process_id FROM account
+        WHERE account.service_account_number = :wanted
+        UNION
+        SELECT account.account_import_process_id
+        FROM meter_point
+        JOIN supply_address AS address ON address.id = meter_point.supply_address_pk
+        JOIN account ON account.id = address.account_pk
+        WHERE meter_point.ean = :wanted)
+    SELECT supplier.code, process.external_account_number, process.service_account_number, process.state
+    FROM staged
+    JOIN account_import_process AS process ON process.id = staged.id
+    JOIN import_supplier AS supplier ON supplier.id = process.import_supplier_id
+    WHERE process.import_supplier_id = ANY (:suppliers)
+    ORDER BY supplier.code, process.external_account_number
+    LIMIT :limit
+""")

@@ -1,0 +1,33 @@
+"""The first operator of a new home folder, who can log in to the console."""
+
+import secrets
+
+from sqlalchemy import select
+
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.models import Operator
+from migration_service.services.access.operators import (
+    OperatorRole,
+    create_operator,
+    set_operator_password,
+)
+from migration_service_local.servers.home import Home
+
+#: Who logs in to the console first, and the file in the home folder with nothing but the password.
+FIRST_OPERATOR = "admin"
+PASSWORD_FILE = "console-password"  # noqa: S105
+
+
+def make_first_operator(home: Home, database_url: str) -> None:
+    """Make an operator who may do everything, unless there is one already. A file (0600) has the password."""
+    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="migration-up")
+    try:
+        with make_sessionmaker(engine).begin() as session:
+            if session.scalar(select(Operator.id).limit(1)) is not None:
+                return
+            password = secrets.token_urlsafe(18)
+            create_operator(session, FIRST_OPERATOR, OperatorRole.ADMINISTER)
+            set_operator_password(session, FIRST_OPERATOR, password)
+            home.write_text(PASSWORD_FILE, password)
+    finally:
+        engine.dispose()

@@ -1,0 +1,68 @@
+"""The console with operators of each role, and a supplier with a batch that has failed lines."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from flask import Flask
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient
+from console_client import ConsoleClient, LogIn, make_operator
+from factories import disconnect
+from migration_service.app import create_app
+from migration_service.blueprints.resources import resources
+from migration_service.config import Settings
+from migration_service.services.access.operators import OperatorRole
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+@pytest.fixture(scope="session")
+def console_app(migrated: Settings, app: Flask) -> Iterator[Flask]:
+    """The web application with the console."""
+    with_console = create_app(replace(migrated, console=True))
+    with_console.testing = with_console.extensions["migration_service_console"].testing = True
+    with app.app_context():
+        resources().celery.set_current()
+    yield with_console
+    disconnect(with_console)
+
+
+@pytest.fixture
+def stranger(console_app: Flask) -> ConsoleClient:
+    """Somebody who has not logged in."""
+    return ConsoleClient(console_app)
+
+
+@pytest.fixture
+def log_in(console_app: Flask, sessions: sessionmaker[Session]) -> LogIn:
+    """Logs in a new operator."""
+
+    def log_in(role: OperatorRole = OperatorRole.ADMINISTER, *organisations: str) -> ConsoleClient:
+        client = ConsoleClient(console_app)
+        answer = client.log_in(make_operator(sessions, role, *organisations))
+        assert answer.status_code == 303, answer.text
+        return client
+
+    return log_in
+
+
+@pytest.fixture
+def administrator(log_in: LogIn) -> ConsoleClient:
+    """An operator who may do everything."""
+    return log_in()
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    """The batches of a new supplier."""
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def broken_batch(batches: BatchClient) -> str:
+    """The id of an import of six accounts, of which one has a bad telephone number, and one is no JSON."""
+    accounts = batches.supplier.accounts(5)
+    accounts[1]["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    return str(batches.run([*accounts, b"{no json"], "import", name="first book")["batch_id"])

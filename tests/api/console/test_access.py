@@ -1,0 +1,172 @@
+"""Who may open which page: every view is tried with every role, bound and not bound."""
+
+import re
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from flask import Flask
+from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.routing import Rule
+
+from batch_client import BatchClient
+from console_client import ConsoleClient, LogIn
+from migration_service.blueprints.console.views import VIEWS, Need
+from migration_service.services.access.api_keys import find_prefix
+from migration_service.services.access.operators import OperatorRole
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.undo.orders import UndoOrder
+from migration_service.services.undo.starting import start_undo
+from supplier_client import SupplierClient
+
+_VARIABLE = re.compile(r"<(?:[^<>]*:)?(\w+)>")
+
+
+@pytest.fixture
+def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
+    """What the paths of an existing supplier, batch, account and undo are made of."""
+    with batches.supplier.Session.begin() as session:
+        supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+        undone = [batches.supplier.accounts(5)[4]["external_account_number"]]
+        undo_id = start_undo(session, UndoOrder(supplier=supplier, external_account_numbers=undone))
+    return {
+        "code": batches.supplier.code,
+        "batch_id": broken_batch,
+        "line_number": "2",
+        "number": batches.supplier.accounts(1)[0]["external_account_number"],
+        "prefix": str(find_prefix(batches.supplier.api_key)),
+        "name": "nobody",
+        "mode": "import",
+        "before": broken_batch,
+        "undo_id": str(undo_id),
+        "kind": "csv",
+        "filename": "console.css",
+    }
+
+
+def _console(app: Flask) -> Flask:
+    console: Flask = app.extensions["migration_service_console"]
+    return console
+
+
+def _views(app: Flask, values: dict[str, str]) -> Iterator[tuple[Need, str, str]]:
+    """What each view needs, with a method and a path of it."""
+    for rule in _console(app).url_map.iter_rules():
+        if rule.endpoint == "static":
+            continue
+        for method in sorted((rule.methods or set()) & {"GET", "POST"}):
+            yield VIEWS[rule.endpoint], method, _path(rule, values)
+
+
+def _path(rule: Rule, values: dict[str, str]) -> str:
+    known = values | ({"code": "invalid_phone_number"} if "batch_id" in rule.arguments else {})
+    return _VARIABLE.sub(lambda found: known[found[1]], rule.rule)
+
+
+def _ask(client: ConsoleClient, method: str, path: str) -> int:
+    """The status of a request that changes nothing: a POST has no valid form token."""
+    if method == "GET":
+        answer = client.get(path)
+    else:
+        answer = client.post(path, {"csrf_token": client.tokens("/work/")["csrf_token"]})
+    answer.get_data()  # some pages are sent line by line
+    return answer.status_code
+
+
+def test_the_table_has_every_view_and_no_other(console_app: Flask) -> None:
+    endpoints = {rule.endpoint for rule in _console(console_app).url_map.iter_rules()}
+    assert endpoints - {"static"} == set(VIEWS)
+
+
+def test_who_has_not_logged_in_is_sent_to_the_login_and_sees_nothing(
+    console_app: Flask, stranger: ConsoleClient, values: dict[str, str]
+) -> None:
+    for need, method, path in _views(console_app, values):
+        if need.role is None:
+            continue
+        answer = stranger.get(path) if method == "GET" else stranger.send(path, page="/login/")
+        assert answer.status_code == 302, (method, path)
+        assert answer.location.startswith("/console/login/"), (method, path)
+        assert values["code"] not in answer.text.replace(answer.location, ""), (method, path)
+
+
+@pytest.mark.parametrize("is_bound", [False, True])
+@pytest.mark.parametrize("role", list(OperatorRole))
+def test_every_view_is_open_to_the_roles_that_its_row_names_and_to_no_other(
+    log_in: LogIn, supplier: SupplierClient, values: dict[str, str], role: OperatorRole, is_bound: bool
+) -> None:
+    client = log_in(role, *([supplier.organisation] if is_bound else []))
+    for need, method, path in _views(client.app, values):
+        if need.role is None or path == "/logout/":
+            continue
+        allowed = role.includes(need.role) and not (need.whole_service and is_bound)
+        status = _ask(client, method, path)
+        if allowed:
+            assert status not in (302, 401, 403, 404, 500), (role, method, path, status)
+        else:
+            assert status == 403, (role, method, path, status)
+
+
+def test_an_operator_who_is_bound_to_another_organisation_sees_nothing_of_this_one(
+    console_app: Flask,
+    app: Flask,
+    sessions: sessionmaker[Session],
+    log_in: LogIn,
+    values: dict[str, str],
+) -> None:
+    other = SupplierClient.create(app, sessions)
+    client = log_in(OperatorRole.ADMINISTER, other.organisation)
+    named = {"code", "batch_id", "prefix", "undo_id"}
+    for need, method, path in _views(console_app, values):
+        if need.role is None or need.whole_service or path in ("/logout/", "/password/"):
+            continue
+        if any(values[name] in path for name in named):
+            status = _ask(client, method, path)
+            assert status in (400, 404), (method, path, status)
+            if method == "GET":
+                assert status == 404 or "/setup/keys/" in path, (method, path, status)
+        elif method == "GET":
+            text = client.get(path).text
+            for name in (*named, "number"):
+                assert values[name] not in text, (path, name)
+    found = client.get(f"/accounts/?q={values['number']}")
+    assert found.status_code == 200
+    assert "/accounts/" + values["number"] not in found.text
+    trail = client.see("/audit/?kind=everything")
+    assert values["batch_id"] not in trail
+
+
+def test_a_form_without_the_token_of_the_page_is_refused(log_in: LogIn, values: dict[str, str]) -> None:
+    client = log_in()
+    answer = client.post(f"/suppliers/{values['code']}/status/", {"status": "Paused"})
+    assert answer.status_code == 400
+    assert "Ongoing" in client.see(f"/suppliers/{values['code']}/")
+
+
+def test_pages_say_what_a_browser_may_load(log_in: LogIn) -> None:
+    headers = log_in().get("/").headers
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'; ")
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_an_unknown_address_is_answered_with_a_page(log_in: LogIn) -> None:
+    client = log_in()
+    for path in ("/nowhere/", f"/batches/{uuid4()}/", "/suppliers/NONE/"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert "<h1" in answer.text
+
+
+def test_a_service_without_the_console_has_a_page_of_links_and_no_login(app: Flask) -> None:
+    client = app.test_client()
+    front = client.get("/")
+    assert front.status_code == 200
+    assert "/v1/docs/" in front.text
+    assert client.get("/console/").status_code == 404
+
+
+def test_the_front_page_leads_to_the_console(console_app: Flask) -> None:
+    assert console_app.test_client().get("/").location == "/console/"

@@ -1,0 +1,318 @@
+"""What operators do in the console: each form says what it will touch, acts once, and is in the audit."""
+
+from io import BytesIO
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient, counts, ndjson
+from console_client import ConsoleClient, LogIn
+from migration_service.models import ApiKey, AuditEntry, Batch, Operator, ServiceLimit
+from migration_service.services.access.operators import OperatorRole
+
+
+def _audited(sessions: sessionmaker[Session], action: str, subject: object) -> list[AuditEntry]:
+    wanted = select(AuditEntry).where(AuditEntry.action == action, AuditEntry.subject == str(subject))
+    with sessions() as session:
+        return list(session.scalars(wanted))
+
+
+def test_a_batch_is_paused_resumed_and_cancelled(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    batch_id = batches.start(batches.supplier.accounts(3))
+    for action, sentence, state in (
+        ("pause", "3 lines that are left will wait", "PAUSED"),
+        ("resume", "3 lines that are left will be worked on", "RUNNING"),
+        ("cancel", "3 lines will never be worked on", "CANCELLED"),
+    ):
+        path = f"/batches/{batch_id}/{action}/"
+        assert sentence in administrator.see(path)
+        assert batches.get(batch_id)["state"] != state
+        answer = administrator.send(path)
+        assert answer.location == f"/console/batches/{batch_id}/"
+        assert batches.get(batch_id)["state"] == state
+    for action in ("batch.paused", "batch.resumed", "batch.cancelled"):
+        (entry,) = _audited(sessions, action, batch_id)
+        assert entry.actor_kind == "operator"
+
+
+def test_what_cannot_be_done_is_said_on_the_page_of_the_form(
+    administrator: ConsoleClient, broken_batch: str
+) -> None:
+    answer = administrator.send(f"/batches/{broken_batch}/pause/")
+    assert answer.status_code == 400
+    assert "batch_state_conflict" in answer.text
+
+
+def test_a_form_that_is_sent_twice_acts_once_and_answers_the_same(
+    administrator: ConsoleClient, batches: BatchClient, broken_batch: str, sessions: sessionmaker[Session]
+) -> None:
+    path = f"/batches/{broken_batch}/retry/?everything=1"
+    assert "Retry 2 lines" in administrator.see(path)
+    fields = administrator.tokens(path) | {"everything": "y"}
+    first, second = administrator.post(path, fields), administrator.post(path, fields)
+    assert first.status_code == second.status_code == 303
+    assert first.location == second.location
+    assert len(_audited(sessions, "batch.retried", broken_batch)) == 1
+    batches.work()
+    assert counts(batches.get(broken_batch))["FAILED"] == 2
+
+
+def test_a_form_of_another_session_does_nothing(
+    administrator: ConsoleClient, log_in: LogIn, batches: BatchClient
+) -> None:
+    batch_id = batches.start(batches.supplier.accounts(2))
+    path = f"/batches/{batch_id}/pause/"
+    fields = administrator.tokens(path)
+    administrator.post(path, fields)
+    other = log_in()
+    stolen = {**fields, "csrf_token": other.tokens("/work/")["csrf_token"]}
+    assert other.post(f"/batches/{batch_id}/resume/", stolen).status_code == 400
+    assert batches.get(batch_id)["state"] == "PAUSED"
+
+
+def _upload(client: ConsoleClient, code: str, file: bytes | None, **fields: Any) -> Any:
+    path = f"/suppliers/{code}/upload/"
+    tokens = client.tokens(path)
+    form = {**tokens, "step": "validate", "team": "", "name": "", **fields}
+    if file is not None:
+        form["file"] = (BytesIO(file), "book.ndjson")
+    return client.client.post(f"/console{path}", data=form, content_type="multipart/form-data")
+
+
+def test_a_file_is_checked_then_rehearsed_then_imported(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    accounts = batches.supplier.accounts(4)
+    accounts[2]["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    file = b"\n".join((ndjson(accounts[:1]), ndjson(accounts[1:])))
+    answer = _upload(administrator, batches.supplier.code, file, name="week 12")
+    assert answer.status_code == 303, answer.text
+    checked = answer.location.split("/")[-2]
+    batches.work()
+    assert counts(batches.get(checked)) == {"VALID": 3, "FAILED": 1}
+    rehearsed = _next(administrator, batches, checked, "dry-run", "4 lines are imported and rolled back")
+    assert counts(batches.get(rehearsed)) == {"WOULD_IMPORT": 3, "FAILED": 1}
+    imported = _next(administrator, batches, rehearsed, "import", "4 lines are imported: their accounts")
+    assert counts(batches.get(imported)) == {"IMPORTED": 3, "FAILED": 1}
+    # The second line of the file is blank, so the faulty account is on the fourth, in every batch.
+    for batch_id in (checked, rehearsed, imported):
+        (failed,) = batches.results(batch_id, "?status=FAILED")
+        assert failed["line_number"] == 4
+        (entry,) = _audited(sessions, "batch.ordered", batch_id)
+        assert entry.actor_kind == "operator"
+    assert "week 12" in administrator.see(f"/batches/{imported}/")
+
+
+def _next(client: ConsoleClient, batches: BatchClient, batch_id: str, mode: str, sentence: str) -> str:
+    path = f"/batches/{batch_id}/repeat/{mode}/"
+    assert f"/console{path}" in client.see(f"/batches/{batch_id}/")
+    assert sentence in client.see(path)
+    fields = client.tokens(path) | {"team": batches.supplier.team}
+    first, again = client.post(path, fields), client.post(path, fields)
+    assert first.status_code == 303, first.text
+    assert first.location == again.location
+    batches.work()
+    return str(first.location.split("/")[-2])
+
+
+def test_the_same_upload_twice_is_one_batch(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    file = ndjson(batches.supplier.accounts(1))
+    tokens = administrator.tokens(f"/suppliers/{batches.supplier.code}/upload/")
+    first = _upload(administrator, batches.supplier.code, file, **tokens)
+    second = _upload(administrator, batches.supplier.code, file, **tokens)
+    assert first.location == second.location
+    with sessions() as session:
+        assert session.scalar(select(func.count()).select_from(Batch)) == 1
+
+
+def test_an_upload_without_its_tokens_or_its_file_is_refused(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    code, file = batches.supplier.code, ndjson(batches.supplier.accounts(1))
+    assert _upload(administrator, code, file, csrf_token="wrong").status_code == 400
+    assert _upload(administrator, code, file, form_token="wrong").status_code == 400
+    assert _upload(administrator, code, file, step="wrong").status_code == 400
+    assert _upload(administrator, code, None).status_code == 400
+    empty = _upload(administrator, code, b"\n\n")
+    assert empty.status_code == 400
+    assert "The file has no lines." in empty.text
+    no_form = administrator.client.post(f"/console/suppliers/{code}/upload/", data=file)
+    assert no_form.status_code == 400
+    with sessions() as session:
+        assert session.scalar(select(func.count()).select_from(Batch)) == 0
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    path = f"/suppliers/{batches.supplier.code}/upload/"
+    tokens = administrator.tokens(path)
+    fields = {**tokens, "step": "validate"}
+    parts = [f'--b\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n' for k, v in fields.items()]
+    parts.append('--b\r\nContent-Disposition: form-data; name="file"; filename="x.ndjson"\r\n\r\n')
+    body = "".join(parts).encode() + ndjson(batches.supplier.accounts(2))
+    answer = administrator.client.post(
+        f"/console{path}", data=body, content_type="multipart/form-data; boundary=b"
+    )
+    assert answer.status_code == 400
+    with sessions() as session:
+        assert session.scalar(select(func.count()).select_from(Batch)) == 0
+
+
+def test_failed_lines_are_downloaded_as_sent_and_their_errors_as_csv(
+    administrator: ConsoleClient, broken_batch: str, sessions: sessionmaker[Session]
+) -> None:
+    lines = administrator.get(f"/batches/{broken_batch}/failed-lines.ndjson")
+    assert "attachment" in lines.headers["Content-Disposition"]
+    assert len(lines.get_data().splitlines()) == 2
+    filtered = administrator.get(f"/batches/{broken_batch}/failed-lines.ndjson?code=invalid_phone_number")
+    assert len(filtered.get_data().splitlines()) == 1
+    errors = administrator.get(f"/batches/{broken_batch}/results.csv?status=FAILED")
+    assert '"invalid_phone_number","customers.0.landline"' in errors.get_data(as_text=True)
+    assert len(_audited(sessions, "batch.results_read", broken_batch)) == 3
+
+
+def test_the_report_of_a_supplier_and_of_a_batch_is_a_file(
+    administrator: ConsoleClient, batches: BatchClient, broken_batch: str
+) -> None:
+    for path in (f"/suppliers/{batches.supplier.code}/report.html", f"/batches/{broken_batch}/report.html"):
+        assert path in administrator.see(path.removesuffix("report.html"))
+        answer = administrator.get(path)
+        assert answer.headers["Content-Disposition"].startswith("attachment; ")
+        assert batches.supplier.code in answer.text
+        assert "<html" in answer.text
+
+
+def test_personal_data_is_shown_when_somebody_asks_and_the_audit_has_it(
+    log_in: LogIn, batches: BatchClient, broken_batch: str, sessions: sessionmaker[Session]
+) -> None:
+    operator = log_in(OperatorRole.OPERATE)
+    path = f"/batches/{broken_batch}/lines/2/"
+    assert "not a number" not in operator.see(path)
+    operator.send(f"{path}reveal/", page=path)
+    assert "not a number" in operator.see(path)
+    assert "not a number" not in log_in(OperatorRole.OPERATE).see(path)
+    assert len(_audited(sessions, "batch.results_read", broken_batch)) == 1
+    account = batches.supplier.accounts(1)[0]
+    page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/"
+    family_name = account["customers"][0]["family_name"]
+    assert family_name not in operator.see(page)
+    operator.send(f"{page}reveal/", page=page)
+    assert family_name in operator.see(page)
+    with sessions() as session:
+        read = select(func.count()).select_from(AuditEntry).where(AuditEntry.action == "account.read")
+        assert session.scalar(read) == 1
+
+
+def test_an_account_is_skipped_and_put_back(administrator: ConsoleClient, batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account], "stage")
+    page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/"
+    administrator.send(f"{page}skip/")
+    assert "The account is skipped" in administrator.see(page)
+    administrator.send(f"{page}unskip/")
+    assert "is not created yet" in administrator.see(page)
+
+
+def test_the_status_and_the_emails_of_a_supplier_are_set(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    page = f"/suppliers/{batches.supplier.code}/"
+    administrator.send(f"{page}status/", {"status": "Paused"})
+    administrator.send(f"{page}emails/", {"on": "y"})
+    text = administrator.see(page)
+    assert "Paused" in text
+    assert "customer e-mails on" in text
+    assert administrator.send(f"{page}status/", {"status": "Nonsense"}).status_code == 400
+
+
+def test_the_limit_is_set_and_removed(administrator: ConsoleClient, sessions: sessionmaker[Session]) -> None:
+    for given, expected in (("7", 7), ("", None), ("250", 250)):
+        assert administrator.send("/limit/", {"limit": given}).status_code == 303
+        with sessions() as session:
+            assert session.scalar(select(ServiceLimit.concurrency_limit)) == expected
+    assert administrator.send("/limit/", {"limit": "0"}).status_code == 400
+
+
+def test_a_key_is_shown_once_then_rolled_and_revoked(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    path = "/setup/keys/new/"
+    fields = administrator.tokens(path) | {
+        "organisation": batches.supplier.organisation,
+        "name": "nightly",
+        "scopes": ["read", "stage"],
+        "networks": "192.0.2.0/24",
+        "days": "30",
+    }
+    issued, again = administrator.post(path, fields), administrator.post(path, fields)
+    assert 'value="ami_' in issued.text
+    assert again.status_code == 303
+    with sessions() as session:
+        (key,) = session.scalars(select(ApiKey).where(ApiKey.name == "nightly"))
+    assert (key.scopes, key.allowed_networks) == (["read", "stage"], ["192.0.2.0/24"])
+    assert "nightly" in administrator.see("/setup/keys/")
+    rolled = administrator.send(f"/setup/keys/{key.prefix}/roll/", {"days": "1"})
+    assert 'value="ami_' in rolled.text
+    administrator.send(f"/setup/keys/{key.prefix}/revoke/")
+    assert len(_audited(sessions, "api_key.revoked", key.prefix)) == 1
+    wrong = administrator.send(path, {"organisation": batches.supplier.organisation, "networks": "nowhere"})
+    assert wrong.status_code == 400
+
+
+def test_a_bound_administrator_makes_nothing_for_another_organisation(
+    log_in: LogIn, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    own = batches.supplier.organisation
+    client = log_in(OperatorRole.ADMINISTER, own)
+    for path, fields in (
+        ("/setup/keys/new/", {}),
+        ("/suppliers/new/", {"code": "STOLEN", "profile": "lenient"}),
+        ("/setup/teams/new/", {"name": "Stolen"}),
+    ):
+        answer = client.send(path, {**fields, "organisation": "Somebody else"})
+        assert answer.status_code == 400, path
+    shared = client.send("/setup/teams/new/", {"name": "Shared?", "organisation": own, "shared": "y"})
+    assert shared.status_code == 303
+    assert own in client.see("/setup/teams/")
+
+
+def test_organisations_suppliers_teams_and_operators_are_created(
+    administrator: ConsoleClient, log_in: LogIn, sessions: sessionmaker[Session]
+) -> None:
+    administrator.send("/setup/organisations/new/", {"name": "New energy"})
+    supplier = {"organisation": "New energy", "code": "NEW_ENERGY", "profile": "strict", "document_root": ""}
+    assert administrator.send("/suppliers/new/", supplier).location == "/console/suppliers/NEW_ENERGY/"
+    administrator.send("/setup/teams/new/", {"name": "New team", "organisation": "New energy"})
+    assert "New team" in administrator.see("/setup/teams/")
+    made = administrator.send(
+        "/setup/operators/new/", {"name": "jan", "role": "read", "organisations": ["New energy"]}
+    )
+    assert made.location == "/console/setup/operators/jan/password/"
+    administrator.send("/setup/operators/jan/password/", {"password": "p" * 12, "again": "p" * 12})
+    administrator.send("/setup/operators/jan/role/", {"role": "operate"})
+    administrator.send("/setup/operators/jan/disable/")
+    with sessions() as session:
+        (operator,) = session.scalars(select(Operator).where(Operator.name == "jan"))
+    assert operator.role == "operate"
+    assert operator.disabled_at is not None
+    differs = administrator.send("/setup/operators/jan/password/", {"password": "p" * 12, "again": "q" * 12})
+    assert differs.status_code == 400
+    taken = administrator.send("/setup/organisations/new/", {"name": "New energy"})
+    assert taken.status_code == 400
+    assert "name_taken" in taken.text
+
+
+@pytest.mark.parametrize("query", ["", "?kind=everything"])
+def test_the_audit_is_exported_and_the_export_is_in_it(
+    administrator: ConsoleClient, broken_batch: str, query: str
+) -> None:
+    exported = administrator.get(f"/audit/export.ndjson{query}").get_data(as_text=True)
+    assert ("batch.started" in exported) is bool(query)
+    assert "audit.exported" in administrator.see("/audit/")

@@ -1,0 +1,149 @@
+"""Logging in, and how sessions end."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from console_client import PASSWORD, ConsoleClient, make_operator
+from migration_service.models import AuditEntry, Operator, OperatorSession
+from migration_service.services.access.operators import (
+    OperatorRole,
+    disable_operator,
+    set_operator_password,
+    set_operator_role,
+)
+from migration_service.services.access.throttle import MOST_FAILURES
+
+
+@pytest.fixture
+def name(sessions: sessionmaker[Session]) -> str:
+    """The name of an operator."""
+    return make_operator(sessions, OperatorRole.ADMINISTER)
+
+
+def _is_in(client: ConsoleClient) -> bool:
+    return client.get("/").status_code == 200
+
+
+def test_a_login_leads_to_the_page_that_was_asked_for_and_is_in_the_audit(
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
+) -> None:
+    asked = stranger.get("/work/?x=1")
+    assert asked.location == "/console/login/?next=/console/work/?x%3D1"
+    answer = stranger.log_in(name, next="/console/work/?x=1")
+    assert answer.location == "/console/work/?x=1"
+    with sessions() as session:
+        actions = session.scalars(select(AuditEntry.action).where(AuditEntry.subject == name)).all()
+    assert "operator.logged_in" in actions
+
+
+@pytest.mark.parametrize(
+    "target", ["https://elsewhere.example/", "//elsewhere.example", "/console/\\evil", "/v1/"]
+)
+def test_a_login_leads_nowhere_else(stranger: ConsoleClient, name: str, target: str) -> None:
+    assert stranger.log_in(name, next=target).location == "/console/"
+
+
+def test_a_wrong_password_and_an_unknown_name_are_refused_in_the_same_words(
+    stranger: ConsoleClient, name: str
+) -> None:
+    wrong, unknown = stranger.log_in(name, "not the password"), stranger.log_in("nobody", "not the password")
+    assert wrong.status_code == unknown.status_code == 401
+    sentence = "The name or the password is not right."
+    assert sentence in wrong.text
+    assert sentence in unknown.text
+    assert not _is_in(stranger)
+
+
+def test_too_many_wrong_passwords_are_throttled_by_address_and_by_name(
+    console_app: Flask, stranger: ConsoleClient, name: str
+) -> None:
+    for _ in range(MOST_FAILURES):
+        assert stranger.log_in(name, "not the password").status_code == 401
+    assert stranger.log_in(name).status_code == 429
+    elsewhere = ConsoleClient(console_app)
+    assert elsewhere.log_in(name).status_code == 429
+
+
+def test_logging_out_ends_the_session_on_the_server(stranger: ConsoleClient, name: str) -> None:
+    stranger.log_in(name)
+    cookie = stranger.client.get_cookie("migration_console", path="/console")
+    assert cookie is not None
+    stranger.send("/logout/", page="/")
+    assert not _is_in(stranger)
+    stranger.client.set_cookie("migration_console", cookie.value, path="/console")
+    assert not _is_in(stranger)
+
+
+def test_another_password_and_disabling_end_every_session(
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
+) -> None:
+    stranger.log_in(name)
+    with sessions.begin() as session:
+        set_operator_password(session, name, PASSWORD)
+    assert not _is_in(stranger)
+    stranger.log_in(name)
+    assert _is_in(stranger)
+    with sessions.begin() as session:
+        disable_operator(session, name)
+    assert not _is_in(stranger)
+    assert stranger.log_in(name).status_code == 401
+
+
+def test_another_role_applies_at_once(
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
+) -> None:
+    stranger.log_in(name)
+    assert stranger.get("/setup/operators/new/").status_code == 200
+    with sessions.begin() as session:
+        set_operator_role(session, name, OperatorRole.READ)
+    assert stranger.get("/setup/operators/new/").status_code == 403
+
+
+def _move(sessions: sessionmaker[Session], name: str, **moments: datetime) -> None:
+    of_operator = select(Operator.id).where(Operator.name == name).scalar_subquery()
+    with sessions.begin() as session:
+        session.execute(
+            update(OperatorSession).where(OperatorSession.operator_id == of_operator).values(**moments)
+        )
+
+
+def test_a_session_ends_when_nothing_is_done_and_polling_does_not_keep_it(
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
+) -> None:
+    stranger.log_in(name)
+    almost = datetime.now(UTC) - timedelta(minutes=59)
+    _move(sessions, name, last_seen_at=almost)
+    assert stranger.get("/?part=1").status_code == 200
+    with sessions() as session:
+        of_operator = select(OperatorSession.last_seen_at).join(Operator).where(Operator.name == name)
+        assert session.scalar(of_operator) == almost
+        assert _is_in(stranger)
+        session.expire_all()
+        assert session.scalar(of_operator) != almost
+    _move(sessions, name, last_seen_at=datetime.now(UTC) - timedelta(minutes=61))
+    assert stranger.get("/?part=1").status_code == 401
+    assert not _is_in(stranger)
+
+
+def test_a_session_ends_after_its_longest_time_in_any_case(
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
+) -> None:
+    stranger.log_in(name)
+    _move(sessions, name, created_at=datetime.now(UTC) - timedelta(hours=13))
+    assert not _is_in(stranger)
+
+
+def test_an_operator_changes_their_own_password(stranger: ConsoleClient, name: str) -> None:
+    stranger.log_in(name)
+    new = "another password"
+    wrong = stranger.send("/password/", {"old": "not the password", "new": new, "again": new})
+    assert wrong.status_code == 401
+    assert stranger.send("/password/", {"old": PASSWORD, "new": "short", "again": "short"}).status_code == 400
+    done = stranger.send("/password/", {"old": PASSWORD, "new": new, "again": new})
+    assert done.location == "/console/login/"
+    assert not _is_in(stranger)
+    assert stranger.log_in(name, new).status_code == 303

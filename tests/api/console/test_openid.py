@@ -1,0 +1,126 @@
+"""Logging in with OpenID Connect, with a provider of the tests' own."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from flask import Flask
+from oidc_provider_mock import User, run_server_in_thread
+from sqlalchemy.orm import Session, sessionmaker
+
+from console_client import ConsoleClient
+from factories import disconnect
+from migration_service.app import create_app
+from migration_service.blueprints.resources import resources
+from migration_service.config import Settings
+from migration_service.services.access.operators import OperatorRole, create_operator, disable_operator
+
+# The provider uses what its own library will remove.
+pytestmark = pytest.mark.filterwarnings("ignore:get_jwt_config:DeprecationWarning")
+
+
+def _person(name: str, *, verified: bool = True) -> User:
+    claims = {"email": f"{name}@energy.example", "email_verified": verified}
+    return User(sub=name, claims=claims)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[str]:
+    """The address of an identity provider that knows three people."""
+    people = [_person("anna"), _person("nobody"), _person("mallory", verified=False)]
+    with run_server_in_thread(user_claims=people) as server:
+        yield f"http://localhost:{server.server_port}"
+
+
+@pytest.fixture
+def client(
+    migrated: Settings,
+    app: Flask,
+    provider: str,
+    sessions: sessionmaker[Session],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[ConsoleClient]:
+    """Somebody who has not logged in, at a console that asks the provider."""
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    settings = replace(
+        migrated,
+        console=True,
+        openid_issuer=provider,
+        openid_client_id="console",
+        openid_client_secret="s" * 20,
+    )
+    with_provider = create_app(settings)
+    with app.app_context():
+        resources().celery.set_current()
+    with sessions.begin() as session:
+        create_operator(session, "anna@energy.example", OperatorRole.OPERATE)
+        create_operator(session, "mallory@energy.example", OperatorRole.ADMINISTER)
+    yield ConsoleClient(with_provider)
+    disconnect(with_provider)
+
+
+def _come_back(client: ConsoleClient, name: str) -> str:
+    """Log in at the provider as this person. Return where the console leads afterwards."""
+    assert "/console/login/openid/" in client.see("/login/")
+    at_provider = client.get("/login/openid/?next=/console/work/").location
+    assert "code_challenge_method=S256" in at_provider
+    answer = requests.post(at_provider, data={"sub": name}, allow_redirects=False, timeout=10)
+    back = urlsplit(answer.headers["Location"])
+    assert back.path == "/console/login/openid/return/"
+    return str(client.client.get(f"{back.path}?{back.query}").location)
+
+
+def test_an_operator_logs_in_with_the_provider(client: ConsoleClient) -> None:
+    assert _come_back(client, "anna") == "/console/work/"
+    text = client.see("/work/")
+    assert "anna@energy.example" in text
+    assert re.search(r"Role\s+operate", text)
+
+
+@pytest.mark.parametrize("name", ["nobody", "mallory"])
+def test_who_is_no_operator_or_has_no_verified_address_is_refused(client: ConsoleClient, name: str) -> None:
+    assert _come_back(client, name) == "/console/login/"
+    assert "you are no operator here" in client.see("/login/")
+    assert client.get("/").status_code == 302
+
+
+def test_an_operator_who_is_disabled_is_refused(
+    client: ConsoleClient, sessions: sessionmaker[Session]
+) -> None:
+    with sessions.begin() as session:
+        disable_operator(session, "anna@energy.example")
+    assert _come_back(client, "anna") == "/console/login/"
+
+
+def test_an_answer_that_was_not_asked_for_is_refused(client: ConsoleClient) -> None:
+    answer = client.get("/login/openid/return/?code=stolen&state=invented")
+    assert answer.location == "/console/login/"
+    assert "did not log you in" in client.see("/login/")
+
+
+def test_a_provider_that_does_not_answer_is_said(
+    migrated: Settings, app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    settings = replace(
+        migrated,
+        console=True,
+        openid_issuer="http://127.0.0.1:9",
+        openid_client_id="console",
+        openid_client_secret="s" * 20,
+    )
+    without = create_app(settings)
+    with app.app_context():
+        resources().celery.set_current()
+    client = ConsoleClient(without)
+    assert client.get("/login/openid/").location == "/console/login/"
+    assert "The identity provider does not answer." in client.see("/login/")
+    disconnect(without)
+
+
+def test_without_a_provider_there_is_no_such_login(stranger: ConsoleClient) -> None:
+    assert "openid" not in stranger.see("/login/")
+    assert stranger.get("/login/openid/").status_code == 404

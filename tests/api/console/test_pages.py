@@ -1,0 +1,99 @@
+"""Every page of the console answers its question."""
+
+import pytest
+
+from batch_client import BatchClient
+from console_client import ConsoleClient, LogIn
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/batches/", "/accounts/", "/accounts/?q=nobody", "/work/", "/emails/", "/emails/?state=SENT"),
+        *("/audit/", "/audit/?kind=everything", "/setup/organisations/", "/setup/teams/", "/setup/vendors/"),
+        *(
+            "/setup/keys/",
+            "/setup/operators/",
+            "/setup/keys/new/",
+            "/setup/operators/new/",
+            "/setup/teams/new/",
+        ),
+        *("/setup/organisations/new/", "/suppliers/new/", "/limit/", "/password/"),
+    ],
+)
+def test_a_page_answers(administrator: ConsoleClient, path: str) -> None:
+    assert "<h1" in administrator.see(path)
+
+
+def test_the_pages_of_a_book_lead_from_the_supplier_to_the_faulty_value(
+    administrator: ConsoleClient, batches: BatchClient, broken_batch: str
+) -> None:
+    code = batches.supplier.code
+    assert broken_batch in administrator.see(f"/suppliers/{code}/")
+    batch = administrator.see(f"/batches/{broken_batch}/")
+    assert "invalid_phone_number" in batch
+    assert "2 failed" in batch
+    found = administrator.see(f"/batches/{broken_batch}/codes/invalid_phone_number/")
+    assert "customers.*.landline" in found
+    at_path = administrator.see(
+        f"/batches/{broken_batch}/codes/invalid_phone_number/?path=customers.*.landline"
+    )
+    assert f"/batches/{broken_batch}/lines/2/" in at_path
+    line = administrator.see(f"/batches/{broken_batch}/lines/2/")
+    assert 'id="at-customers.0.landline"' in line
+    assert "not a number" not in line
+
+
+def test_every_page_of_a_batch_and_an_account_answers(
+    administrator: ConsoleClient, batches: BatchClient, broken_batch: str
+) -> None:
+    code, number = batches.supplier.code, batches.supplier.accounts(1)[0]["external_account_number"]
+    for path in (
+        f"/batches/?supplier={code}",
+        f"/batches/{broken_batch}/lines/",
+        f"/batches/{broken_batch}/lines/?status=FAILED",
+        f"/batches/{broken_batch}/lines/6/",
+        f"/batches/{broken_batch}/retry/",
+        f"/batches/{broken_batch}/retry/?everything=1",
+        f"/suppliers/{code}/reconciliation/",
+        f"/suppliers/{code}/reconciliation/?batch={broken_batch}",
+        f"/suppliers/{code}/upload/",
+        f"/suppliers/{code}/status/",
+        f"/suppliers/{code}/emails/",
+        f"/suppliers/{code}/accounts/{number}/",
+        f"/audit/?kind=everything&account={code} {number}",
+        "/work/?part=1",
+        f"/batches/{broken_batch}/?part=1",
+        "/?part=1",
+        f"/suppliers/{code}/?part=1",
+    ):
+        administrator.see(path)
+
+
+def test_an_account_is_found_by_either_number_and_by_its_meter_point(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    report = batches.run([account])
+    number = account["external_account_number"]
+    (line,) = batches.results(str(report["batch_id"]))
+    ean = account["supply_addresses"][0]["meter_points"][0]["ean"]
+    for wanted in (number, line["service_account_number"], ean):
+        answer = administrator.get(f"/accounts/?q={wanted}")
+        assert answer.status_code == 302, wanted
+        assert answer.location == f"/console/suppliers/{batches.supplier.code}/accounts/{number}/"
+
+
+def test_health_shows_the_lines_of_the_doctor(administrator: ConsoleClient) -> None:
+    text = administrator.see("/health/")
+    for part in ("database", "redis", "revisions", "queue interactive", "slots"):
+        assert f"<td>{part}</td>" in text
+
+
+def test_the_console_speaks_dutch_to_whoever_prefers_it(log_in: LogIn) -> None:
+    client = log_in()
+    answer = client.get("/", headers={"Accept-Language": "nl-NL,nl;q=0.9"})
+    assert '<html lang="nl">' in answer.text
+    assert "Overzicht" in answer.text
+    client.send("/language/", {"language": "en", "next": "/console/work/"}, page="/")
+    assert '<html lang="en">' in client.get("/", headers={"Accept-Language": "nl"}).text

@@ -1,0 +1,107 @@
+"""Undoing imports, comparing batches and setting brakes in the console."""
+
+from uuid import UUID
+
+import pytest
+
+from batch_client import BatchClient
+from console_client import ConsoleClient, LogIn
+from migration_service.services.access.operators import OperatorRole
+from migration_service.services.undo.execution import Progress, revert_piece
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+def _revert(resources: WorkerResources, undo_id: str) -> None:
+    progress = Progress.WORKED
+    while progress is Progress.WORKED:
+        with resources.Session.begin() as session:
+            progress = revert_piece(session, UUID(undo_id))
+
+
+def test_the_import_of_an_account_is_undone(
+    administrator: ConsoleClient, batches: BatchClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account])
+    page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/"
+    path = f"{page}undo/"
+    assert f"/console{path}" in administrator.see(page)
+    assert "1 account is removed with everything below it" in administrator.see(path)
+    assert administrator.send(path).status_code == 400
+    answer = administrator.send(path, {"reason": "The mapping was wrong."})
+    assert answer.status_code == 303, answer.text
+    undo = answer.location.removeprefix("/console")
+    assert "The mapping was wrong." in administrator.see(undo)
+    _revert(worker_resources, undo.split("/")[-2])
+    text = administrator.see(undo)
+    assert "REVERTED <b>1</b>" in text
+    assert '"REVERTED"' in administrator.get(f"{undo}outcomes.csv").get_data(as_text=True)
+    assert "is not created yet" in administrator.see(page)
+    assert "The mapping was wrong." in administrator.see(f"/undos/?supplier={batches.supplier.code}")
+
+
+def test_the_imports_of_a_batch_are_undone_and_an_undo_is_cancelled(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    report = batches.run(batches.supplier.accounts(3))
+    path = f"/batches/{report['batch_id']}/undo/"
+    assert "3 accounts are removed with everything below them" in administrator.see(path)
+    undo = administrator.send(path, {"reason": "Again."}).location.removeprefix("/console")
+    assert "3 accounts that are left stay" in administrator.see(f"{undo}cancel/")
+    administrator.send(f"{undo}cancel/")
+    assert "CANCELLED" in administrator.see(undo)
+
+
+def test_only_administrators_may_override_what_blocks_an_undo(log_in: LogIn, batches: BatchClient) -> None:
+    report = batches.run(batches.supplier.accounts(1))
+    path = f"/batches/{report['batch_id']}/undo/"
+    assert "data_added_later" in log_in(OperatorRole.ADMINISTER).see(path)
+    operator = log_in(OperatorRole.OPERATE)
+    assert "data_added_later" not in operator.see(path)
+    answer = operator.send(path, {"reason": "x", "overrides": ["data_added_later"]})
+    assert "overrides" not in answer.text
+
+
+def test_two_batches_are_compared(administrator: ConsoleClient, batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(3)
+    good = batches.run(accounts, "validate", name="second")["batch_id"]
+    accounts[0]["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    bad = batches.run(accounts, "validate", name="first")["batch_id"]
+    assert bad in administrator.see(f"/batches/{good}/compare/")
+    chosen = administrator.get(f"/batches/{good}/compare/?before={bad}")
+    assert chosen.location == f"/console/batches/{good}/compare/{bad}/"
+    mended = administrator.see(f"/batches/{good}/compare/{bad}/")
+    assert "0 accounts are newly broken, 1 is mended, 0 are still broken." in mended
+    assert "invalid_phone_number" in mended
+    changed = administrator.get(f"/batches/{bad}/compare/{good}/accounts.csv?change=NEWLY_BROKEN")
+    assert changed.get_data(as_text=True).count("NEWLY_BROKEN") == 1
+
+
+def test_batches_of_two_suppliers_are_not_compared(
+    administrator: ConsoleClient, batches: BatchClient, worker_resources: WorkerResources
+) -> None:
+    supplier = batches.supplier
+    other = BatchClient(SupplierClient.create(supplier.app, supplier.Session), worker_resources)
+    first = batches.run(batches.supplier.accounts(1), "validate")["batch_id"]
+    second = other.run(other.supplier.accounts(1), "validate")["batch_id"]
+    assert administrator.get(f"/batches/{first}/compare/{second}/").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "sentence"),
+    [
+        ({"stop_after_errors": "5%", "stop_window_lines": "400"}, 303, "5% errors"),
+        ({"stop_after_errors": "off"}, 303, "Now nothing pauses"),
+        ({"stop_after_errors": "many"}, 400, "Expected a number"),
+    ],
+)
+def test_the_brake_of_a_batch_is_set(
+    administrator: ConsoleClient, batches: BatchClient, given: dict[str, str], status: int, sentence: str
+) -> None:
+    batch_id = batches.start(batches.supplier.accounts(1))
+    answer = administrator.send(f"/batches/{batch_id}/brake/", given)
+    assert answer.status_code == status
+    seen = answer.text if status == 400 else administrator.see(f"/batches/{batch_id}/")
+    seen += administrator.see(f"/batches/{batch_id}/brake/")
+    assert sentence in seen

@@ -1,0 +1,83 @@
+"""A real browser: Debian's Chromium, driven by playwright. It notes what pages complain about."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+#: Where Debian and others install it.
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="No Chromium is installed: apt-get install chromium"
+)
+
+#: The rules of WCAG 2.2, levels A and AA, and axe's best practices.
+_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """Start Chromium. Its sandbox needs rights that containers rarely have."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visitor:
+    """Somebody at a browser with a language, a size and a taste."""
+
+    page: Page
+    base: str
+    has_script: bool = True
+    #: What pages wrote into the browser's console, with the address.
+    complaints: list[str] = field(default_factory=list)
+
+    @classmethod
+    @contextmanager
+    def arrive(
+        cls, browser: Browser, base: str, *, script: bool = True, **options: Any
+    ) -> Iterator["Visitor"]:
+        """Open a window."""
+        context = browser.new_context(
+            java_script_enabled=script, **({"locale": "en-GB", "timezone_id": "Europe/Amsterdam"} | options)
+        )
+        context.set_default_timeout(30_000)
+        visitor = cls(context.new_page(), base, script)
+        visitor.page.on("console", lambda it: visitor.complaints.append(f"{visitor.page.url}: {it.text}"))
+        visitor.page.on("pageerror", lambda it: visitor.complaints.append(f"{visitor.page.url}: {it}"))
+        yield visitor
+        context.close()
+
+    def log_in(self, name: str, password: str) -> None:
+        """Log in with the form."""
+        self.open("/login/")
+        self.page.fill("#name", name)
+        self.page.fill("#password", password)
+        self.page.click("form[action$='/login/'] button")
+        self.page.wait_for_url(f"{self.base}/")
+
+    def open(self, path: str) -> None:
+        """Open a page of the console."""
+        self.page.goto(f"{self.base}{path}")
+
+    def find_barriers(self) -> list[str]:
+        """Let axe look at the page. Return what somebody could not use."""
+        results = Axe().run(self.page, options={"runOnly": _RULES, "resultTypes": ["violations"]})
+        return [
+            f"{self.page.url}: {found['id']}: {[node['html'][:200] for node in found['nodes']]}"
+            for found in results.response["violations"]
+        ]
+
+    def fits(self) -> bool:
+        """Return whether the page is no wider than the window."""
+        width: int = self.page.evaluate("document.documentElement.scrollWidth")
+        size = self.page.viewport_size
+        return size is not None and width <= size["width"]

@@ -1,0 +1,63 @@
+"""Bring the Dutch catalogue of the console up to date: new messages are added without a translation.
+
+A message that is used nowhere any more is removed. A test asks for a translation of each.
+"""
+
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_python
+from babel.messages.pofile import read_po, write_po
+from jinja2.ext import babel_extract
+
+CONSOLE = Path(__file__).parent.parent / "src/migration_service/blueprints/console"
+FILE = CONSOLE / "translations/nl.po"
+_KEYWORDS: Any = {
+    "_": None,
+    "_l": None,
+    "mark": None,
+    "gettext": None,
+    "ngettext": (1, 2),
+    "mark_plural": (1, 2),
+}
+
+
+def find_messages() -> Iterator[str | tuple[str, str]]:
+    """Yield every message of the templates and the views, those with a plural as two."""
+    for file in sorted(CONSOLE.rglob("*.html")):
+        options = {"trim_blocks": "true", "lstrip_blocks": "true"}
+        yield from _messages(babel_extract(BytesIO(file.read_bytes()), _KEYWORDS, [], options))
+    for file in sorted(CONSOLE.glob("*.py")):
+        yield from _messages(extract_python(BytesIO(file.read_bytes()), _KEYWORDS, [], {}))
+
+
+def _messages(found: Iterator[Any]) -> Iterator[str | tuple[str, str]]:
+    for _line, function, message, _comments in found:
+        texts = message if isinstance(message, tuple | list) else (message,)
+        if (
+            function in ("ngettext", "mark_plural")
+            and isinstance(texts[0], str)
+            and isinstance(texts[1], str)
+        ):
+            yield texts[0], texts[1]
+        elif isinstance(texts[0], str):
+            yield texts[0]
+
+
+def update() -> Catalog:
+    """Return the catalogue with every message, and the translations that are known."""
+    known = read_po(BytesIO(FILE.read_bytes()), locale="nl") if FILE.exists() else Catalog("nl")
+    catalogue = Catalog("nl", header_comment="# The console in Dutch.", fuzzy=False)
+    for message in find_messages():
+        translation = known.get(message if isinstance(message, str) else message[0])
+        catalogue.add(message, translation.string if translation else "", flags=())
+    return catalogue
+
+
+if __name__ == "__main__":
+    written = BytesIO()
+    write_po(written, update(), width=110, omit_header=True, sort_output=True, no_location=True)
+    FILE.write_bytes(written.getvalue())

@@ -1,0 +1,103 @@
+"""Takes the pictures of the console in docs/images: `python tools/console_screenshots.py`.
+
+It starts the whole service in a temporary folder, migrates a sample book, rehearses and imports another one
+with broken lines, and takes the pictures with Debian's Chromium.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, sync_playwright
+from scratch_service import COMMAND, running_service, wait_until
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs/images"
+SUPPLIER, TEAM = "SAMPLE_ENERGY", "Sample team"
+SAMPLE, LINES = 400, 2_000
+_LARGE, _PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+
+
+def main() -> None:
+    """Run the service, and take the pictures."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("Chromium is not installed. Run: apt-get install chromium")
+    with tempfile.TemporaryDirectory(prefix="console-screenshots-") as folder:
+        Path(folder).chmod(0o711)
+        home = Path(folder) / "home"
+        with running_service(home, SAMPLE) as settings:
+            wait_until(lambda: '"account"' in _read(home / "demo.json"), "the sample book")
+            rehearsal = _run_batch(home, folder, "dry-run", "Rehearsal, week 12", seed=12)
+            batch = _run_batch(home, folder, "import", "Book of week 12", seed=12, watch=False)
+            line = _failed_line(home, rehearsal, "invalid_phone_number")
+            base, password = (
+                f"{settings['MIGRATION_SERVICE_WEB_URL']}/console",
+                _read(home / "console-password"),
+            )
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+                pictures: dict[str, tuple[str, dict[str, Any]]] = {
+                    "overview": ("/", {}),
+                    "batch": (f"/batches/{rehearsal}/", {}),
+                    "line": (f"/batches/{rehearsal}/lines/{line}/", {}),
+                    "supplier": (f"/suppliers/{SUPPLIER}/", {"color_scheme": "dark"}),
+                    "phone": (f"/batches/{batch}/", {"viewport": _PHONE}),
+                }
+                for name, (path, options) in pictures.items():
+                    file = FOLDER / f"console-{name}.png"
+                    _take(browser, f"{base}{path}", password.strip(), file, options)
+                browser.close()
+
+
+def _read(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
+def _run(home: Path, *arguments: str) -> str:
+    command = [str(COMMAND), *arguments]
+    environment = {"MIGRATION_SERVICE_HOME": str(home), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, env=environment, check=False, capture_output=True, text=True).stdout
+
+
+def _run_batch(home: Path, folder: str, mode: str, name: str, *, seed: int, watch: bool = True) -> str:
+    file = f"{folder}/book.ndjson"
+    book = ("samples", str(LINES), "--supplier", SUPPLIER, "--seed", str(seed), "--broken-share", "0.03")
+    _run(home, *book, "--output", file)
+    order = ("--supplier", SUPPLIER, "--team", TEAM, "--mode", mode, "--name", name, "--json")
+    batch_id = str(json.loads(_run(home, "batches", "start", file, *order))["batch_id"])
+    if watch:
+        _run(home, "batches", "watch", batch_id, "--json")
+    return batch_id
+
+
+def _failed_line(home: Path, batch_id: str, code: str) -> int:
+    first = _run(home, "batches", "results", batch_id, "--status", "FAILED", "--code", code).splitlines()
+    found = first or _run(home, "batches", "results", batch_id, "--status", "FAILED").splitlines()
+    return int(json.loads(found[0])["line_number"])
+
+
+def _log_in(page: Page, base: str, password: str) -> None:
+    page.goto(f"{base}/login/")
+    page.fill("#name", "admin")
+    page.fill("#password", password)
+    page.click("form[action$='/login/'] button")
+    page.wait_for_url(f"{base}/")
+
+
+def _take(browser: Browser, address: str, password: str, file: Path, options: dict[str, Any]) -> None:
+    context = browser.new_context(**({"viewport": _LARGE, "locale": "en-GB"} | options))
+    page = context.new_page()
+    _log_in(page, address.partition("/console")[0] + "/console", password)
+    page.goto(address)
+    page.screenshot(path=file)
+    print(f"{file.relative_to(ROOT)}: {file.stat().st_size} bytes")
+    context.close()
+
+
+if __name__ == "__main__":
+    main()
