@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test mutate bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test mutate coverage night bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 run: environment
@@ -30,6 +30,24 @@ test: environment-dev
 	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS); tests=$$?; \
 	wait $$checks || { cat .make/check.log; exit 1; }; \
 	exit $$tests
+
+# Runs all tests and fails if fewer branches of a package run than its floor in setup.cfg says. It needs about half as much
+# processor time again as the tests alone. To write higher floors:  make coverage FLOORS=--raise
+# build/coverage has every line and branch that no test runs.
+coverage: environment-dev
+	rm -rf .make/coverage build/coverage
+	mkdir -p .make/coverage build/coverage
+	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report= $(ARGS)
+	$(BIN)/coverage json --quiet -o build/coverage/coverage.json
+	$(BIN)/coverage html --quiet --directory build/coverage
+	$(BIN)/python tools/coverage_floors.py build/coverage/coverage.json $(FLOORS)
+
+# Everything that takes hours: other seeds, random orders, mutation of what changed, injected bugs. If it is stopped, the next
+# call goes on with the step that did not end (docs/contributors/tests.md):
+#   make night CHANGED=main~20
+#   make night ARGS="--only drill --fresh"
+night: environment-dev
+	$(BIN)/python tools/night.py $(if $(CHANGED),--changed $(CHANGED)) $(ARGS)
 
 # Causes random faults in the running service under load, then checks the accounts: make drill ARGS="--rounds 20 --seed 7"
 # Runs it on services with a known bug each, all of which it has to find: make drill ARGS=--inject

@@ -11,7 +11,7 @@ from benchmarks.payloads import make_payloads, write_payloads, write_process_bod
 from benchmarks.seed import set_up_caller, set_up_peer, stage_templates
 from benchmarks.stack import EVEN, PROCESSES, Stack, answers
 from migration_service_local.servers.ports import random_free_port
-from migration_service_local.up.programs import Scale
+from migration_service_local.up.options import Scale
 
 
 @contextmanager

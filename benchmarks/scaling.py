@@ -15,7 +15,7 @@ from benchmarks import probes
 from benchmarks.bench import QUICK
 from benchmarks.prepare import running_bench
 from benchmarks.wrk import require_wrk
-from migration_service_local.up.programs import Scale
+from migration_service_local.up.options import Scale
 
 _ROUNDS, _SECONDS = 3, 3
 _CONNECTIONS = (

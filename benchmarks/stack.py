@@ -22,7 +22,8 @@ from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from migration_service_local.servers.postgres import DATABASE, Postgres
 from migration_service_local.servers.process import Child, Program, stop_children, wait_until_ready
 from migration_service_local.servers.valkey import Valkey
-from migration_service_local.up.programs import Programs, Scale
+from migration_service_local.up.options import Scale
+from migration_service_local.up.programs import Programs
 
 #: Processes of each kind, for the service and for its peers.
 PROCESSES = 2

@@ -27,7 +27,7 @@ from benchmarks.seed import stage_copies
 from benchmarks.stack import Stack
 from benchmarks.wrk import Load, require_wrk, run_wrk
 from migration_service_local.servers.ports import LOOPBACK
-from migration_service_local.up.programs import Scale
+from migration_service_local.up.options import Scale
 
 _BRIDGE, _GATEWAY = "migration0", "10.77.0.1"
 _HOSTS = {"migration-a": "10.77.0.2", "migration-b": "10.77.0.3"}

@@ -2,9 +2,11 @@
 
     python tools/mutate.py src/migration_service/slots.py [tests ...]
     python tools/mutate.py --changed main~20
+    python tools/mutate.py --known          the mistakes of mutation/known.py
 
 Use it for code in which a mistake loses accounts. It takes minutes to an hour for a module, and is not part
-of `make test`. Each change is tried in a copy of the project, several at once. Without `tests`, those run
+of `make test`. It exits with 1 if a change is not noticed that mutation/harmless.txt does not explain. Each
+change is tried in a copy of the project, several at once. Without `tests`, those run
 whose folders have the name of the module's subject (`find_tests`), the nearest ones first.
 
 docs/contributors/tests.md has the results, and why no tool at hand does this.
@@ -23,11 +25,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from mutation.known import KNOWN, apply
 from mutation.python import python_mutants
 from mutation.sql import Mutant, text_mutants
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src/migration_service")
+_HARMLESS = Path(__file__).with_name("mutation") / "harmless.txt"
 #: Subjects that are also tested by the tests of others: most of `imports` is tested by processing accounts.
 _ALSO = {"imports": ("processing", "batches"), "slots": ("processing", "batches"), "tasks": ("processing",)}
 #: Tests of the whole service take too long for thousands of changes.
@@ -69,7 +73,9 @@ class Copies:
 
     def __init__(self, folder: Path, number: int) -> None:
         self._free: SimpleQueue[Path] = SimpleQueue()
-        ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", ".make")
+        ignored = shutil.ignore_patterns(
+            ".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", ".make", "build"
+        )
         for index in range(number):
             shutil.copytree(ROOT, folder / str(index), ignore=ignored, symlinks=True)
             self._free.put(folder / str(index))
@@ -130,6 +136,27 @@ def try_all(
         yield from pool.map(attempt, [mutant for mutant in mutants(source) if mutant[0] in lines])
 
 
+def try_known(processes: int) -> int:
+    """Try each known mistake with its tests. Print those that they do not notice, and return 1 if any."""
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+        Path(folder).chmod(0o755)
+        copies = Copies(Path(folder), processes)
+
+        def attempt(name: str) -> tuple[str, bool]:
+            known = KNOWN[name]
+            module = PACKAGE / known.file
+            changed = apply((ROOT / module).read_text(), known)
+            return name, not copies.passes(module, changed, [f"tests/{known.tests}"], 1_800)
+
+        unnoticed = 0
+        with ThreadPoolExecutor(processes) as pool:
+            for name, noticed in pool.map(attempt, KNOWN):
+                unnoticed += not noticed
+                print(f"{'noticed' if noticed else 'NOT NOTICED'}: {name}", flush=True)
+    print(f"{len(KNOWN)} known mistakes, {unnoticed} unnoticed", flush=True)
+    return 1 if unnoticed else 0
+
+
 def changed_since(revision: str) -> list[Path]:
     """Return the modules of the package that were changed since a revision."""
     command = ["git", "diff", "--name-only", "--diff-filter=AM", f"{revision}...", "--", f"{PACKAGE}/"]
@@ -137,45 +164,83 @@ def changed_since(revision: str) -> list[Path]:
     return [Path(it) for it in listed if it.endswith(".py") and "alembic" not in it and "__init__" not in it]
 
 
-def main() -> None:
-    """Print every change that survives, and how many there were."""
+def main() -> int:
+    """Print every change that survives, and how many there were. Return 1 if one of them may do harm."""
     parser = argparse.ArgumentParser(description="Tell which small changes of a module no test notices.")
     parser.add_argument("module", nargs="?", type=Path, help="for example src/migration_service/slots.py")
     parser.add_argument("tests", nargs="*", help="the tests to run, instead of those of its subject")
     parser.add_argument("--changed", metavar="REVISION", help="every module that was changed since")
+    parser.add_argument("--known", action="store_true", help="the mistakes that were once not noticed")
     parser.add_argument("--lines", default="", metavar="FROM-TO", help="only changes of these lines")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--list", action="store_true", help="only list the changes, and try none")
     given = parser.parse_args()
+    if given.known:
+        return try_known(given.processes)
     modules = changed_since(given.changed) if given.changed else [given.module]
     if modules == [None]:
         parser.error("name a module, or a revision with --changed")
     if given.list:
         for line, what, _ in mutants((ROOT / modules[0]).read_text()):
             print(f"{modules[0]}:{line}: {what}")
-        return
+        return 0
     first, _, last = given.lines.partition("-")
     lines = range(int(first or 0), int(last or 1_000_000) + 1)
+    status = 0
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         Path(folder).chmod(0o755)
         copies = Copies(Path(folder), given.processes)
         for module in modules:
-            _report(module, given.tests or find_tests(module), copies, given.processes, lines)
+            if not _report(module, given.tests or find_tests(module), copies, given.processes, lines):
+                status = 1
+    return status
 
 
-def _report(module: Path, tests: Sequence[str], copies: Copies, processes: int, lines: range) -> None:
+def harmless_changes(text: str) -> set[str]:
+    """Return the changes of mutation/harmless.txt by their names (`name_of`).
+
+    The indented lines below them have the reasons. Raise ValueError if a change has no reason.
+    """
+    changes: list[str] = []
+    unexplained: set[str] = set()
+    for line in text.splitlines():
+        if line.startswith((" ", "\t")):
+            unexplained.clear()
+        elif line and not line.startswith("#"):
+            changes.append(line)
+            unexplained.add(line)
+    if unexplained:
+        raise ValueError(f"no reason is given for: {'; '.join(sorted(unexplained))}")
+    return set(changes)
+
+
+def name_of(module: Path, source: str, line: int, what: str) -> str:
+    """Return the name of a change, with the text of its line, because line numbers do not stay the same."""
+    return f"{module.relative_to(PACKAGE)}: {source.splitlines()[line - 1].strip()}: {what}"
+
+
+def _report(module: Path, tests: Sequence[str], copies: Copies, processes: int, lines: range) -> bool:
+    """Print what was not noticed. Return True if that is nothing but harmless changes."""
     if not tests:
         print(f"{module}: no tests in folders of its subject", flush=True)
-        return
-    tried = survived = 0
+        return False
+    harmless, source = harmless_changes(_HARMLESS.read_text()), (ROOT / module).read_text()
+    tried = survived = explained = 0
     for one in try_all(module, tests, copies, processes, lines):
         tried += 1
-        if not one.noticed:
-            survived += 1
-            print(f"{module}:{one.line}: {one.what}", flush=True)
+        if one.noticed:
+            continue
+        survived += 1
+        known = name_of(module, source, one.line, one.what) in harmless
+        explained += known
+        print(f"{module}:{one.line}: {one.what}{' (harmless)' if known else ''}", flush=True)
     share = 100 * (tried - survived) / max(tried, 1)
-    print(f"{module}: {tried} changes, {survived} unnoticed, {share:.0f} % noticed", flush=True)
+    print(
+        f"{module}: {tried} changes, {survived} unnoticed ({explained} harmless), {share:.0f} % noticed",
+        flush=True,
+    )
+    return survived == explained
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -22,6 +22,7 @@ from migration_service.blueprints import (
     sessions,
     status,
     undo,
+    waves,
 )
 from migration_service.blueprints.admission import Application, check_requests
 from migration_service.blueprints.compression import compress_responses
@@ -81,6 +82,7 @@ def create_app(settings: Settings) -> Flask:
         erasure,
         sessions,
         undo,
+        waves,
     ):
         api.register_blueprint(module.blueprint)
     serve_description(app, api)

@@ -27,6 +27,7 @@ from migration_service.tasks.maintenance import (
     SWEEP_INTERVAL,
 )
 from migration_service.tasks.undo import SWEEP_UNDOS
+from migration_service.tasks.waves import SWEEP_WAVES
 from migration_service.tasks.worker_pool import end_children_promptly
 
 #: Seconds between two removals of data whose retention has ended.
@@ -52,6 +53,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
             "migration_service.tasks.maintenance",
             "migration_service.tasks.run_log",
             "migration_service.tasks.undo",
+            "migration_service.tasks.waves",
         ],
         task_queues=[Queue(name) for name in QUEUES],
         task_default_queue="interactive",
@@ -70,6 +72,7 @@ def create_celery(settings: Settings) -> MigrationCelery:
             "customer-emails": _every(SWEEP_INTERVAL, SWEEP_CUSTOMER_EMAILS),
             "batches": _every(SWEEP_INTERVAL, SWEEP_BATCHES),
             "undos": _every(SWEEP_INTERVAL, SWEEP_UNDOS),
+            "waves": _every(SWEEP_INTERVAL, SWEEP_WAVES),
             "removal": _every(REMOVAL_INTERVAL, REMOVE_OLD_DATA),
         },
         **_RELIABILITY,

@@ -164,6 +164,52 @@ class BatchCondition(StrEnum):
     THROTTLED = "THROTTLED"
 
 
+class WaveState(StrEnum):
+    """The state of a wave. `services.waves.states` has the table of its changes."""
+
+    #: An earlier wave of its plan is not over.
+    PLANNED = "PLANNED"
+    #: It is its turn: it waits for its window, for the approval of the wave before, or for a person.
+    WAITING = "WAITING"
+    #: Its batch runs.
+    RUNNING = "RUNNING"
+    #: Its batch was paused: by a brake, by the end of the window, or by a person.
+    PAUSED = "PAUSED"
+    #: Every line has an outcome, and what was created is compared with what was staged.
+    RECONCILING = "RECONCILING"
+    #: Nothing differs, and nothing is open.
+    CLEAN = "CLEAN"
+    #: An account differs or is open. A person decides.
+    DIFFERS = "DIFFERS"
+    #: A person approved it. The next wave may begin.
+    APPROVED = "APPROVED"
+    #: A person stopped it, and with it every later wave of the plan.
+    STOPPED = "STOPPED"
+
+
+class WaveWait(StrEnum):
+    """What a WAITING wave waits for."""
+
+    #: Its window.
+    WINDOW = "window"
+    #: A person who approves the wave before it.
+    APPROVAL = "approval"
+    #: A person who starts it, because it has no window.
+    PERSON = "person"
+
+
+class Weekday(StrEnum):
+    """A day of the week, in the order of `date.weekday`."""
+
+    MONDAY = "mon"
+    TUESDAY = "tue"
+    WEDNESDAY = "wed"
+    THURSDAY = "thu"
+    FRIDAY = "fri"
+    SATURDAY = "sat"
+    SUNDAY = "sun"
+
+
 class OpenReason(StrEnum):
     """Why something that was sent is open in reconciliation."""
 

@@ -20,8 +20,13 @@ _UNDONE = 4
 _OVER = ("COMPLETED", "CANCELLED", "STOPPED")
 
 
-def migrate_books(supplier: Supplier, journal: Journal, seed: int, enough: threading.Event) -> None:
-    """Import one batch after the other until `enough`. Record in the journal what goes wrong."""
+def migrate_books(
+    supplier: Supplier, journal: Journal, seed: int, enough: threading.Event, *, pause: float
+) -> None:
+    """Import one batch after the other until `enough`, with a pause of `pause` seconds.
+
+    Record in the journal what goes wrong.
+    """
     orders = _write_orders(seed)
     for index in count():
         if enough.is_set():
@@ -36,6 +41,7 @@ def migrate_books(supplier: Supplier, journal: Journal, seed: int, enough: threa
                 _migrate(supplier, journal, {order.number: order for order in book})
         except Exception as error:
             journal.surprise(f"batch with {book[0].number}: {type(error).__name__} {error}")
+        enough.wait(pause)
 
 
 def _write_orders(seed: int) -> Iterator[Order]:

@@ -34,6 +34,8 @@ class DrillOptions:
     #: At least this many accounts, without those of batches.
     accounts: int = 500
     clients: int = 16
+    #: Seconds that a supplier waits between two accounts, or between two batches.
+    pause: float = 0.1
     #: The concurrency limit. It is smaller than the number of clients, so that it is reached.
     limit: int = 12
     poisoned: int = 2
@@ -125,7 +127,7 @@ class _Drill:
             threading.Thread(
                 target=Supplier(addresses[index % len(addresses)], self.journal).migrate_all,
                 args=[orders, self.enough],
-                kwargs={"pause": 0.1},
+                kwargs={"pause": self.options.pause},
                 name="supplier",
                 daemon=True,
             )
@@ -136,7 +138,7 @@ class _Drill:
         return threading.Thread(
             target=migrate_books,
             args=[Supplier(self.scene.address, self.journal), self.journal, self.options.seed + 2_000],
-            kwargs={"enough": self.enough},
+            kwargs={"enough": self.enough, "pause": self.options.pause},
             name="supplier of books",
             daemon=True,
         )

@@ -16,7 +16,8 @@ from migration_service.slots import Slots
 from migration_service.tasks.accounts import CREATE_ACCOUNT
 from migration_service.tasks.app import MigrationCelery
 from migration_service_local.servers.process import Child, Program, stop_children
-from migration_service_local.up.programs import Programs, Scale
+from migration_service_local.up.options import Scale
+from migration_service_local.up.programs import Programs
 from servers import EmbeddedServers, wait_until
 
 TASKS = 40

@@ -16,7 +16,8 @@ from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.tasks.accounts import CREATE_ACCOUNT
 from migration_service_local.servers.process import Child, stop_children
-from migration_service_local.up.programs import Programs, Scale
+from migration_service_local.up.options import Scale
+from migration_service_local.up.programs import Programs
 from servers import EmbeddedServers, wait_until
 
 TIMES = 8

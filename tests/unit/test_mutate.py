@@ -1,12 +1,10 @@
 """The changes that `tools/mutate.py` makes."""
 
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from mutate import find_tests, mutants
-
-PACKAGE = Path("src/migration_service")
+from mutate import PACKAGE, ROOT, find_tests, harmless_changes, mutants, name_of
+from mutation.known import KNOWN, apply
 
 
 def changes(source: str) -> set[str]:
@@ -84,3 +82,36 @@ def test_the_tests_of_a_module_are_those_of_its_subject_the_nearest_first() -> N
         "tests/api/processing",
     ]
     assert find_tests(PACKAGE / "slots.py")[0] == "tests/unit/test_slots.py"
+
+
+def test_a_harmless_change_needs_a_reason() -> None:
+    assert harmless_changes("# a comment\na.py: '1' -> '2'\nb.py: 'x' -> 'y'\n    a reason of both\n") == {
+        "a.py: '1' -> '2'",
+        "b.py: 'x' -> 'y'",
+    }
+    with pytest.raises(ValueError, match="no reason is given for: a"):
+        harmless_changes("a.py: '1' -> '2'\n")
+
+
+def test_the_harmless_changes_are_still_among_those_that_are_tried() -> None:
+    listed = harmless_changes((ROOT / "tools/mutation/harmless.txt").read_text())
+    modules = {PACKAGE / name.partition(": ")[0] for name in listed}
+    tried = {
+        name_of(module, source, line, what)
+        for module in modules
+        for source in [(ROOT / module).read_text()]
+        for line, what, _ in mutants(source)
+    }
+    assert listed - tried == set()
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_known_mistake_can_still_be_made_and_its_tests_exist(name: str) -> None:
+    known = KNOWN[name]
+    source = (ROOT / PACKAGE / known.file).read_text()
+    changed = apply(source, known)
+    assert changed != source
+    compile(changed, known.file, "exec")
+    file, _, test = known.tests.partition("::")
+    assert (ROOT / "tests" / file).exists()
+    assert not test or f"def {test}(" in (ROOT / "tests" / file).read_text()

@@ -227,3 +227,41 @@ def test_an_unused_turn_passes(slots: Slots, redis: Redis, monkeypatch: pytest.M
     assert slots.acquire(["a1"], limit=1) == 0
     slots.release(["b1"])
     assert slots.acquire(["b2"], limit=1, batch_cap=1) == 1
+
+
+def _clock(redis: Redis) -> int:
+    """Return the time of Redis in milliseconds."""
+    seconds, microseconds = redis.time()
+    return int(seconds * 1_000 + microseconds // 1_000)
+
+
+def test_a_lease_is_given_and_renewed_for_its_time_on_the_clock_of_redis(slots: Slots, redis: Redis) -> None:
+    for lease in (
+        lambda: slots.acquire(["a"], limit=9, batch_cap=9),
+        lambda: slots.reconcile([LiveAttempt("a", batch=True)]),
+    ):
+        _pass_time(redis, 60_000)
+        before = _clock(redis)
+        lease()
+        after = _clock(redis)
+        for key in ("migration:slots", "migration:slots:batch"):
+            ends = redis.zscore(key, "a")
+            assert ends is not None
+            assert before <= ends - slots_module.LEASE_MS <= after, key
+
+
+def test_the_time_after_a_loss_is_not_begun_again_by_the_next_request_or_reconciliation(
+    slots: Slots, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots_module, "SETTLE_MS", 60_000)
+    redis.flushdb()
+    redis.hset("migration:slots:state", "admit_from", 1)  # it is over
+    with pytest.raises(SlotsStaleError):
+        slots.acquire(["a"], limit=1)
+    slots.reconcile([])
+    assert slots.acquire(["a"], limit=1) == 1
+
+
+def test_slots_are_granted_however_old_the_last_reconciliation_is(slots: Slots, redis: Redis) -> None:
+    redis.hincrby("migration:slots:state", "reconciled_at", -slots_module.STALE_MS - 1)
+    assert slots.acquire(["a"], limit=1) == 1

@@ -6,7 +6,7 @@ from flask import Flask
 from migration_service.blueprints.resources import resources
 from migration_service.tasks.app import QUEUES, MigrationCelery, WorkerResources
 
-ENTRIES = ("sweep", "count-accounts", "customer-emails", "batches", "undos", "removal")
+ENTRIES = ("sweep", "count-accounts", "customer-emails", "batches", "undos", "waves", "removal")
 
 
 def _celery(app: Flask) -> MigrationCelery:

@@ -36,6 +36,9 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "undo.get_undo": (Scope.READ, Scope.UNDO),
     "undo.get_undo_results": (Scope.READ, Scope.UNDO),
     "comparison": (Scope.READ, Scope.BATCHES),
+    "waves.list_plans": (Scope.READ, Scope.BATCHES),
+    "waves.get_plan": (Scope.READ, Scope.BATCHES),
+    "waves": (Scope.BATCHES,),
 }
 
 _SCHEMES = ("token", "bearer", "jwt")

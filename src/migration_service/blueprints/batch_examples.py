@@ -3,6 +3,7 @@
 from typing import Any
 
 from migration_service.blueprints.examples import SUPPLIER
+from migration_service.schemas.brakes import BRAKE
 from migration_service.states import LineStatus
 
 BATCH: dict[str, Any] = {
@@ -32,14 +33,7 @@ PROGRESS = {
     "rate": 1300.0,
     "time_left": 45.4,
     "condition": None,
-    "brake": {
-        "stop_after_errors": "50%",
-        "stop_min_lines": 200,
-        "stop_window_lines": 200,
-        "stop_ignore_codes": [],
-        "lines": 230,
-        "errors": 4,
-    },
+    "brake": BRAKE,
 }
 
 

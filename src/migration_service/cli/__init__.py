@@ -39,6 +39,10 @@ COMMANDS = {
         f"{_HERE}.batches:batches",
         "Start and control batches, which migrate many accounts, or add data to many.",
     ),
+    "waves": (
+        f"{_HERE}.waves:waves",
+        "Migrate what is pending in waves, each with a window, a brake and a decision after it.",
+    ),
     "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
     "report": (
         f"{_HERE}.report:report",

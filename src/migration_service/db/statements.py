@@ -15,7 +15,7 @@ OpenTransaction.
 
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import psycopg
@@ -115,7 +115,8 @@ def _roll_back(connection: "psycopg.Connection[Any]") -> None:
     server is still busy with a statement, the pool rolls back, or discards the connection.
     """
     if connection.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-        connection.pgconn.exec_(b"ROLLBACK")
+        with suppress(psycopg.Error):
+            connection.pgconn.exec_(b"ROLLBACK")
 
 
 @contextmanager

@@ -34,6 +34,9 @@ ServiceError                              (base)
 │   │       └── BatchCompressionError     (batches)
 │   ├── BatchStateError                   (batches)
 │   ├── BatchesNotComparableError         (batches)
+│   ├── WavePlanOpenError                 (waves)
+│   ├── WaveStateError                    (waves)
+│   ├── WaveWindowClosedError             (waves)
 │   ├── IdempotencyKeyReusedError         (idempotency)
 │   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) why a line failed, if no other error says it
@@ -68,7 +71,9 @@ ServiceError                              (base)
 │   ├── AttemptNotFoundError              (imports)
 │   ├── BatchNotFoundError                (batches)
 │   ├── TokenSessionNotFoundError         (access)
-│   └── UndoNotFoundError                 (undo)
+│   ├── UndoNotFoundError                 (undo)
+│   ├── WavePlanNotFoundError             (waves)
+│   └── WaveNotFoundError                 (waves)
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
 ├── ThrottledError                        (access) 429
@@ -178,6 +183,13 @@ from migration_service.errors.undo import (
     UndoNotFoundError,
     UndoStateError,
 )
+from migration_service.errors.waves import (
+    WaveNotFoundError,
+    WavePlanNotFoundError,
+    WavePlanOpenError,
+    WaveStateError,
+    WaveWindowClosedError,
+)
 
 __all__ = [
     "AccountAlreadyImportedError",
@@ -260,5 +272,10 @@ __all__ = [
     "UndoNotFoundError",
     "UndoStateError",
     "UploadStorageFullError",
+    "WaveNotFoundError",
+    "WavePlanNotFoundError",
+    "WavePlanOpenError",
+    "WaveStateError",
+    "WaveWindowClosedError",
     "quoted",
 ]

@@ -43,6 +43,7 @@ from migration_service.models.supply import (
     SupplyAddress,
 )
 from migration_service.models.undo import RetiredAccountNumber, Undo, UndoLine
+from migration_service.models.wave import Wave, WavePlan
 
 __all__ = [
     "Account",
@@ -92,4 +93,6 @@ __all__ = [
     "Undo",
     "UndoLine",
     "UserDetail",
+    "Wave",
+    "WavePlan",
 ]

@@ -97,6 +97,10 @@ class Batch(Base):
     brake: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: When it was last resumed or retried. The brake counts only chunks that were worked on since.
     brake_since: Mapped[datetime | None]
+    #: No line is begun from this moment on: the end of the window of its wave. None: no such moment.
+    runs_until: Mapped[datetime | None]
+    #: At most so many lines are worked on in a minute. None: as many as there are workers for.
+    lines_per_minute: Mapped[int | None]
 
 
 class BatchLine(Base):

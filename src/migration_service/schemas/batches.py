@@ -6,6 +6,7 @@ from marshmallow import fields
 
 from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.brakes import (
+    BRAKE,
     STOP_IGNORE_CODES,
     STOP_MIN_LINES,
     STOP_WINDOW_LINES,
@@ -265,7 +266,7 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
     brake = fields.Nested(
         BrakeAnswerSchema,
         allow_none=True,
-        metadata={"description": "What pauses the batch after too many errors. Null: nothing does."},
+        metadata=about("What pauses the batch after too many errors. Null: nothing does.", BRAKE),
     )
 
 

@@ -9,6 +9,15 @@ from migration_service.schemas.fields import Text, WholeNumber, about
 
 _LINES: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 10_000}
 
+#: An example of a brake in a report.
+BRAKE: dict[str, Any] = {
+    "stop_after_errors": "50%",
+    "stop_min_lines": 200,
+    "stop_window_lines": 200,
+    "stop_ignore_codes": [],
+    "lines": 230,
+    "errors": 4,
+}
 #: The parameters, which starting a batch and changing its brake share.
 STOP_MIN_LINES = WholeNumber(
     metadata=about(

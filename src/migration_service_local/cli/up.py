@@ -8,8 +8,7 @@ from migration_service.config import home_folder
 from migration_service_local.console import Output
 from migration_service_local.errors import StartError
 from migration_service_local.servers.unprivileged import leave_root
-from migration_service_local.up.programs import Scale
-from migration_service_local.up.run import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions, run_up
+from migration_service_local.up.options import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, Scale, UpOptions
 
 _PORT = click.IntRange(1, 65535)
 _AT_LEAST_ONE = click.IntRange(min=1)
@@ -115,6 +114,9 @@ def up(
     output = Output()
     try:
         leave_root(home, output.say)
+        # Imported here, because leaving root starts this command again. It takes a second of processor time.
+        from migration_service_local.up.run import run_up  # noqa: PLC0415
+
         run_up(options, output)
     except StartError as error:
         raise click.ClickException(str(error)) from error

@@ -5,6 +5,7 @@ of copied if possible, so the copy takes a few seconds once, and no space. It be
 programs cannot change themselves. All services of this installation share it, in a folder of the system.
 """
 
+import compileall
 import fcntl
 import hashlib
 import os
@@ -111,6 +112,8 @@ def _copy(root: Path, packages: Path, copy: Path) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
     _link_tree(root / "src", unfinished / "src")
+    # The programs cannot write there, so each of them would compile all modules at each start.
+    compileall.compile_dir(unfinished / "src", quiet=2)
     _link_tree(packages, unfinished / "site-packages")
     for name in PROJECT_FILES:
         if (root / name).exists():

@@ -4,9 +4,7 @@ import http.client
 import os
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
 from http import HTTPStatus
-from pathlib import Path
 
 from migration_service.db import revisions
 from migration_service.db.engine import parse_database_url
@@ -18,25 +16,9 @@ from migration_service_local.servers.home import Home
 from migration_service_local.servers.ports import LOOPBACK, is_free, next_free_port
 from migration_service_local.servers.postgres import Postgres
 from migration_service_local.servers.valkey import Valkey
-from migration_service_local.up.programs import FLOWER_USER, Programs, Scale
+from migration_service_local.up.options import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions
+from migration_service_local.up.programs import FLOWER_USER, Programs
 from migration_service_local.up.supervisor import StopRequestedError, Supervisor
-
-DEFAULT_WEB_PORT = 8000
-DEFAULT_FLOWER_PORT = 5555
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpOptions:
-    """The options of `up`. If a port is None, the default one is used, or the next free one."""
-
-    home: Path
-    sample: int = 100
-    web_port: int | None = None
-    flower_port: int | None = None
-    database_url: str | None = None
-    redis_url: str | None = None
-    secret_key: str | None = None
-    scale: Scale = field(default_factory=Scale)
 
 
 def run_up(options: UpOptions, output: Output) -> None:

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib.util import cache_from_source
 from pathlib import Path
 from unittest.mock import patch
 
@@ -63,6 +64,13 @@ def test_the_copy_belongs_to_root_and_runs_as_the_account(folder: Path) -> None:
         str(runtime.root / "src/migration_service/__init__.py"),
     ], ran.stderr
     assert (runtime.root / "wsgi.py").exists()
+    assert [path for path in modules_of(runtime.root) if not Path(cache_from_source(path)).exists()] == []
+
+
+def modules_of(root: Path) -> list[Path]:
+    modules = list((root / "src").rglob("*.py"))
+    assert modules
+    return modules
 
 
 @only_root

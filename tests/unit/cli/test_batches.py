@@ -1,15 +1,17 @@
 """`migration-service batches` and `reconcile`, with `--json` and for people."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from batch_client import BatchClient, ndjson
-from migration_service.cli import main
+from migration_service.cli import batch_progress, main
 from migration_service.config import Settings
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -81,6 +83,24 @@ def test_watch_exits_with_1_if_a_line_failed_and_otherwise_with_0(run: Run, batc
         batches.work()
         result = run("batches", "watch", batch_id, "--json")
         assert (result.exit_code, json.loads(result.stdout)["state"]) == (status, "COMPLETED")
+
+
+@pytest.mark.parametrize("on_a_terminal", [True, False])
+def test_watch_shows_the_progress_until_the_batch_is_over(
+    run: Run, batches: BatchClient, monkeypatch: pytest.MonkeyPatch, *, on_a_terminal: bool
+) -> None:
+    batch_id = _start(run, batches, [*batches.supplier.accounts(1), b"{"], mode="validate")
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _seconds: batches.work())
+    monkeypatch.setattr(batch_progress, "time", clock)
+    if on_a_terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm")
+    watched = run("batches", "watch", batch_id)
+    assert watched.exit_code == 1
+    assert "RUNNING, 0/2 lines, 0 failed" in watched.stderr
+    if on_a_terminal:
+        assert "COMPLETED, 2/2 lines, 1 failed" in watched.stderr
+        assert "parse_error" in watched.stderr
 
 
 def test_a_batch_is_paused_resumed_retried_and_cancelled(run: Run, batches: BatchClient) -> None:

@@ -73,6 +73,18 @@ def test_what_is_prepared_survives_a_rollback(one_connection: "sessionmaker[Sess
         assert statements.execute(_FIND, {"name": "rolled back"}) == []
 
 
+def test_an_error_is_raised_as_it_is_if_the_connection_is_lost_meanwhile(
+    one_connection: "sessionmaker[Session]", sessions: "sessionmaker[Session]"
+) -> None:
+    with pytest.raises(RuntimeError), begin(one_connection) as statements:
+        (row,) = statements.execute(_PID, {})
+        with autocommit(sessions) as others:
+            others.execute("SELECT pg_terminate_backend(%(pid)s, 5000)", {"pid": row.pid})
+        raise RuntimeError
+    with begin(one_connection) as statements:
+        assert statements.execute(_PID, {})
+
+
 def test_a_statement_that_is_interrupted_costs_its_connection_only(
     one_connection: "sessionmaker[Session]", monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,9 +6,11 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
+from flask import Flask
 from sqlalchemy import delete, func, select, update
 
 from batch_client import BatchClient, counts
+from migration_service.blueprints.resources import resources
 from migration_service.db.base import new_id
 from migration_service.models import Account, AccountImportProcess, BatchChunk, ImportSupplier
 from migration_service.services.batches import execution
@@ -30,6 +32,7 @@ from migration_service.services.processing.slot_leases import (
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState, ImportState, SupplierStatus
 from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.maintenance import sweep_batches
 from supplier_client import SupplierClient
 
 
@@ -128,6 +131,22 @@ def test_a_chunk_of_a_killed_worker_is_recovered_and_each_line_processed_once(ba
     batches.work()
     report = batches.get(batch_id)
     assert (report["state"], counts(report), _accounts(batches)) == ("COMPLETED", {"IMPORTED": 4}, 4)
+
+
+def test_the_sweep_logs_the_chunks_that_were_lost(
+    batches: BatchClient, app: Flask, caplog: pytest.LogCaptureFixture
+) -> None:
+    with app.app_context():
+        celery = resources().celery
+    celery.set_current()
+    batches.start(batches.supplier.accounts(1))
+    (key,) = batches.dispatch()
+    _claim(batches, key, 1)
+    _age(batches, key)
+    for logged in (True, False):  # once: the next sweep finds it dispatched
+        caplog.clear()
+        sweep_batches()
+        assert ("1 chunks of batches were lost" in caplog.text) == logged
 
 
 def test_a_claim_that_another_worker_took_over_does_nothing(batches: BatchClient) -> None:

@@ -22,7 +22,7 @@ from migration_service.services.batches.processor_time import (
     ProcessorTimeExceededError,
     limit_processor_time,
 )
-from migration_service.services.imports.validation import ValidatedAccount, validate_account
+from migration_service.services.imports.validation import ValidatedAccount, validate_text
 from migration_service.states import Profile
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
@@ -53,14 +53,14 @@ def test_a_line_that_takes_too_much_processor_time_fails_and_the_chunk_continues
     first, second, third = batches.supplier.accounts(3)
     second["billing_address1"] = MARKED
 
-    def validate(payload: Any, profile: Profile) -> ValidatedAccount:
-        if payload["billing_address1"] == MARKED:
+    def validate(text: bytes, profile: Profile) -> ValidatedAccount:
+        if MARKED.encode() in text:
             _spin(60)
-        return validate_account(payload, profile)
+        return validate_text(text, profile)
 
     batch_id = batches.start([first, second, third], "validate")
     (key,) = batches.dispatch()
-    with patch.object(batch_lines, "validate_account", validate):
+    with patch.object(batch_lines, "validate_text", validate):
         assert perform_chunk(
             batches.resources.Session, batches.resources.slots, key, reserve=50, line_seconds=0.2
         )
@@ -136,13 +136,13 @@ def test_an_error_in_the_validation_fails_the_line_and_its_values_are_not_logged
     first, second = batches.supplier.accounts(2)
     first["billing_address1"] = MARKED
 
-    def validate(payload: Any, profile: Profile) -> ValidatedAccount:
-        if payload["billing_address1"] == MARKED:
-            raise KeyError(payload["billing_address1"])
-        return validate_account(payload, profile)
+    def validate(text: bytes, profile: Profile) -> ValidatedAccount:
+        if MARKED.encode() in text:
+            raise KeyError(MARKED)
+        return validate_text(text, profile)
 
     batch_id = batches.start([first, second], "validate")
-    with patch.object(batch_lines, "validate_account", validate):
+    with patch.object(batch_lines, "validate_text", validate):
         batches.work()
     assert _codes(batches, batch_id) == [["line_failed_unexpectedly"], []]
     assert "KeyError" in caplog.text

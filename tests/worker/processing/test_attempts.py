@@ -1,6 +1,6 @@
 """An attempt is published again, counted, failed or withdrawn. It never runs twice, and is never lost."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,8 @@ from migration_service.services.processing.attempts import (
 )
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.notification import ASK_DATABASE, notification_key
-from migration_service.services.processing.slot_leases import list_live_attempts
+from migration_service.services.processing.slot_leases import list_live_attempts, reconcile_slots
+from migration_service.slots import LiveAttempt, Slots
 from migration_service.states import ImportState, Outcome
 from migration_service.tasks.accounts import create_account
 from migration_service.tasks.app import WorkerResources
@@ -331,3 +332,20 @@ def test_attempts_are_listed_in_the_order_of_time(begun: Begun, session: OrmSess
     )
     assert [attempt.id for attempt in list_attempts(session, process_id)] == [newer, begun.attempt_id]
     session.rollback()
+
+
+def test_no_slot_is_restored_for_an_attempt_that_ends_while_the_slots_are_compared(
+    begun: Begun, session: OrmSession, worker_resources: WorkerResources
+) -> None:
+    name = str(begun.attempt_id)
+
+    class Meanwhile(Slots):
+        def reconcile(self, live: Iterable[LiveAttempt]) -> list[str]:
+            read = list(live)
+            assert name in {attempt.id for attempt in read}
+            perform_attempt(worker_resources.Session, begun.attempt_id)
+            self.release([name])
+            return super().reconcile(read)
+
+    reconcile_slots(session, Meanwhile(worker_resources.redis))
+    assert worker_resources.redis.zscore("migration:slots", name) is None

@@ -390,6 +390,22 @@ def test_the_sweep_dispatches_a_due_message_and_only_after_a_while_again(
         before_task_publish.disconnect(note)
 
 
+def test_without_a_broker_the_sweep_stops_at_the_first_message_and_the_next_one_finds_them_all(
+    create: Callable[..., list[int]],
+    make_celery: Callable[..., MigrationCelery],
+    sessions: sessionmaker[Session],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ids = create(ANNE) + create(ANNE)
+    make_celery(smtp_url="smtp://127.0.0.1", email_from=SENDER, broker_url="redis://127.0.0.1:1")
+    sweep_customer_emails()
+    assert caplog.text.count("The broker is unavailable") == 1
+    for email_id in ids:
+        _make_due(sessions, email_id)
+    with sessions.begin() as session:
+        assert set(ids) <= set(take_due_emails(session, 10_000))
+
+
 def test_a_sent_message_is_not_due(
     create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
 ) -> None:

@@ -263,4 +263,8 @@ def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, store
             "stop_ignore_codes": [],
         },
         "brake_since": None,
+        "kind": "accounts",
+        "options": {},
+        "lines_per_minute": None,
+        "runs_until": None,
     }

@@ -44,6 +44,7 @@ from migration_service.services.undo.execution import MAX_TRIES, Progress, rever
 from migration_service.services.undo.go_live import set_live
 from migration_service.services.undo.removal import removal_statements
 from migration_service.states import EmailState, ImportState
+from migration_service.tasks import undo as undo_tasks
 from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.undo import REVERT_ACCOUNTS, SWEEP_UNDOS
 from supplier_client import SupplierClient
@@ -543,7 +544,7 @@ def test_the_state_of_a_process_that_is_not_imported_is_never_changed(
 
 
 def test_the_task_reverts_everything_and_the_sweep_finds_what_was_lost(
-    account: ImportedAccount, undos: UndoClient, app: Flask
+    account: ImportedAccount, undos: UndoClient, app: Flask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with app.app_context():
         celery = resources().celery
@@ -561,9 +562,13 @@ def test_the_task_reverts_everything_and_the_sweep_finds_what_was_lost(
     before_task_publish.connect(note)
     try:
         celery.tasks[SWEEP_UNDOS].run()
+        assert published == [undo_id]
+        monkeypatch.setattr(undo_tasks, "REVERT_SECONDS", 0)
+        assert celery.tasks[REVERT_ACCOUNTS].run(undo_id) == "worked"
+        monkeypatch.undo()
     finally:
         before_task_publish.disconnect(note)
-    assert undo_id in published
+    assert published == [undo_id, undo_id], "another message continues what was not finished"
     run = celery.tasks[REVERT_ACCOUNTS].run
     assert [run(undo_id), run(undo_id), run(str(uuid4()))] == ["over"] * 3
     assert undos.get(undo_id)["state"] == "COMPLETED"

@@ -53,6 +53,20 @@ class AuditAction(StrEnum):
     UNDO_CANCELLED = "undo.cancelled"
     #: The accounts of a supplier go live, and cannot be undone from then on.
     SUPPLIER_LIVE_SET = "import_supplier.live_set"
+    WAVE_PLAN_CREATED = "wave_plan.created"
+    #: The changes of `services.waves.states`, in its order.
+    WAVE_QUEUED = "wave.queued"
+    WAVE_BEGAN = "wave.began"
+    WAVE_PAUSED = "wave.paused"
+    WAVE_WENT_ON = "wave.went_on"
+    WAVE_RECONCILED = "wave.reconciled"
+    WAVE_REOPENED = "wave.reopened"
+    WAVE_FOUND_CLEAN = "wave.found_clean"
+    WAVE_FOUND_DIFFERENT = "wave.found_different"
+    WAVE_APPROVED = "wave.approved"
+    WAVE_STOPPED = "wave.stopped"
+    #: A person resumed a wave outside its window: it goes on in the next one.
+    WAVE_RELEASED = "wave.released"
     OPERATOR_CREATED = "operator.created"
     OPERATOR_ROLE_SET = "operator.role_set"
     OPERATOR_PASSWORD_SET = "operator.password_set"  # noqa: S105

@@ -11,6 +11,7 @@ worker see. Its outcomes are there as a whole or not at all, so no line is done 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from migration_service.errors import (
 from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.accounts.added_data import OpenAccount
+from migration_service.services.batches import clock
 from migration_service.services.batches.added_data.deferral import LONGEST_DEFERRAL, wake_lines
 from migration_service.services.batches.added_data.instructions import Answer, InstructionKey
 from migration_service.services.batches.added_data.lines import PIECE_LINES, read_wanted, work_on_added_lines
@@ -34,6 +36,7 @@ from migration_service.services.batches.brakes import apply_brake
 from migration_service.services.batches.counts import count_open, recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
 from migration_service.services.batches.outcomes import write_outcomes
+from migration_service.services.batches.states import pause_by_window
 from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
 from migration_service.services.reporting.erasure import erase_outcomes
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier_by_id
@@ -73,7 +76,7 @@ class ChunkPlan:
 def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
     """Return what is to be done in a chunk now, or None if nothing is.
 
-    The batch is paused if its brake is reached.
+    The batch is paused if its brake is reached, or its window is closed.
     """
     row = session.execute(
         select(
@@ -84,11 +87,15 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
             Batch.mode,
             Batch.brake,
             Batch.brake_since,
+            Batch.runs_until,
         )
         .join(Batch, Batch.id == BatchChunk.batch_id)
         .where(_is(key), BatchChunk.state != ChunkState.DONE, Batch.state == BatchState.RUNNING)
     ).first()
     if row is None or (row.brake and apply_brake(session, key.batch_id, row.brake, row.brake_since)):
+        return None
+    if _is_over(session, row.runs_until):
+        pause_by_window(session, key.batch_id)
         return None
     if BatchKind(row.kind).is_added_data:
         lines = 0 if row.not_before else min(count_open(row.counts), PIECE_LINES)
@@ -145,7 +152,7 @@ def work_on_chunk(
     kind = BatchKind(batch.kind)
     ongoing = supplier.status == SupplierStatus.ONGOING or batch.mode == BatchMode.VALIDATE
     ongoing = ongoing or kind.is_added_data
-    if batch.state != BatchState.RUNNING or not ongoing:
+    if batch.state != BatchState.RUNNING or not ongoing or _is_over(session, batch.runs_until):
         _give_back(session, key)
         return None
     job = replace(_job_of(batch, supplier, line_seconds), answers=answers or {})
@@ -216,6 +223,10 @@ _OF_LIVING_ACCOUNTS = (
     LineStatus.ALREADY_ADDED,
     LineStatus.DEFERRED,
 )
+
+
+def _is_over(session: Session, runs_until: datetime | None) -> bool:
+    return runs_until is not None and runs_until <= clock.read_clock(session)
 
 
 def _origin_of(batch: Batch) -> Origin:

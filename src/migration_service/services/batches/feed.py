@@ -68,6 +68,14 @@ def recover_chunks(session: Session) -> int:
     return len(session.execute(_RECOVER).all())
 
 
+# How many chunks a batch with a limit may have more: in ten seconds, or in the time that one chunk may take,
+# as many as the limit allows, less those in the queue and those that were worked on within that time.
+_SPAN = "greatest(10, 6000.0 / batch.lines_per_minute)"
+_ALLOWED = f"""CASE WHEN batch.lines_per_minute IS NOT NULL THEN (
+    SELECT greatest(0, greatest(1, floor(batch.lines_per_minute * {_SPAN} / 6000.0)) - count(*))
+    FROM batch_chunk AS recent WHERE recent.batch_id = batch.id
+      AND (recent.state = '{ChunkState.DISPATCHED}'
+           OR recent.worked_at > now() - make_interval(secs => CAST({_SPAN} AS double precision)))) END"""
 _IS_OURS = f"(batch.kind = '{BatchKind.PAYMENT_INSTRUCTIONS}') = :asks_vendors"
 
 # `turn` counts the chunks of the organisation that are in the queue already. So whoever has many of them
@@ -84,7 +92,7 @@ _DISPATCH = text(f"""
         FROM batch CROSS JOIN LATERAL (
             SELECT batch_id, first_line FROM batch_chunk
             WHERE batch_id = batch.id AND state = '{ChunkState.PENDING}' AND {IS_DUE} ORDER BY first_line
-            LIMIT :in_flight FOR UPDATE SKIP LOCKED) AS chunk
+            LIMIT least(:in_flight, {_ALLOWED}) FOR UPDATE SKIP LOCKED) AS chunk
         WHERE batch.state = '{BatchState.RUNNING}' AND {_IS_OURS}),
     chosen AS (
         SELECT next.batch_id, next.first_line, coalesce(busy.chunks, 0)

@@ -1,5 +1,6 @@
 """What somebody asks for who starts a batch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,10 @@ class BatchOrder:
     profile: Profile | None = None
     #: What pauses the batch after too many errors; None: what is usual for its mode.
     brake: Brake | None = None
+    #: The import processes of a wave, whose batch is paused until the wave begins; None: it is no wave.
+    wave_processes: Sequence[int] | None = None
+    #: At most so many lines are worked on in a minute.
+    lines_per_minute: int | None = None
 
     def __post_init__(self) -> None:
         key, errors = self.idempotency_key, self._contradictions()

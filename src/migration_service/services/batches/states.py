@@ -1,6 +1,6 @@
 """The states of a batch: the table of changes, and the only statements that make them.
 
-    (none)             -- start_batch -->  RUNNING
+    (none)             -- start_batch -->  RUNNING, or PAUSED for a wave that has not begun
     RUNNING, WAITING   -- PAUSE  -->  PAUSED
     PAUSED, STOPPED    -- RESUME -->  RUNNING
     any of these four  -- CANCEL -->  CANCELLED
@@ -8,6 +8,7 @@
     RUNNING, WAITING   -- complete_batches -->  COMPLETED      every line has an outcome
     RUNNING, WAITING   -- follow_keys -->  PAUSED              the key that it runs under was revoked
     RUNNING, WAITING   -- pause_by_brake -->  PAUSED           it has too many errors
+    RUNNING, WAITING   -- pause_by_window -->  PAUSED          the window of its wave is closed
     RUNNING, WAITING   -- follow_suppliers -->  RUNNING, WAITING, STOPPED
                           the supplier is       Ongoing, Paused,  Complete
 
@@ -50,6 +51,8 @@ REOPEN = BatchChange((BatchState.COMPLETED,), BatchState.RUNNING)
 API_KEY_REVOKED = "api_key_revoked"
 #: The reason of a batch that pause_by_brake paused.
 ERROR_THRESHOLD_REACHED = "error_threshold_reached"
+#: The reason of a batch whose wave waits for its first or its next window.
+WINDOW_CLOSED = "window_closed"
 
 _FINAL = (BatchState.STOPPED, BatchState.CANCELLED, BatchState.COMPLETED)
 
@@ -80,7 +83,16 @@ def follow_keys(session: Session) -> None:
 
 def pause_by_brake(session: Session, batch_id: UUID) -> int | None:
     """Pause a batch that has too many errors. Return its organisation's id, or None if it does not run."""
-    organisation_id: int | None = session.scalar(_PAUSE_BY_BRAKE, {"batch_id": batch_id})
+    return _pause(session, batch_id, ERROR_THRESHOLD_REACHED)
+
+
+def pause_by_window(session: Session, batch_id: UUID) -> int | None:
+    """Pause a batch outside its wave's window. Return its organisation's id, or None if it does not run."""
+    return _pause(session, batch_id, WINDOW_CLOSED)
+
+
+def _pause(session: Session, batch_id: UUID, reason: str) -> int | None:
+    organisation_id: int | None = session.scalar(_PAUSE, {"batch_id": batch_id, "reason": reason})
     return organisation_id
 
 
@@ -103,8 +115,8 @@ _FOLLOW_KEYS = text(f"""
       AND batch.state IN ({literals(PAUSE.sources)})
 """)
 
-_PAUSE_BY_BRAKE = text(f"""
-    UPDATE batch SET state = '{PAUSE.target}', reason = '{ERROR_THRESHOLD_REACHED}'
+_PAUSE = text(f"""
+    UPDATE batch SET state = '{PAUSE.target}', reason = :reason
     WHERE id = :batch_id AND state IN ({literals(PAUSE.sources)})
     RETURNING organisation_id
 """)

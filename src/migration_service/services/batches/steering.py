@@ -190,7 +190,7 @@ def pause_batch(session: Session, batch: Batch) -> None:
 def resume_batch(session: Session, batch: Batch) -> None:
     """Continue a batch that is PAUSED or STOPPED. Raise BatchStateError if it is neither."""
     change_batch(session, batch, RESUME)
-    _take_over(session, batch)
+    take_over(session, batch)
     _record(session, AuditAction.BATCH_RESUMED, batch)
 
 
@@ -231,7 +231,7 @@ def retry_failed(session: Session, batch: Batch, *, everything: bool = False) ->
         session.flush()
         change_batch(session, batch, REOPEN)
         batch.started_at = None
-    _take_over(session, batch)
+    take_over(session, batch)
     _record(session, AuditAction.BATCH_RETRIED, batch, {"lines": len(lines)})
     failed = count_lines(session, [batch.id])[batch.id].get(LineStatus.FAILED, 0)
     return Retried(len(lines), failed)
@@ -253,7 +253,7 @@ def _report_brake(session: Session, batch: Batch) -> dict[str, Any] | None:
     return {**batch.brake, **asdict(measured)}
 
 
-def _take_over(session: Session, batch: Batch) -> None:
+def take_over(session: Session, batch: Batch) -> None:
     """If the key that the batch runs under was revoked, let it run under that of whoever controls it now."""
     if batch.api_key_id is not None and session.get_one(ApiKey, batch.api_key_id).revoked_at:
         batch.api_key_id = current_origin().api_key_id

@@ -1,5 +1,7 @@
 """Storing a batch: its lines go from the file on disk into the database, with one COPY in constant memory."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -7,7 +9,7 @@ from uuid import UUID
 import msgspec
 from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
-from sqlalchemy import select, text
+from sqlalchemy import ARRAY, BigInteger, bindparam, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
@@ -30,14 +32,21 @@ from migration_service.services.batches.counts import recount
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.spool import LINE_OVERHEAD, SpooledLines
+from migration_service.services.batches.states import WINDOW_CLOSED
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
-from migration_service.states import BatchKind, BatchMode, ImportState, LineStatus
+from migration_service.states import BatchKind, BatchMode, BatchState, ImportState, LineStatus
 
 #: A chunk is what a worker takes at once: this many lines, or fewer if they are long (in bytes).
 CHUNK_LINES = 100
 CHUNK_BYTES = 4_000_000
+#: The batch of a wave that has not begun: paused, and for whoever resumes it by itself, with its time over.
+_HELD = {
+    "state": BatchState.PAUSED,
+    "reason": WINDOW_CLOSED,
+    "runs_until": datetime(1970, 1, 1, tzinfo=UTC),
+}
 #: The file is on this machine's disk by then.
 _LONGEST_COPY = "1h"
 
@@ -73,7 +82,7 @@ def start_batch(
         return start_batch(session, supplier, order, lines)
     session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_COPY}'"))
     if lines is None:
-        _take_pending(session, batch_id, supplier.id)
+        _take_pending(session, batch_id, supplier.id, order.wave_processes)
     else:
         _copy_lines(session, batch_id, lines, order.kind)
     recount(session, batch_id)
@@ -137,6 +146,8 @@ def _insert_batch(
             profile=order.profile,
             validated_under=validated_under(order.profile, supplier.profile),
             brake=brake_to_store(order.brake or usual_brake(order.mode)),
+            lines_per_minute=order.lines_per_minute,
+            **({} if order.wave_processes is None else _HELD),
         )
         .on_conflict_do_nothing(constraint="uq_batch_idempotency_key")
         .returning(Batch.id)
@@ -207,8 +218,14 @@ class _Chunks:
         self._bytes += size
 
 
-def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int) -> None:
-    session.execute(_TAKE_PENDING, {"batch_id": batch_id, "import_supplier_id": import_supplier_id})
+def _take_pending(
+    session: Session, batch_id: UUID, import_supplier_id: int, process_ids: Sequence[int] | None
+) -> None:
+    values = {"batch_id": batch_id, "import_supplier_id": import_supplier_id}
+    if process_ids is None:
+        session.execute(_TAKE_PENDING, values)
+    else:
+        session.execute(_TAKE_LISTED, values | {"process_ids": list(process_ids)})
     session.execute(_CHUNK_PENDING, {"batch_id": batch_id, "lines": CHUNK_LINES})
 
 
@@ -234,12 +251,16 @@ _INSERT_CHUNKS = text("""
     FROM jsonb_array_elements(CAST(:ranges AS jsonb)) AS range
 """)
 
-_TAKE_PENDING = text(f"""
+_TAKE = f"""
     INSERT INTO batch_line (batch_id, line_number, external_account_number, account_import_process_id)
     SELECT :batch_id, row_number() OVER (ORDER BY external_account_number), external_account_number, id
     FROM account_import_process
     WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}'
-""")
+"""
+_TAKE_PENDING = text(_TAKE)
+_TAKE_LISTED = text(f"{_TAKE} AND id = ANY (:process_ids)").bindparams(
+    bindparam("process_ids", type_=ARRAY(BigInteger))
+)
 
 _CHUNK_PENDING = text("""
     INSERT INTO batch_chunk (batch_id, first_line, last_line)

@@ -57,19 +57,29 @@ def find_differences(
 def _find_created(
     sessions: sessionmaker[Session], import_supplier_id: int, totals: Totals, batch_id: UUID | None
 ) -> Iterator[AccountDifference]:
-    statement = LIST_PAGE if batch_id is None else LIST_PAGE_OF_BATCH
-    values: dict[str, Any] = {"import_supplier_id": import_supplier_id, "limit": _PAGE}
     after: Any = "" if batch_id is None else 0
+    while after is not None:
+        with sessions.begin() as session:
+            after, found = compare_page(session, import_supplier_id, totals, after=after, batch_id=batch_id)
+        yield from found
+
+
+def compare_page(
+    session: Session, import_supplier_id: int, totals: Totals, *, after: Any, batch_id: UUID | None
+) -> tuple[Any, list[AccountDifference]]:
+    """Compare the created accounts after `after`, a page of them, and add them to `totals`.
+
+    Return where the next page starts (None: there was no account left), and the accounts that differ.
+    """
+    statement = LIST_PAGE if batch_id is None else LIST_PAGE_OF_BATCH
+    values: dict[str, Any] = {"import_supplier_id": import_supplier_id, "limit": _PAGE, "after": after}
     if batch_id is not None:
         values["batch_id"] = batch_id
-    while True:
-        with sessions.begin() as session:
-            page = session.execute(statement, values | {"after": after}).all()
-            found = _compare(session, page, totals) if page else {}
-        if not page:
-            return
-        after = page[-1].place
-        yield from _order(page, found)
+    page = session.execute(statement, values).all()
+    if not page:
+        return None, []
+    found = _compare(session, page, totals)
+    return page[-1].place, [*_order(page, found)]
 
 
 def _compare(session: Session, page: Sequence[Row[Any]], totals: Totals) -> dict[int, list[Difference]]:

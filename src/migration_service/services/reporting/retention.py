@@ -42,7 +42,8 @@ def removals(settings: Settings) -> list[Removal]:
 def cancel_idle_batches(session: Session, *, after_days: int) -> int:
     """Cancel batches that are paused, or wait for their supplier, and were not worked on for so long.
 
-    Their lines are then removed as those of every batch that has ended.
+    Their lines are then removed as those of every batch that has ended. The batches of waves are kept until
+    their plan is finished.
     """
     return len(session.execute(_CANCEL_IDLE, {"days": after_days, "limit": PIECE}).all())
 
@@ -91,6 +92,9 @@ _CANCEL_IDLE = text(f"""
         WHERE finished_at IS NULL AND state IN ({literals([BatchState.PAUSED, BatchState.WAITING])})
           AND greatest(created_at, (SELECT max(worked_at) FROM batch_chunk WHERE batch_id = batch.id))
               < now() - make_interval(days => :days)
+          AND NOT EXISTS (
+              SELECT FROM wave JOIN wave_plan AS plan ON plan.id = wave.plan_id
+              WHERE wave.batch_id = batch.id AND plan.finished_at IS NULL)
         LIMIT :limit FOR UPDATE SKIP LOCKED)
     RETURNING 1
 """)

@@ -107,8 +107,8 @@ def reserve_calls(session: Session, vendor_id: int, wanted: int, *, seconds: flo
 _RESERVE = text("""
     UPDATE payment_vendor
     SET next_call_at = found.first + make_interval(secs => CAST(found.number / found.rate AS float))
-    FROM (SELECT id, calls_per_second AS rate, clock_timestamp() AS moment,
-                 greatest(coalesce(next_call_at, clock_timestamp()), clock_timestamp()) AS first,
+    FROM (SELECT id, calls_per_second AS rate, statement_timestamp() AS moment,
+                 greatest(coalesce(next_call_at, statement_timestamp()), statement_timestamp()) AS first,
                  greatest(1, least(:wanted, floor(calls_per_second * :seconds))) AS number
           FROM payment_vendor WHERE id = :id FOR UPDATE) AS found
     WHERE payment_vendor.id = found.id AND found.first < found.moment + interval '2 seconds'

@@ -1,0 +1,203 @@
+"""Wave plans: a supplier's pending accounts, migrated in waves with windows and decisions."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import jsonify, url_for
+from flask_smorest import Blueprint
+from sqlalchemy.orm import Session
+
+from migration_service.blueprints import wave_examples as examples
+from migration_service.blueprints.auth import caller, require_token
+from migration_service.blueprints.body import json_body, query_arguments, refuse_parameters
+from migration_service.blueprints.description_headers import refer
+from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent
+from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.resources import resources
+from migration_service.errors import (
+    BatchStorageQuotaError,
+    ImportSupplierCompleteError,
+    ImportSupplierNotFoundInBodyError,
+    ImportSupplierPausedError,
+    OperationsTeamNotFoundError,
+    ParseError,
+    RequestFailedValidationError,
+    TooManyOpenBatchesError,
+    TooManyUploadsError,
+    WaveNotFoundError,
+    WavePlanNotFoundError,
+    WavePlanOpenError,
+    WaveStateError,
+    WaveWindowClosedError,
+)
+from migration_service.models import Wave, WavePlan
+from migration_service.schemas.waves import (
+    WaveDecisionBodySchema,
+    WavePlanAnswerSchema,
+    WavePlanBodySchema,
+    WavePlanListArgumentsSchema,
+)
+from migration_service.services.batches import clock
+from migration_service.services.batches.quotas import BatchQuotas
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.waves import steering
+from migration_service.services.waves.orders import read_plan
+from migration_service.services.waves.plans import plan_waves
+from migration_service.services.waves.reports import PlanReport, report_plan
+from migration_service.tasks.batches import feed_batches
+
+blueprint = Blueprint(
+    "waves",
+    __name__,
+    url_prefix="/v1/data-import/wave-plans",
+    description="Migrate what is pending in waves, each with a window, a brake and a decision after it.",
+)
+blueprint.before_request(require_token)
+
+_DECISION = {"reason": "Two meters are corrected by hand."}
+_WAVE_ERRORS = (RequestFailedValidationError, WavePlanNotFoundError, WaveNotFoundError, WaveStateError)
+
+
+@blueprint.post("/", endpoint="plan_waves")
+@idempotent(blueprint)
+@blueprint.response(201, WavePlanAnswerSchema, example=examples.PLAN, headers=refer("Location"))
+@answers_errors(
+    blueprint,
+    RequestFailedValidationError,
+    *KEY_ERRORS,
+    ImportSupplierNotFoundInBodyError,
+    ImportSupplierPausedError,
+    ImportSupplierCompleteError,
+    OperationsTeamNotFoundError,
+    WavePlanOpenError,
+    TooManyUploadsError,
+    TooManyOpenBatchesError,
+    BatchStorageQuotaError,
+    ParseError,
+)
+@refuse_parameters
+@json_body(blueprint, WavePlanBodySchema(), examples.BODY)
+def plan(body: dict[str, Any]) -> Any:
+    """Plan the waves of a supplier
+
+    Cuts what is pending now into waves. Each is a batch that is paused until the wave begins: by itself in
+    its window, or by hand if it has none. A supplier has one plan at a time.
+    """
+    settings, sender = resources().settings, caller()
+    quotas = BatchQuotas(settings.max_open_batches, settings.max_batch_storage_bytes)
+    with resources().Session.begin() as session:
+        order = read_plan(body, now=clock.read_clock(session), api_key_id=sender.api_key_id)
+        supplier = get_import_supplier(
+            session,
+            body["import_supplier"],
+            organisation_id=sender.organisation_id,
+            error=ImportSupplierNotFoundInBodyError,
+        )
+        report = report_plan(session, plan_waves(session, supplier, order, quotas))
+    answer = jsonify(WavePlanAnswerSchema().dump(report))
+    return answer, 201, {"Location": url_for("waves.get_plan", plan_id=report.plan_id)}
+
+
+@blueprint.get("/", endpoint="list_plans")
+@query_arguments(blueprint, WavePlanListArgumentsSchema())
+@blueprint.response(200, WavePlanAnswerSchema(many=True), example=[examples.PLAN])
+@answers_errors(blueprint, RequestFailedValidationError)
+def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
+    """The organisation's wave plans, the newest first
+
+    At most the last fifty, each with its waves.
+    """
+    with resources().Session.begin() as session:
+        plans = steering.list_plans(session, organisation_id=caller().organisation_id, **arguments)
+        return [report_plan(session, found) for found in plans]
+
+
+@blueprint.get("/<plan_id>/", endpoint="get_plan")
+@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@answers_errors(blueprint, WavePlanNotFoundError)
+def get(plan_id: str) -> PlanReport:
+    """A wave plan and the progress of its waves
+
+    The results of a wave are those of its batch.
+    """
+    with resources().Session.begin() as session:
+        found = steering.get_plan(session, plan_id, organisation_id=caller().organisation_id)
+        return report_plan(session, found)
+
+
+@blueprint.post("/<plan_id>/waves/<int:number>/start/", endpoint="start_wave")
+@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@answers_errors(blueprint, *_WAVE_ERRORS, WaveWindowClosedError)
+def start(plan_id: str, number: int) -> PlanReport:
+    """Begin a wave by hand
+
+    It must be its turn. A wave with a window only begins within it.
+    """
+    return _act(plan_id, number, steering.start_wave)
+
+
+@blueprint.post("/<plan_id>/waves/<int:number>/pause/", endpoint="pause_wave")
+@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@answers_errors(blueprint, *_WAVE_ERRORS)
+def pause(plan_id: str, number: int) -> PlanReport:
+    """Pause a wave until a person resumes it
+
+    It does not go on in its next window either. Lines that workers have are finished.
+    """
+    return _act(plan_id, number, steering.pause_wave)
+
+
+@blueprint.post("/<plan_id>/waves/<int:number>/resume/", endpoint="resume_wave")
+@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@answers_errors(blueprint, *_WAVE_ERRORS)
+def resume(plan_id: str, number: int) -> PlanReport:
+    """Let a paused wave go on
+
+    Now, or in its next window if its window is closed. Its brake starts to count again.
+    """
+    return _act(plan_id, number, steering.resume_wave)
+
+
+@blueprint.post("/<plan_id>/waves/<int:number>/reconcile/", endpoint="reconcile_wave")
+@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@answers_errors(blueprint, *_WAVE_ERRORS)
+def reconcile(plan_id: str, number: int) -> PlanReport:
+    """Reconcile a wave again
+
+    After something was corrected or acknowledged.
+    """
+    return _act(plan_id, number, steering.compare_wave)
+
+
+@blueprint.post("/<plan_id>/waves/<int:number>/approve/", endpoint="approve_wave")
+@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@answers_errors(blueprint, *_WAVE_ERRORS, ParseError)
+@json_body(blueprint, WaveDecisionBodySchema(), _DECISION)
+def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
+    """Approve a reconciled wave, so that the next one begins
+
+    Whatever reconciliation found. The reason is kept with the wave and in the audit.
+    """
+    return _act(plan_id, number, lambda *args: steering.approve_wave(*args, reason=body["reason"]))
+
+
+@blueprint.post("/<plan_id>/waves/<int:number>/stop/", endpoint="stop_wave")
+@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@answers_errors(blueprint, *_WAVE_ERRORS, ParseError)
+@json_body(blueprint, WaveDecisionBodySchema(), _DECISION)
+def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
+    """Stop a wave and every later one
+
+    This is permanent: their batches are cancelled. What was created stays. What is pending can be planned
+    again.
+    """
+    return _act(plan_id, number, lambda *args: steering.stop_wave(*args, reason=body["reason"]))
+
+
+def _act(plan_id: str, number: int, action: Callable[[Session, WavePlan, Wave], None]) -> PlanReport:
+    with resources().Session.begin() as session:
+        found = steering.get_plan(session, plan_id, organisation_id=caller().organisation_id)
+        action(session, found, steering.lock_wave(session, found, number))
+        report = report_plan(session, found)
+    feed_batches(resources().celery, resources().Session)
+    return report

@@ -1,0 +1,192 @@
+"""`migration-service waves`."""
+
+import json
+from collections.abc import Callable
+from typing import IO, Any, TypeVar
+
+import click
+from sqlalchemy.orm import Session
+
+from migration_service.celery_app import create_celery
+from migration_service.cli.batch_brake import describe_brake
+from migration_service.cli.output import Record, json_option, show_done, show_json, show_list, show_record
+from migration_service.cli.session import open_session, open_sessions, read_settings
+from migration_service.errors import ErrorItem, RequestFailedValidationError
+from migration_service.models import Wave, WavePlan
+from migration_service.schemas.base import load
+from migration_service.schemas.waves import WavePlanBodySchema
+from migration_service.services.batches import clock
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.waves import steering
+from migration_service.services.waves.orders import read_plan
+from migration_service.services.waves.plans import plan_waves
+from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
+from migration_service.states import LineStatus
+from migration_service.tasks.batches import feed_batches
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_REASON = click.option("--reason", required=True, metavar="TEXT", help="Why. It is kept: no personal data.")
+_BY = click.option("--by", metavar="NAME", help="Who decided.  [default: the account on this machine]")
+
+
+@click.group()
+def waves() -> None:
+    """Migrate what is pending in waves, each with a window, a brake and a decision after it."""
+
+
+@waves.command()
+@click.argument("file", type=click.File("rb"))
+@json_option
+def plan(file: IO[bytes], as_json: bool) -> None:
+    """Plan the waves that FILE describes (JSON; - is standard input).
+
+    \b
+    {"import_supplier": "NORTHSTAR", "operations_team_name": "Team A", "continue_if_clean": true,
+     "window": {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"},
+     "waves": [{"name": "Pilot", "sample": 200}, {"size": 10000}, {"rest": true}]}
+
+    It is the body of POST /v1/data-import/wave-plans/, whose description has every field.
+    """
+    with open_session(read_settings()) as session:
+        body, errors = load(WavePlanBodySchema(), _parse(file.read()))
+        if errors:
+            raise RequestFailedValidationError(errors=errors)
+        order = read_plan(body, now=clock.read_clock(session))
+        supplier = get_import_supplier(session, body["import_supplier"], organisation_id=None)
+        report = report_plan(session, plan_waves(session, supplier, order))
+    _show(report, as_json)
+
+
+def _parse(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        item = ErrorItem("parse_error", f"The file is not JSON: {error}.", "file")
+        raise RequestFailedValidationError(errors=[item]) from error
+
+
+@waves.command("list")
+@click.option("--supplier", metavar="CODE", help="Only plans of this import supplier.")
+@json_option
+def list_all(supplier: str | None, as_json: bool) -> None:
+    """List wave plans, the newest first."""
+    with open_session(read_settings()) as session:
+        plans = steering.list_plans(session, organisation_id=None, import_supplier=supplier)
+        reports = [report_plan(session, found) for found in plans]
+    records = [
+        {
+            "plan_id": report.plan_id,
+            "import_supplier": report.import_supplier,
+            "name": report.name,
+            "waves": ", ".join(wave.state for wave in report.waves),
+            "created_at": report.created_at,
+            "finished_at": report.finished_at,
+        }
+        for report in reports
+    ]
+    show_list(
+        records, as_json, nothing="There are no wave plans yet. Make one: migration-service waves plan FILE"
+    )
+
+
+@waves.command()
+@click.argument("plan_id")
+@json_option
+def show(plan_id: str, as_json: bool) -> None:
+    """Show the plan PLAN_ID and the progress of its waves."""
+    with open_session(read_settings()) as session:
+        report = report_plan(session, steering.get_plan(session, plan_id, organisation_id=None))
+    _show(report, as_json)
+
+
+def _show(report: PlanReport, as_json: bool) -> None:
+    if as_json:
+        show_json(report)
+        return
+    head = {name: getattr(report, name) for name in PlanReport.__slots__ if name != "waves"}
+    show_record({name: value for name, value in head.items() if value is not None}, as_json=False)
+    show_list([_row(wave) for wave in report.waves], as_json=False, nothing="")
+
+
+def _row(wave: WaveReport) -> Record:
+    why = wave.waits_for and f"for the {wave.waits_for}" if wave.waits_for else wave.reason
+    return {
+        "wave": wave.number,
+        "name": wave.name,
+        "state": wave.state + (f" ({why})" if why else ""),
+        "accounts": wave.lines,
+        "done": wave.lines - wave.counts[LineStatus.PENDING],
+        "failed": wave.counts[LineStatus.FAILED],
+        "differing": wave.differing,
+        "open": wave.open,
+        "opens_at": wave.opens_at,
+        "closes_at": wave.closes_at,
+        "brake": describe_brake(wave.brake) if wave.brake else None,
+        "decided_by": wave.decided_by,
+        "batch_id": wave.batch_id,
+    }
+
+
+def _wave_command(command: _Command) -> _Command:
+    """Add the arguments of a command about one wave."""
+    return click.argument("plan_id")(click.argument("number", type=click.IntRange(1))(json_option(command)))
+
+
+@waves.command()
+@_wave_command
+def start(plan_id: str, number: int, as_json: bool) -> None:
+    """Begin wave NUMBER of PLAN_ID by hand. One that has a window only begins within it."""
+    _act(plan_id, number, steering.start_wave, as_json)
+
+
+@waves.command()
+@_wave_command
+def pause(plan_id: str, number: int, as_json: bool) -> None:
+    """Pause wave NUMBER of PLAN_ID until a person resumes it, also in its next window."""
+    _act(plan_id, number, steering.pause_wave, as_json)
+
+
+@waves.command()
+@_wave_command
+def resume(plan_id: str, number: int, as_json: bool) -> None:
+    """Let wave NUMBER of PLAN_ID go on: now, or in its next window if its window is closed."""
+    _act(plan_id, number, steering.resume_wave, as_json)
+
+
+@waves.command()
+@_wave_command
+def reconcile(plan_id: str, number: int, as_json: bool) -> None:
+    """Reconcile wave NUMBER of PLAN_ID again, after something was corrected or acknowledged."""
+    _act(plan_id, number, steering.compare_wave, as_json)
+
+
+@waves.command()
+@_wave_command
+@_REASON
+@_BY
+def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
+    """Approve wave NUMBER of PLAN_ID, which is reconciled, so that the next one begins."""
+    _act(plan_id, number, lambda *args: steering.approve_wave(*args, reason=reason, by=by), as_json)
+
+
+@waves.command()
+@_wave_command
+@_REASON
+@_BY
+def stop(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
+    """Stop wave NUMBER of PLAN_ID and every later one permanently. What was created stays."""
+    _act(plan_id, number, lambda *args: steering.stop_wave(*args, reason=reason, by=by), as_json)
+
+
+def _act(plan_id: str, number: int, action: Callable[[Session, WavePlan, Wave], None], as_json: bool) -> None:
+    settings = read_settings()
+    with open_sessions(settings) as sessions:
+        with sessions.begin() as session:
+            found = steering.get_plan(session, plan_id, organisation_id=None)
+            wave = steering.lock_wave(session, found, number)
+            action(session, found, wave)
+            session.flush()
+            state = str(wave.state) + (f" ({wave.reason})" if wave.reason else "")
+            record = {"plan_id": plan_id, "number": number, "state": str(wave.state), "reason": wave.reason}
+        feed_batches(create_celery(settings), sessions)
+    show_done(record, as_json, f"Wave {number} of {plan_id} is now {state}.")

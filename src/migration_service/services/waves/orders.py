@@ -1,0 +1,129 @@
+"""What somebody asks for who makes a plan."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from migration_service.errors import ErrorItem, RequestFailedValidationError
+from migration_service.services.batches.brakes import Brake, read_brake
+from migration_service.services.waves.windows import Window
+from migration_service.states import Weekday
+
+#: The waves of a plan.
+MAX_WAVES = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveOrder:
+    """Which accounts a wave takes, by one of the first four, and how it runs."""
+
+    #: So many accounts, drawn at random from every stratum.
+    sample: int | None = None
+    #: The next accounts by their number, so many.
+    size: int | None = None
+    #: The accounts with these numbers.
+    accounts: Sequence[str] | None = None
+    #: Everything that is left.
+    rest: bool = False
+    name: str | None = None
+    #: None: it begins by hand.
+    window: Window | None = None
+    lines_per_minute: int | None = None
+    brake: Brake | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOrder:
+    """The waves of a plan, in their order."""
+
+    operations_team_name: str
+    waves: Sequence[WaveOrder]
+    name: str | None = None
+    #: Where the random draw begins; None: anywhere.
+    seed: int | None = None
+    continue_if_clean: bool = False
+    api_key_id: int | None = None
+
+
+_CHOICES = ("sample", "size", "accounts", "rest")
+
+
+def read_plan(body: Mapping[str, Any], *, now: datetime, api_key_id: int | None = None) -> PlanOrder:
+    """Return the order in a body that `WavePlanBodySchema` has loaded.
+
+    A window that names no first day opens from the day of `now` on. Raise RequestFailedValidationError with
+    every part that does not fit.
+    """
+    errors: list[ErrorItem] = []
+    if len(body["waves"]) > MAX_WAVES:
+        detail = f"A plan has at most {MAX_WAVES} waves."
+        raise RequestFailedValidationError(errors=[ErrorItem("too_many_items", detail, "waves")])
+    last = len(body["waves"]) - 1
+    waves = []
+    for index, given in enumerate(body["waves"]):
+        at = f"waves.{index}"
+        errors += _faults_of_choice(given, at, is_first=index == 0, is_last=index == last)
+        whole = {name: body[name] for name in ("window", "lines_per_minute", "brake") if name in body} | given
+        waves.append(_read_wave(whole, at if "window" in given else "", at, errors, now))
+    if errors:
+        raise RequestFailedValidationError(errors=list({(it.code, it.attr): it for it in errors}.values()))
+    return PlanOrder(
+        operations_team_name=body["operations_team_name"],
+        waves=waves,
+        name=body.get("name"),
+        seed=body.get("seed"),
+        continue_if_clean=body["continue_if_clean"],
+        api_key_id=api_key_id,
+    )
+
+
+def _faults_of_choice(given: Mapping[str, Any], at: str, *, is_first: bool, is_last: bool) -> list[ErrorItem]:
+    chosen = [name for name in _CHOICES if given.get(name)]
+    if len(chosen) != 1:
+        detail = f"Expected exactly one of {', '.join(_CHOICES)}."
+        return [ErrorItem("required" if not chosen else "invalid", detail, at)]
+    if chosen == ["sample"] and not is_first:
+        return [ErrorItem("invalid", "Only the first wave can be drawn at random.", f"{at}.sample")]
+    if chosen == ["rest"] and not is_last:
+        return [ErrorItem("invalid", "Only the last wave can take the rest.", f"{at}.rest")]
+    return []
+
+
+def _read_wave(
+    given: Mapping[str, Any], window_at: str, brake_at: str, errors: list[ErrorItem], now: datetime
+) -> WaveOrder:
+    """Return the order of one wave, and add what is wrong with it to `errors`."""
+    window = brake = None
+    if "window" in given:
+        window = _read_window(given["window"], f"{window_at}.window".lstrip("."), errors, now)
+    try:
+        brake = read_brake(**given.get("brake", {}))
+    except RequestFailedValidationError as error:
+        errors += [ErrorItem(it.code, it.detail, f"{brake_at}.brake.{it.attr}") for it in error.errors]
+    return WaveOrder(
+        sample=given.get("sample"),
+        size=given.get("size"),
+        accounts=given.get("accounts") or None,
+        rest=given.get("rest", False),
+        name=given.get("name"),
+        window=window,
+        lines_per_minute=given.get("lines_per_minute"),
+        brake=brake,
+    )
+
+
+def _read_window(given: Mapping[str, Any], at: str, errors: list[ErrorItem], now: datetime) -> Window | None:
+    start, end = time.fromisoformat(given["start"]), time.fromisoformat(given["end"])
+    if start == end:
+        errors.append(ErrorItem("invalid", "The window ends when it begins: it never opens.", f"{at}.end"))
+    try:
+        today = now.astimezone(ZoneInfo(given["time_zone"])).date()
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        detail = "This is not a time zone of the IANA database, as Europe/Amsterdam."
+        errors.append(ErrorItem("invalid_choice", detail, f"{at}.time_zone"))
+        return None
+    days = tuple(map(Weekday, given.get("days") or Weekday))
+    first_day = given.get("first_day", today)
+    return Window(start=start, end=end, time_zone=given["time_zone"], first_day=first_day, days=days)

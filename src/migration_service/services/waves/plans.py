@@ -1,0 +1,223 @@
+"""Making a plan: which pending accounts are in which wave, and the batch of each.
+
+A batch is stored at once for each wave, and is paused until the wave begins. So the lines of a batch are the
+accounts of its wave, and workers, results and reconciliation know nothing of waves.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import ARRAY, BigInteger, Text, bindparam, text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import new_id
+from migration_service.errors import (
+    ErrorItem,
+    RequestFailedValidationError,
+    TooManyUploadsError,
+    WavePlanOpenError,
+)
+from migration_service.models import Wave, WavePlan
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.quotas import BatchQuotas, lock_storing, require_room
+from migration_service.services.batches.upload import start_batch
+from migration_service.services.imports.staging import require_ongoing
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.setup.teams import get_operations_team_id
+from migration_service.services.waves.orders import PlanOrder, WaveOrder
+from migration_service.services.waves.states import QUEUE, change_wave
+from migration_service.states import BatchMode, BatchSource, ImportState, WaveState
+
+_SEEDS = 2**31
+
+
+def plan_waves(
+    session: Session, supplier: KnownSupplier, order: PlanOrder, quotas: BatchQuotas | None = None
+) -> WavePlan:
+    """Store a plan with its waves and their batches. The first wave waits for its window from now on.
+
+    `quotas` are those of the organisation; operators have none. Raise WavePlanOpenError if the supplier has a
+    plan already, RequestFailedValidationError if a wave gets no account, and what `start_batch` and
+    `require_room` raise.
+    """
+    require_ongoing(supplier.status)
+    if quotas and not lock_storing(session, supplier.organisation_id):
+        raise TooManyUploadsError
+    # To draw from a million payloads takes some minutes.
+    session.execute(text("SET LOCAL statement_timeout = '1h'"))
+    plan = _insert_plan(session, supplier, order)
+    chosen = _choose_accounts(session, supplier.id, order.waves, plan.seed)
+    for number, (wave, choice) in enumerate(zip(order.waves, chosen.waves, strict=True), start=1):
+        if quotas:
+            require_room(session, supplier.organisation_id, quotas)
+        batch_id = start_batch(session, supplier, _order_batch(order, wave, number, choice.process_ids))
+        session.add(
+            Wave(
+                plan_id=plan.id,
+                number=number,
+                name=wave.name,
+                batch_id=batch_id,
+                state=WaveState.PLANNED,
+                time_window=wave.window.to_dict() if wave.window else None,
+                strata=choice.strata,
+            )
+        )
+        session.flush()
+    plan.unplanned = chosen.left
+    change_wave(session, plan, session.get_one(Wave, (plan.id, 1)), QUEUE)
+    return plan
+
+
+def _insert_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) -> WavePlan:
+    plan = WavePlan(
+        id=new_id(),
+        organisation_id=supplier.organisation_id,
+        import_supplier_id=supplier.id,
+        name=order.name,
+        operations_team_id=get_operations_team_id(
+            session, supplier.organisation_id, order.operations_team_name
+        ),
+        seed=secrets.randbelow(_SEEDS) if order.seed is None else order.seed,
+        continue_if_clean=order.continue_if_clean,
+    )
+    try:
+        with session.begin_nested():
+            session.add(plan)
+    except IntegrityError as error:
+        if getattr(getattr(error.orig, "diag", None), "constraint_name", "") != "uq_wave_plan_open":
+            raise
+        raise WavePlanOpenError from error
+    details = {"import_supplier": supplier.code, "waves": len(order.waves), "seed": plan.seed}
+    owner = supplier.organisation_id
+    record(
+        session, AuditAction.WAVE_PLAN_CREATED, "wave_plan", plan.id, organisation_id=owner, details=details
+    )
+    return plan
+
+
+def _order_batch(order: PlanOrder, wave: WaveOrder, number: int, process_ids: Sequence[int]) -> BatchOrder:
+    return BatchOrder(
+        mode=BatchMode.IMPORT,
+        source=BatchSource.PENDING,
+        operations_team_name=order.operations_team_name,
+        api_key_id=order.api_key_id,
+        name=wave.name or f"Wave {number}",
+        brake=wave.brake,
+        wave_processes=process_ids,
+        lines_per_minute=wave.lines_per_minute,
+    )
+
+
+@dataclass(slots=True)
+class _Choice:
+    process_ids: Sequence[int]
+    #: Of a random draw: objects of stratum, pending, drawn.
+    strata: list[dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    waves: list[_Choice]
+    #: Accounts that are in no wave.
+    left: int
+
+
+def _choose_accounts(session: Session, supplier_id: int, waves: Sequence[WaveOrder], seed: int) -> _Chosen:
+    """Choose the accounts of each wave. Lists come first, then the draw, then the others in their order."""
+    listed = _find_listed(session, supplier_id, waves)
+    taken = [process_id for ids in listed.values() for process_id in ids]
+    values = {"import_supplier_id": supplier_id, "taken": taken}
+    chosen = {index: _Choice(ids) for index, ids in listed.items()}
+    for index, wave in enumerate(waves):
+        if wave.sample is not None:
+            rows = session.execute(_DRAW, values | {"size": wave.sample, "seed": str(seed)}).all()
+            chosen[index] = _Choice([row.id for row in rows], _count_strata(rows))
+            taken += chosen[index].process_ids
+    left = iter(session.scalars(_LEFT, values | {"taken": taken}).all())
+    for index, wave in enumerate(waves):
+        if index not in chosen:
+            chosen[index] = _Choice(list(left if wave.size is None else islice(left, wave.size)))
+    errors = [
+        ErrorItem("empty", "No pending account is left for this wave.", f"waves.{index}")
+        for index in range(len(waves))
+        if not chosen[index].process_ids
+    ]
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+    return _Chosen([chosen[index] for index in range(len(waves))], sum(1 for _ in left))
+
+
+def _find_listed(session: Session, supplier_id: int, waves: Sequence[WaveOrder]) -> dict[int, list[int]]:
+    """Return the import processes of each list of accounts, by the index of the wave."""
+    listed: dict[int, list[int]] = {}
+    seen: set[str] = set()
+    errors = []
+    for index, wave in enumerate(waves):
+        if wave.accounts is None:
+            continue
+        values = {"import_supplier_id": supplier_id, "numbers": list(wave.accounts)}
+        found = {row.external_account_number: row.id for row in session.execute(_LISTED, values)}
+        for place, number in enumerate(wave.accounts):
+            if number not in found or number in seen:
+                fault = "is listed before" if number in seen else "is not pending"
+                errors.append(
+                    ErrorItem("invalid", f"The account {fault}.", f"waves.{index}.accounts.{place}")
+                )
+            seen.add(number)
+        listed[index] = [*found.values()]
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+    return listed
+
+
+def _count_strata(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    strata: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        stratum = strata.setdefault(row.stratum, {"stratum": row.stratum, "pending": row.size, "drawn": 0})
+        stratum["drawn"] += 1
+    return sorted(strata.values(), key=lambda stratum: (-stratum["pending"], stratum["stratum"]))
+
+
+_PENDING = f"""
+    FROM account_import_process AS process
+    WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}'
+"""
+_NOT_TAKEN = "AND NOT EXISTS (SELECT FROM unnest(CAST(:taken AS bigint[])) AS t (id) WHERE t.id = process.id)"
+
+_LISTED = text(
+    f"SELECT id, external_account_number {_PENDING} AND external_account_number = ANY (:numbers)"
+).bindparams(bindparam("numbers", type_=ARRAY(Text)))
+
+_LEFT = text(f"SELECT id {_PENDING} {_NOT_TAKEN} ORDER BY external_account_number").bindparams(
+    bindparam("taken", type_=ARRAY(BigInteger))
+)
+
+# One of each stratum first, the largest stratum before the others. Then each stratum has its share: the nth
+# of m accounts comes after the part n/m of every other stratum. The order within a stratum is a hash.
+_DRAW = text(f"""
+    WITH candidate AS (
+        SELECT id, md5(:seed || ' ' || external_account_number) AS draw, concat_ws(', ',
+            coalesce((SELECT string_agg(DISTINCT kind #>> '{{}}', ' and ') FROM jsonb_path_query(
+                payload, '$.supply_addresses[*].meter_points[*].supply_type') AS kind), 'no supply'),
+            CASE jsonb_array_length(
+                jsonb_path_query_array(payload, '$.supply_addresses[*].meter_points[*]'))
+                WHEN 0 THEN 'no meter point' WHEN 1 THEN '1 meter point' WHEN 2 THEN '2 meter points'
+                ELSE '3 or more meter points' END,
+            CASE WHEN jsonb_path_exists(payload, '$.supply_addresses[*].meter_points[*].agreements[*]')
+                THEN 'with agreements' ELSE 'without agreements' END,
+            CASE WHEN jsonb_path_exists(payload, '$.statements[*]')
+                THEN 'with statements' ELSE 'without statements' END) AS stratum
+        {_PENDING} {_NOT_TAKEN}
+    ), numbered AS (
+        SELECT id, draw, stratum, row_number() OVER (PARTITION BY stratum ORDER BY draw, id) AS place,
+               count(*) OVER (PARTITION BY stratum) AS size
+        FROM candidate
+    )
+    SELECT id, stratum, size FROM numbered
+    ORDER BY place > 1, CASE WHEN place = 1 THEN -size ELSE 0 END, (place - 0.5) / size, draw LIMIT :size
+""").bindparams(bindparam("taken", type_=ARRAY(BigInteger)))

@@ -1,0 +1,52 @@
+"""Reconciles waves whose lines all have an outcome, page by page, so that a worker may die between two."""
+
+import time
+from uuid import UUID
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.models import Wave, WavePlan
+from migration_service.services.reporting.differences import Totals
+from migration_service.services.reporting.reconciliation import compare_page
+from migration_service.services.reporting.sent import count_sent
+from migration_service.services.waves.states import FIND_CLEAN, FIND_DIFFERENCE, change_wave
+from migration_service.states import WaveState
+
+
+def reconcile_waves(sessions: sessionmaker[Session], *, seconds: float) -> None:
+    """Compare what waves created with what was staged, for about so long. The next sweep does the rest."""
+    until = time.monotonic() + seconds
+    with sessions.begin() as session:
+        batches = session.scalars(select(Wave.batch_id).where(Wave.state == WaveState.RECONCILING)).all()
+    for batch_id in batches:
+        more = True
+        while more and time.monotonic() < until:
+            with sessions.begin() as session:
+                more = reconcile_page(session, batch_id)
+
+
+def reconcile_page(session: Session, batch_id: UUID) -> bool:
+    """Compare the next accounts of a wave, and keep the result with its place. Return whether there are more.
+
+    At the end the wave is CLEAN or DIFFERS. Do nothing if somebody else has the wave's lock.
+    """
+    due = select(Wave).where(Wave.batch_id == batch_id, Wave.state == WaveState.RECONCILING)
+    wave = session.scalars(due.with_for_update(skip_locked=True)).one_or_none()
+    if wave is None:
+        return False
+    plan, totals = session.get_one(WavePlan, wave.plan_id), Totals()
+    place, _ = compare_page(
+        session, plan.import_supplier_id, totals, after=wave.reconciled_to, batch_id=wave.batch_id
+    )
+    if place is not None:
+        wave.reconciled_to = place
+        wave.differing = (wave.differing or 0) + totals.differing
+        return True
+    found_open = count_sent(session, plan.import_supplier_id, batch_id=wave.batch_id).open
+    wave.differing = wave.differing or 0
+    wave.open = found_open
+    wave.reconciled_at = func.now()
+    change = FIND_DIFFERENCE if wave.differing or found_open else FIND_CLEAN
+    change_wave(session, plan, wave, change, details={"differing": wave.differing, "open": found_open})
+    return False

@@ -1,0 +1,104 @@
+"""The states of a wave: the table of changes, and the only function that makes them.
+
+    (none)      plan_waves -->  PLANNED
+    PLANNED     -- QUEUE -->    WAITING       the wave before was reconciled, or there is none before
+    WAITING     -- BEGIN -->    RUNNING       its window opened, or a person started it
+    RUNNING     -- PAUSE -->    PAUSED        a brake, the end of the window, or a person
+    PAUSED      -- GO_ON -->    RUNNING
+    RUNNING, PAUSED      -- RECONCILE -->  RECONCILING     every line has an outcome
+    CLEAN, DIFFERS       -- REOPEN -->     RUNNING         its failed lines are retried
+    CLEAN, DIFFERS       -- COMPARE -->    RECONCILING     a person had it compared again
+    RECONCILING -- FIND_CLEAN -->      CLEAN
+    RECONCILING -- FIND_DIFFERENCE --> DIFFERS
+    CLEAN, DIFFERS       -- APPROVE -->    APPROVED
+    all but APPROVED     -- STOP -->       STOPPED
+
+Each change is in the audit. Whoever changes a wave holds the lock of its plan, except for reconciliation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from migration_service.errors import WaveStateError
+from migration_service.models import Wave, WavePlan
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.states import WaveState
+
+
+@dataclass(frozen=True, slots=True)
+class WaveChange:
+    """A change from any of `sources` to `target`."""
+
+    sources: tuple[WaveState, ...]
+    target: WaveState
+    action: AuditAction
+
+
+_DECIDABLE = (WaveState.CLEAN, WaveState.DIFFERS)
+
+QUEUE = WaveChange((WaveState.PLANNED,), WaveState.WAITING, AuditAction.WAVE_QUEUED)
+BEGIN = WaveChange((WaveState.WAITING,), WaveState.RUNNING, AuditAction.WAVE_BEGAN)
+PAUSE = WaveChange((WaveState.RUNNING,), WaveState.PAUSED, AuditAction.WAVE_PAUSED)
+GO_ON = WaveChange((WaveState.PAUSED,), WaveState.RUNNING, AuditAction.WAVE_WENT_ON)
+RECONCILE = WaveChange(
+    (WaveState.RUNNING, WaveState.PAUSED), WaveState.RECONCILING, AuditAction.WAVE_RECONCILED
+)
+REOPEN = WaveChange(_DECIDABLE, WaveState.RUNNING, AuditAction.WAVE_REOPENED)
+COMPARE = WaveChange(_DECIDABLE, WaveState.RECONCILING, AuditAction.WAVE_RECONCILED)
+FIND_CLEAN = WaveChange((WaveState.RECONCILING,), WaveState.CLEAN, AuditAction.WAVE_FOUND_CLEAN)
+FIND_DIFFERENCE = WaveChange((WaveState.RECONCILING,), WaveState.DIFFERS, AuditAction.WAVE_FOUND_DIFFERENT)
+APPROVE = WaveChange(_DECIDABLE, WaveState.APPROVED, AuditAction.WAVE_APPROVED)
+STOP = WaveChange(
+    tuple(state for state in WaveState if state not in (WaveState.APPROVED, WaveState.STOPPED)),
+    WaveState.STOPPED,
+    AuditAction.WAVE_STOPPED,
+)
+
+#: Every possible change.
+CHANGES = (
+    *(QUEUE, BEGIN, PAUSE, GO_ON, RECONCILE, REOPEN, COMPARE),
+    *(FIND_CLEAN, FIND_DIFFERENCE, APPROVE, STOP),
+)
+
+
+def change_wave(
+    session: Session,
+    plan: WavePlan,
+    wave: Wave,
+    change: WaveChange,
+    *,
+    reason: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Lock the wave, change its state, and record that. Raise WaveStateError if it is in another state.
+
+    `reason` is why it is PAUSED. `details` are for the audit.
+    """
+    session.flush()
+    session.refresh(wave, with_for_update=True)
+    if wave.state not in change.sources:
+        raise WaveStateError(
+            f"The wave is {wave.state}. This is only possible if it is {' or '.join(change.sources)}."
+        )
+    wave.state = change.target
+    wave.reason = reason
+    told = {**(details or {}), **({"reason": reason} if reason else {}), "batch_id": str(wave.batch_id)}
+    record_act(session, plan, wave, change.action, told)
+
+
+def record_act(
+    session: Session, plan: WavePlan, wave: Wave, action: AuditAction, details: Mapping[str, Any]
+) -> None:
+    """Record what was done to a wave."""
+    subject = f"{plan.id} {wave.number}"
+    record(session, action, "wave", subject, organisation_id=plan.organisation_id, details=details)
+
+
+def is_over(plan: WavePlan, wave: Wave) -> bool:
+    """Return whether the wave after this one may begin."""
+    if wave.state == WaveState.CLEAN:
+        return plan.continue_if_clean
+    return wave.state in (WaveState.APPROVED, WaveState.STOPPED)

@@ -1,0 +1,107 @@
+"""Windows: the hours of each day in which a wave may run, by the clock of a time zone.
+
+A window that ends before it begins goes over midnight, and belongs to the day on which it begins. On the two
+days a year on which the clock changes, a time that occurs twice is the first of the two, and a time that
+does not occur is the moment at which the clock jumps over it. So a window opens once a day, and a night is an
+hour shorter or longer. A window that lies in the hour that is skipped does not open on that day.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from migration_service.states import Weekday
+
+#: How many days are searched for the next opening.
+_HORIZON = 400
+
+
+_WEEK = tuple(Weekday)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """One time that a window is open: from `opens_at` on, and no longer at `closes_at`. Both are in UTC."""
+
+    opens_at: datetime
+    closes_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """When a wave may run."""
+
+    start: time
+    end: time
+    #: A name of the IANA database, as Europe/Amsterdam.
+    time_zone: str
+    #: The first day on which the window opens, in its time zone.
+    first_day: date
+    #: The days of the week on which it opens.
+    days: tuple[Weekday, ...] = _WEEK
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the window as it is stored."""
+        return {
+            "start": f"{self.start:%H:%M}",
+            "end": f"{self.end:%H:%M}",
+            "time_zone": self.time_zone,
+            "first_day": self.first_day.isoformat(),
+            "days": list(self.days),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Window":
+        """Return a window that was stored."""
+        return cls(
+            start=time.fromisoformat(values["start"]),
+            end=time.fromisoformat(values["end"]),
+            time_zone=values["time_zone"],
+            first_day=date.fromisoformat(values["first_day"]),
+            days=tuple(map(Weekday, values["days"])),
+        )
+
+
+def find_opening(window: Window, now: datetime) -> Opening | None:
+    """Return the opening that `now` is in, or None if the window is closed."""
+    opening = next_opening(window, now)
+    return opening if opening and opening.opens_at <= now else None
+
+
+def next_opening(window: Window, now: datetime) -> Opening | None:
+    """Return the opening that `now` is in, or else the next one. None: there is none within a year."""
+    openings = _openings(window, now.astimezone(ZoneInfo(window.time_zone)).date() - timedelta(days=1))
+    return next((opening for opening in openings if now < opening.closes_at), None)
+
+
+def _openings(window: Window, since: date) -> Iterator[Opening]:
+    zone = ZoneInfo(window.time_zone)
+    first = max(since, window.first_day)
+    for day in (first + timedelta(days=offset) for offset in range(_HORIZON)):
+        if _WEEK[day.weekday()] not in window.days:
+            continue
+        last_day = day if window.start < window.end else day + timedelta(days=1)
+        opening = Opening(_moment(day, window.start, zone), _moment(last_day, window.end, zone))
+        if opening.opens_at < opening.closes_at:
+            yield opening
+
+
+def _moment(day: date, at: time, zone: ZoneInfo) -> datetime:
+    """Return the moment in UTC at which the clock of the zone shows this time."""
+    local = datetime.combine(day, at, zone)  # fold=0: the first of two
+    moment = local.astimezone(UTC)
+    if moment.astimezone(zone).replace(tzinfo=None) == local.replace(tzinfo=None):
+        return moment
+    # The clock jumps between the two readings of a time that it never shows: with the offset from after the
+    # jump, and with the one from before it.
+    before, after = local.replace(fold=1).astimezone(UTC), moment
+    offset = before.astimezone(zone).utcoffset()
+    while after - before > timedelta(seconds=1):
+        middle = before + (after - before) / 2
+        if middle.astimezone(zone).utcoffset() == offset:
+            before = middle
+        else:
+            after = middle
+    return after.replace(microsecond=0)

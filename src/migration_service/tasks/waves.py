@@ -1,0 +1,22 @@
+"""The periodic task that carries wave plans on."""
+
+from celery import shared_task
+
+from migration_service.services.waves.progress import carry_on
+from migration_service.services.waves.reconciliation import reconcile_waves
+from migration_service.tasks.app import celery_app
+from migration_service.tasks.batches import feed_batches
+
+SWEEP_WAVES = "maintenance.sweep_waves"
+#: Seconds that one sweep spends on reconciliation. The other periodic tasks wait meanwhile.
+RECONCILE_SECONDS = 3.0
+
+
+@shared_task(name=SWEEP_WAVES, send_events=False)
+def sweep_waves() -> None:
+    """Begin, pause and go on with waves by the clock, reconcile those that have ended, and dispatch."""
+    app = celery_app()
+    sessions = app.resources.Session
+    carry_on(sessions)
+    reconcile_waves(sessions, seconds=RECONCILE_SECONDS)
+    feed_batches(app, sessions)

@@ -1,0 +1,33 @@
+"""The options of `up`. It imports nothing else, so that `up` can read them before it leaves root."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEFAULT_WEB_PORT = 8000
+DEFAULT_FLOWER_PORT = 5555
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Numbers of processes and threads."""
+
+    web_workers: int = 2
+    web_threads: int = 320
+    interactive_workers: int = 2
+    batch_workers: int = 2
+    vendor_workers: int = 1
+    maintenance_workers: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """The options of `up`. If a port is None, the default one is used, or the next free one."""
+
+    home: Path
+    sample: int = 100
+    web_port: int | None = None
+    flower_port: int | None = None
+    database_url: str | None = None
+    redis_url: str | None = None
+    secret_key: str | None = None
+    scale: Scale = field(default_factory=Scale)

@@ -1,0 +1,160 @@
+"""Wave plans over HTTP: what is accepted, what is refused, and who may see them."""
+
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+import pytest
+
+from batch_client import BatchClient
+from migration_service.services.batches.quotas import BatchQuotas
+from migration_service.states import SupplierStatus
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from wave_client import NIGHT, WaveClient
+
+REST = {"rest": True}
+
+
+@pytest.fixture
+def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
+    client = WaveClient(BatchClient(supplier, worker_resources))
+    with client.clock():
+        yield client
+
+
+def _errors(answer: Any) -> list[tuple[str, str | None]]:
+    assert answer.status_code == 400, answer.text
+    return [(item["code"], item["attr"]) for item in answer.json["errors"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "errors"),
+    [
+        ([], {}, [("empty", "waves")]),
+        ([{}], {}, [("required", "waves.0")]),
+        ([{"size": 1, "rest": True}], {}, [("invalid", "waves.0")]),
+        ([{"size": 1}, {"sample": 1}], {}, [("invalid", "waves.1.sample")]),
+        ([REST, {"size": 1}], {}, [("invalid", "waves.0.rest")]),
+        ([{"size": 0}], {}, [("out_of_range", "waves.0.size")]),
+        ([REST] * 51, {}, [("too_many_items", "waves")]),
+        ([REST | {"windw": NIGHT}], {}, [("unknown_field", "waves.0.windw")]),
+        ([REST], {"window": NIGHT | {"start": "24:00"}}, [("invalid_datetime", "window.start")]),
+        ([REST], {"window": NIGHT | {"end": "22:00"}}, [("invalid", "window.end")]),
+        ([REST], {"window": NIGHT | {"time_zone": "Mars/Olympus"}}, [("invalid_choice", "window.time_zone")]),
+        ([REST], {"window": NIGHT | {"time_zone": "../UTC"}}, [("invalid_choice", "window.time_zone")]),
+        (
+            [REST | {"window": NIGHT | {"days": ["monday"]}}],
+            {},
+            [("invalid_choice", "waves.0.window.days.0")],
+        ),
+        (
+            [REST | {"window": {"start": "22:00"}}],
+            {},
+            [("required", "waves.0.window.end"), ("required", "waves.0.window.time_zone")],
+        ),
+        ([REST], {"lines_per_minute": -1}, [("out_of_range", "lines_per_minute")]),
+        (
+            [REST | {"brake": {"stop_after_errors": "lots"}}],
+            {},
+            [("invalid", "waves.0.brake.stop_after_errors")],
+        ),
+        ([{"accounts": ["nobody"]}], {}, [("invalid", "waves.0.accounts.0")]),
+        ([{"size": 9}, REST], {}, [("empty", "waves.1")]),
+        ([REST], {"waves_": 1}, [("unknown_field", "waves_")]),
+    ],
+)
+def test_what_does_not_fit_is_named_and_nothing_is_kept(
+    waves: WaveClient, given: list[Any], more: dict[str, Any], errors: list[tuple[str, str]]
+) -> None:
+    waves.stage(2)
+    assert _errors(waves.post_plan(*given, **more)) == errors
+    assert waves.supplier.get("/wave-plans/").json == []
+    assert waves.supplier.get("/batches/").json == []
+
+
+def test_a_supplier_has_one_plan_at_a_time(waves: WaveClient) -> None:
+    waves.stage(2)
+    plan = waves.plan({"size": 1})
+    assert waves.post_plan(REST).json["code"] == "wave_plan_not_finished"
+    assert waves.act(plan, 1, "stop", reason="another one").status_code == 200
+    assert waves.plan(REST)["waves"][0]["lines"] == 2
+
+
+def test_the_same_key_plans_once(waves: WaveClient) -> None:
+    waves.stage(1)
+    supplier, headers = waves.supplier, {"Idempotency-Key": str(uuid4())}
+    body = {"import_supplier": supplier.code, "operations_team_name": supplier.team, "waves": [REST]}
+    first = supplier.post("/wave-plans/", body, headers=headers)
+    again = supplier.post("/wave-plans/", body, headers=headers)
+    assert (first.status_code, again.status_code, first.json) == (201, 201, again.json)
+    assert first.headers["Location"].endswith(f"/v1/data-import/wave-plans/{(first.json or {})['plan_id']}/")
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"operations_team_name": "Nobody"}, "operations_team_not_found"),
+        ({"import_supplier": "NOBODY"}, "import_supplier_not_found"),
+    ],
+)
+def test_what_the_plan_names_must_exist(waves: WaveClient, body: dict[str, str], code: str) -> None:
+    waves.stage(1)
+    answer = waves.post_plan(REST, **body)
+    assert (answer.status_code, answer.json["code"]) == (400, code)
+
+
+def test_a_supplier_that_is_complete_has_nothing_to_plan(waves: WaveClient) -> None:
+    waves.stage(1)
+    waves.supplier.set_status(SupplierStatus.COMPLETE)
+    assert waves.post_plan(REST).json["code"] == "import_supplier_complete"
+
+
+def test_the_waves_of_a_plan_are_within_the_quota_of_open_batches(waves: WaveClient) -> None:
+    waves.stage(3)
+    with patch("migration_service.blueprints.waves.BatchQuotas", lambda *_: BatchQuotas(2, 10**9)):
+        answer = waves.post_plan({"size": 1}, {"size": 1}, REST)
+        assert (answer.status_code, answer.json["code"]) == (429, "too_many_open_batches")
+        assert waves.supplier.get("/wave-plans/").json == []
+        assert waves.post_plan({"size": 1}, REST).status_code == 201
+
+
+def _paths(plan_id: str) -> Iterator[tuple[str, str, Any]]:
+    yield "GET", f"/wave-plans/{plan_id}/", None
+    for action in ("start", "pause", "resume", "reconcile"):
+        yield "POST", f"/wave-plans/{plan_id}/waves/1/{action}/", None
+    for action in ("approve", "stop"):
+        yield "POST", f"/wave-plans/{plan_id}/waves/1/{action}/", {"reason": "because"}
+
+
+def test_another_organisation_sees_nothing_of_a_plan(waves: WaveClient) -> None:
+    waves.stage(1)
+    plan = waves.plan(REST)
+    other = SupplierClient.create(waves.supplier.app, waves.supplier.Session)
+    for plan_id in (plan["plan_id"], str(uuid4()), "nothing"):
+        for method, path, body in _paths(plan_id):
+            answer = other._call(method, path, json=body)
+            assert (answer.status_code, (answer.json or {})["code"]) == (404, "wave_plan_not_found")
+    assert other.get("/wave-plans/").json == []
+    listed = waves.supplier.get(f"/wave-plans/?import_supplier={waves.supplier.code}").json
+    assert [it["plan_id"] for it in listed or []] == [plan["plan_id"]]
+    assert waves.supplier.get("/wave-plans/?import_supplier=ANOTHER").json == []
+
+
+def test_a_wave_that_does_not_exist_is_404_and_a_decision_needs_a_reason(waves: WaveClient) -> None:
+    waves.stage(1)
+    plan = waves.plan(REST)
+    for number in (0, 2, 10**20):
+        answer = waves.act(plan, number, "start")
+        assert (answer.status_code, answer.json["code"]) == (404, "wave_not_found")
+    assert _errors(waves.act(plan, 1, "stop", reason="")) == [("blank", "reason")]
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "reconcile", "approve"])
+def test_what_is_not_possible_yet_is_refused(waves: WaveClient, action: str) -> None:
+    waves.stage(1)
+    plan = waves.plan(REST)
+    body = {"reason": "because"} if action == "approve" else {}
+    answer = waves.act(plan, 1, action, **body)
+    assert (answer.status_code, answer.json["code"]) == (400, "wave_state_conflict")

@@ -1,0 +1,87 @@
+"""`migration-service waves`, with `--json` and for people."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from batch_client import BatchClient
+from migration_service.cli import main
+from migration_service.config import Settings
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from wave_client import WaveClient
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> WaveClient:
+    client = WaveClient(BatchClient(supplier, worker_resources))
+    client.stage(4)
+    return client
+
+
+@pytest.fixture
+def run(migrated: Settings) -> Run:
+    def run(*arguments: str, given: Any = None) -> Result:
+        environment = {
+            "DATABASE_URL": migrated.database_url,
+            "REDIS_URL": migrated.redis_url,
+            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+            "MIGRATION_SERVICE_HOME": "/nonexistent",
+        }
+        text = None if given is None else given if isinstance(given, str) else json.dumps(given)
+        result = CliRunner().invoke(main, ["waves", *arguments], env=environment, input=text)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return run
+
+
+def _body(waves: WaveClient, *given: dict[str, Any], **more: Any) -> dict[str, Any]:
+    supplier = waves.supplier
+    return {"import_supplier": supplier.code, "operations_team_name": supplier.team, "waves": given, **more}
+
+
+def test_a_plan_goes_through_all_its_commands(run: Run, waves: WaveClient) -> None:
+    planned = run("plan", "-", "--json", given=_body(waves, {"sample": 2, "name": "Pilot"}, {"rest": True}))
+    plan_id = json.loads(planned.stdout)["plan_id"]
+    shown = run("show", plan_id).stdout
+    assert "Pilot\tWAITING (for the person)\t2" in shown
+    for command, state in (("start", "RUNNING"), ("pause", "PAUSED"), ("resume", "RUNNING")):
+        assert json.loads(run(command, plan_id, "1", "--json").stdout)["state"] == state
+    waves.run()
+    assert run("reconcile", plan_id, "1").stdout == f"Wave 1 of {plan_id} is now RECONCILING.\n"
+    waves.run()
+    refused = run("approve", plan_id, "1")
+    assert (refused.exit_code, "--reason" in refused.stderr) == (2, True)
+    approved = run("approve", plan_id, "1", "--reason", "All right", "--by", "Ada Lovelace")
+    assert "APPROVED" in approved.stdout
+    first, second = json.loads(run("show", plan_id, "--json").stdout)["waves"]
+    assert (first["decided_by"], first["decision_reason"]) == ("Ada Lovelace", "All right")
+    assert json.loads(run("stop", plan_id, "2", "--reason", "Enough", "--json").stdout)["state"] == "STOPPED"
+    listed = json.loads(run("list", "--supplier", waves.supplier.code, "--json").stdout)
+    assert (listed["waves"], listed["finished_at"] is not None) == ("APPROVED, STOPPED", True)
+    assert second["batch_id"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{", "parse_error at file"),
+        ([], "not_a_dict"),
+        ({"waves": []}, "required at import_supplier"),
+    ],
+)
+def test_a_file_that_is_no_plan_is_refused_with_every_error(run: Run, given: Any, said: str) -> None:
+    result = run("plan", "-", given=given)
+    assert (result.exit_code, said in result.stderr) == (1, True), result.stderr
+
+
+def test_there_may_be_no_plans(run: Run) -> None:
+    assert "There are no wave plans yet" in run("list").stdout
+    result = run("start", "nothing", "1")
+    assert (result.exit_code, "does not exist" in result.stderr) == (1, True)

@@ -1,0 +1,230 @@
+"""What locks a plan, a wave or its batch, in every order: sweeps, workers, reconciliation, and people."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from batch_client import BatchClient
+from interleavings import COMMIT, Run, Scenario, Step, explore
+from migration_service.errors import WaveStateError
+from migration_service.models import AuditEntry, Batch, Wave, WavePlan
+from migration_service.services.batches.chunks import ChunkKey, read_chunk
+from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.services.waves.progress import carry_on_plan
+from migration_service.services.waves.reconciliation import reconcile_page
+from migration_service.services.waves.steering import (
+    approve_wave,
+    lock_wave,
+    pause_wave,
+    start_wave,
+    stop_wave,
+)
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from wave_client import EVENING, NIGHT, NOON, WaveClient
+
+
+@pytest.fixture
+def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
+    client = WaveClient(BatchClient(supplier, worker_resources))
+    with client.clock():
+        yield client
+
+
+class Planned:
+    """A plan of two waves of one account each."""
+
+    def __init__(self, waves: WaveClient, index: Iterator[int]) -> None:
+        self.waves = waves
+        waves.now = NOON
+        (payload,) = waves.supplier.accounts()
+        numbers = [f"interleaved {next(index)}" for _ in range(2)]
+        for number in numbers:
+            assert waves.supplier.stage(payload | {"external_account_number": number}).status_code == 201
+        plan = waves.plan({"size": 1}, {"rest": True}, window=NIGHT, continue_if_clean=True)
+        self.plan_id = UUID(plan["plan_id"])
+        self.batch_ids = [UUID(wave["batch_id"]) for wave in plan["waves"]]
+        waves.now = EVENING
+
+    def act(self, action: Any, number: int = 1, **more: Any) -> Any:
+        """Return a step's function that does `action` to a wave. It answers whether that was possible."""
+
+        def act(session: Session) -> bool:
+            plan = session.get_one(WavePlan, self.plan_id)
+            wave = lock_wave(session, plan, number)
+            try:
+                action(session, plan, wave, **more)
+                session.flush()
+            except WaveStateError:
+                return False
+            return True
+
+        return act
+
+    def sweep(self, session: Session) -> None:
+        carry_on_plan(session, self.plan_id)
+        session.flush()
+
+    def state(self, number: int = 1) -> str:
+        with self.waves.supplier.Session() as session:
+            return session.get_one(Wave, (self.plan_id, number)).state
+
+    def batch(self, number: int = 1) -> Batch:
+        with self.waves.supplier.Session() as session:
+            return session.get_one(Batch, self.batch_ids[number - 1])
+
+    def told(self, action: str) -> int:
+        with self.waves.supplier.Session() as session:
+            entries = select(func.count()).select_from(AuditEntry)
+            subject = AuditEntry.subject.startswith(str(self.plan_id))
+            return session.scalar(entries.where(subject, AuditEntry.action == action)) or 0
+
+    def end(self) -> None:
+        """Stop the plan, so that the supplier can have another one."""
+        sessions = self.waves.supplier.Session
+        with sessions.begin() as session:
+            plan = session.get_one(WavePlan, self.plan_id)
+            for number in (1, 2):
+                wave = lock_wave(session, plan, number)
+                if plan.finished_at is None and wave.state not in ("APPROVED", "STOPPED", "CLEAN"):
+                    stop_wave(session, plan, wave, reason="the next order")
+
+
+def at_once(action: Callable[[Session], Any]) -> Callable[[Session], Any]:
+    """Do `action` and commit in one step, which leaves fewer orders."""
+
+    def act(session: Session) -> Any:
+        result = action(session)
+        session.commit()
+        return result
+
+    return act
+
+
+@pytest.fixture
+def index() -> Iterator[int]:
+    return iter(range(10_000))
+
+
+def test_two_sweeps_and_a_person_begin_a_wave_once(waves: WaveClient, index: Iterator[int]) -> None:
+    def scenario() -> Scenario:
+        planned = Planned(waves, index)
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            assert (planned.state(), planned.batch().state) == ("RUNNING", "RUNNING")
+            assert planned.told("wave.began") == 1
+            planned.end()
+
+        acts: dict[str, list[Step]] = {
+            "one": [("sweep", planned.sweep), COMMIT],
+            "other": [("sweep and commit", at_once(planned.sweep))],
+            "person": [("start", planned.act(start_wave)), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(waves.supplier.Session, scenario) > 10
+
+
+def test_at_the_end_of_the_window_a_sweep_a_worker_and_a_person_pause_it_once(
+    waves: WaveClient, index: Iterator[int]
+) -> None:
+    def scenario() -> Scenario:
+        planned = Planned(waves, index)
+        with waves.supplier.Session.begin() as session:
+            planned.sweep(session)
+        with waves.supplier.Session.begin() as session:
+            dispatch_chunks(session, 8)
+        waves.now = EVENING.replace(day=3, hour=0)
+        key = ChunkKey(planned.batch_ids[0], 1)
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            assert run.results["worker.read"] is None, "nothing begins after the end of the window"
+            assert planned.batch().state == "PAUSED"
+            waves.sweep()
+            assert planned.state() == "PAUSED"
+            assert 1 <= planned.told("wave.paused") <= 2, "a person may pause what the window has paused"
+            paused_by_person = run.results["person.pause"] and planned.batch().reason is None
+            waves.now = EVENING.replace(day=3)
+            waves.sweep()
+            assert planned.state() == ("PAUSED" if paused_by_person else "RUNNING")
+            planned.end()
+
+        acts: dict[str, list[Step]] = {
+            "sweep": [("carry on", planned.sweep), COMMIT],
+            "worker": [("read", at_once(lambda session: read_chunk(session, key)))],
+            "person": [("pause", planned.act(pause_wave)), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(waves.supplier.Session, scenario) > 10
+
+
+def test_a_wave_that_is_stopped_while_it_is_reconciled_is_decided_once(
+    waves: WaveClient, index: Iterator[int]
+) -> None:
+    def scenario() -> Scenario:
+        planned = Planned(waves, index)
+        with waves.supplier.Session.begin() as session:
+            planned.sweep(session)
+        waves.batches.work()
+        with waves.supplier.Session.begin() as session:
+            planned.sweep(session)
+        assert planned.state() == "RECONCILING"
+
+        def reconcile(session: Session) -> None:
+            while reconcile_page(session, planned.batch_ids[0]):
+                pass
+            session.flush()
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            stopped = run.results["person.stop"]
+            assert planned.state() == ("STOPPED" if stopped else "CLEAN")
+            assert planned.state(2) in (("STOPPED",) if stopped else ("PLANNED", "WAITING", "RUNNING"))
+            assert planned.told("wave.found_clean") <= 1
+            assert planned.batch(2).state == ("CANCELLED" if stopped else planned.batch(2).state)
+            planned.end()
+
+        acts: dict[str, list[Step]] = {
+            "one": [("reconcile", reconcile), COMMIT],
+            "person": [("stop", planned.act(stop_wave, reason="enough")), COMMIT],
+            "sweep": [("carry on", at_once(planned.sweep))],
+        }
+        return Scenario(acts, check)
+
+    explore(waves.supplier.Session, scenario)
+
+
+def test_of_an_approval_and_a_stop_one_holds(waves: WaveClient, index: Iterator[int]) -> None:
+    def scenario() -> Scenario:
+        planned = Planned(waves, index)
+        with patch("migration_service.services.waves.reconciliation.count_sent") as sent:
+            sent.return_value.open = 1
+            waves.run()
+        assert planned.state() == "DIFFERS"
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            approved, stopped = run.results["one.approve"], run.results["other.stop"]
+            assert approved != stopped
+            assert planned.state() == ("APPROVED" if approved else "STOPPED")
+            assert (planned.told("wave.approved"), planned.batch(2).state == "CANCELLED") == (
+                int(approved),
+                stopped,
+            )
+            planned.end()
+
+        acts: dict[str, list[Step]] = {
+            "one": [("approve", planned.act(approve_wave, reason="known")), COMMIT],
+            "other": [("stop", planned.act(stop_wave, reason="wrong")), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(waves.supplier.Session, scenario) >= 2

@@ -1,0 +1,395 @@
+"""Waves from their plan to their end, by a clock that the test sets."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select, update
+
+from batch_client import BatchClient
+from migration_service.models import Account, AccountImportProcess, AuditEntry, BatchChunk, Ledger, Wave
+from migration_service.services.batches import upload as batch_upload
+from migration_service.services.batches.chunks import ChunkKey, read_chunk
+from migration_service.services.batches.execution import perform_chunk
+from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.states import SupplierStatus
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
+
+
+@pytest.fixture
+def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
+    client = WaveClient(BatchClient(supplier, worker_resources))
+    with client.clock(), patch.object(batch_upload, "CHUNK_LINES", 5):
+        yield client
+
+
+def _wave(waves: WaveClient, plan: dict[str, Any], number: int) -> dict[str, Any]:
+    wave: dict[str, Any] = waves.get(plan)["waves"][number - 1]
+    return wave
+
+
+def _created(waves: WaveClient) -> list[str]:
+    with waves.supplier.Session() as session:
+        return [*session.scalars(select(Account.external_account_number))]
+
+
+def _do(waves: WaveClient, batch_id: str, first_line: int) -> None:
+    """Do what a worker does with one chunk."""
+    resources = waves.batches.resources
+    assert perform_chunk(resources.Session, resources.slots, ChunkKey(UUID(batch_id), first_line), reserve=50)
+
+
+def _told(waves: WaveClient, plan: dict[str, Any]) -> list[tuple[str, str]]:
+    with waves.supplier.Session() as session:
+        entries = select(AuditEntry).where(AuditEntry.subject_kind == "wave").order_by(AuditEntry.id)
+        return [(it.action, str(it.subject).split()[-1]) for it in session.scalars(entries)]
+
+
+def test_a_plan_cuts_what_is_pending_and_every_account_is_in_one_wave(waves: WaveClient) -> None:
+    numbers = waves.stage(20)
+    plan = waves.plan({"sample": 4}, {"accounts": numbers[3:6]}, {"size": 5}, {"rest": True}, seed=1)
+    taken = [waves.numbers(wave) for wave in plan["waves"]]
+    assert sorted(number for wave in taken for number in wave) == sorted(numbers)
+    assert sorted(taken[1]) == sorted(numbers[3:6])
+    left = sorted(set(numbers) - set(taken[0]) - set(taken[1]))
+    assert (taken[2], sorted(taken[3])) == (left[:5], left[5:])
+    assert [wave["state"] for wave in plan["waves"]] == ["WAITING", *["PLANNED"] * 3]
+    assert (plan["waves"][0]["waits_for"], plan["seed"], plan["unplanned"]) == ("person", 1, 0)
+    waves.run()
+    assert not _created(waves), "without a window a wave begins by hand"
+
+
+def test_the_same_seed_draws_the_same_accounts_from_every_stratum(waves: WaveClient) -> None:
+    waves.stage(40)
+    drawn, seeds = [], (7, 7, 8)
+    for seed in seeds:
+        plan = waves.plan({"sample": 12}, seed=seed)
+        (wave,) = plan["waves"]
+        drawn.append(waves.numbers(wave))
+        assert plan["unplanned"] == 28
+        strata = wave["strata"]
+        assert sum(stratum["drawn"] for stratum in strata) == 12
+        assert all(stratum["drawn"] >= 1 for stratum in strata)
+        assert sum(stratum["pending"] for stratum in strata) == 40, "every stratum is represented"
+        share = max(strata, key=lambda stratum: stratum["pending"])
+        assert abs(share["drawn"] - 12 * share["pending"] / 40) <= len(strata)
+        assert waves.act(plan, 1, "stop", reason="another draw").status_code == 200
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_a_wave_runs_in_its_window_pauses_at_its_end_and_goes_on_in_the_next(waves: WaveClient) -> None:
+    waves.stage(15)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    waves.run()
+    assert _wave(waves, plan, 1)["waits_for"] == "window"
+    waves.now = EVENING
+    waves.sweep()
+    batch_id = plan["waves"][0]["batch_id"]
+    assert (waves.states(plan), waves.batches.get(batch_id)["state"]) == (["RUNNING"], "RUNNING")
+    assert waves.batches.dispatch()
+    _do(waves, batch_id, 1)
+    waves.now = EVENING.replace(hour=23, minute=59, second=59)
+    _do(waves, batch_id, 6)
+    waves.now = EVENING.replace(day=3, hour=0)
+    _do(waves, batch_id, 11)  # no sweep has run, and beat may be dead
+    assert len(_created(waves)) == 10
+    report = waves.batches.get(batch_id)
+    assert (report["state"], report["reason"]) == ("PAUSED", "window_closed")
+    waves.run()
+    wave = _wave(waves, plan, 1)
+    assert (wave["state"], wave["reason"]) == ("PAUSED", "window_closed")
+    assert (wave["opens_at"], wave["closes_at"]) == ("2026-03-03T22:00:00Z", "2026-03-04T00:00:00Z")
+    waves.now = EVENING + DAY
+    _recover(waves)
+    waves.run()
+    assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 15)
+    assert [action for action, _ in _told(waves, plan)] == [
+        "wave.queued",
+        "wave.began",
+        "wave.paused",
+        "wave.went_on",
+        "wave.reconciled",
+        "wave.found_clean",
+    ]
+
+
+def _recover(waves: WaveClient) -> None:
+    """Let the chunks be found whose messages found a paused batch."""
+    with waves.batches.resources.Session.begin() as session:
+        session.execute(
+            update(BatchChunk).where(BatchChunk.state == "DISPATCHED").values(state="PENDING", attempts=None)
+        )
+
+
+def test_a_window_that_passes_without_a_sweep_costs_nothing_but_time(waves: WaveClient) -> None:
+    waves.stage(6)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    waves.now = EVENING + 3 * DAY
+    waves.run()
+    assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 6)
+
+
+def test_a_clean_wave_goes_on_if_the_plan_says_so(waves: WaveClient) -> None:
+    waves.stage(12)
+    plan = waves.plan({"sample": 4}, {"rest": True}, continue_if_clean=True, window=NIGHT)
+    waves.now = EVENING
+    for _ in range(3):
+        waves.run()
+    report = waves.get(plan)
+    assert [wave["state"] for wave in report["waves"]] == ["CLEAN", "CLEAN"]
+    assert (len(_created(waves)), report["finished_at"] is not None) == (12, True)
+
+
+def test_otherwise_a_person_approves_a_clean_wave(waves: WaveClient) -> None:
+    waves.stage(12)
+    plan = waves.plan({"sample": 4}, {"rest": True}, window=NIGHT)
+    waves.now = EVENING
+    for _ in range(3):
+        waves.run()
+    assert waves.states(plan) == ["CLEAN", "WAITING"]
+    assert (_wave(waves, plan, 2)["waits_for"], len(_created(waves))) == ("approval", 4)
+    refused = waves.act(plan, 2, "start")
+    assert (refused.status_code, refused.json["code"]) == (400, "wave_state_conflict")
+    assert waves.act(plan, 1, "approve", reason="All four are right").status_code == 200
+    for _ in range(2):
+        waves.run()
+    assert (waves.states(plan), len(_created(waves))) == (["APPROVED", "CLEAN"], 12)
+    wave = _wave(waves, plan, 1)
+    assert (wave["decision_reason"], wave["decided_by"][:8]) == ("All four are right", "API key ")
+    assert ("wave.approved", "1") in _told(waves, plan)
+
+
+@pytest.mark.parametrize("kind", ["open", "differing"])
+def test_a_difference_waits_for_a_person_whatever_the_plan_says(waves: WaveClient, kind: str) -> None:
+    numbers = waves.stage(10)
+    plan = waves.plan({"accounts": numbers[:5]}, {"rest": True}, continue_if_clean=True, window=NIGHT)
+    waves.now = EVENING
+    waves.sweep()
+    if kind == "open":
+        _break(waves, numbers[:1])
+    else:
+        waves.batches.work()
+        with waves.supplier.Session.begin() as session:
+            owner = select(Account.id).where(Account.external_account_number == numbers[0])
+            wrong = update(Ledger).where(Ledger.account_pk.in_(owner))
+            session.execute(wrong.values(ledger_balance=-1))
+    for _ in range(3):
+        waves.run()
+    assert waves.states(plan) == ["DIFFERS", "WAITING"]
+    wave = _wave(waves, plan, 1)
+    assert (wave["open"], wave["differing"]) == ((1, 0) if kind == "open" else (0, 1))
+    assert waves.act(plan, 1, "stop", reason="The mapping is wrong").status_code == 200
+    report = waves.get(plan)
+    assert [it["state"] for it in report["waves"]] == ["STOPPED", "STOPPED"]
+    assert report["finished_at"] is not None
+    assert waves.batches.get(report["waves"][1]["batch_id"])["state"] == "CANCELLED"
+    waves.run()
+    assert len(_created(waves)) == (4 if kind == "open" else 5)
+    waves.plan({"rest": True})  # what is left can be planned again
+
+
+def _break(waves: WaveClient, numbers: Sequence[str]) -> None:
+    """Let these staged accounts fail when they are validated again."""
+    with waves.supplier.Session.begin() as session:
+        for number in numbers:
+            broken = update(AccountImportProcess).where(waves.supplier.process_of(number))
+            session.execute(broken.values(rules_version="old", payload={}))
+
+
+def test_failed_lines_that_are_retried_reopen_the_wave(waves: WaveClient) -> None:
+    numbers = waves.stage(5)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    process = waves.supplier.process_of(numbers[0])
+    with waves.supplier.Session.begin() as session:
+        payload = session.scalars(select(AccountImportProcess.payload).where(process)).one()
+    _break(waves, numbers[:1])
+    waves.now = EVENING
+    waves.run()
+    assert waves.states(plan) == ["DIFFERS"]
+    with waves.supplier.Session.begin() as session:
+        session.execute(update(AccountImportProcess).where(process).values(payload=payload))
+    batch_id = plan["waves"][0]["batch_id"]
+    waves.now = EVENING + DAY / 2
+    assert waves.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true").json["retried"] == 1  # type: ignore[index]
+    waves.run()
+    assert (waves.states(plan), _wave(waves, plan, 1)["reason"]) == (["PAUSED"], "window_closed")
+    waves.now = EVENING + DAY
+    _recover(waves)
+    waves.run()
+    assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 5)
+
+
+def test_a_wave_without_a_window_begins_and_goes_on_by_hand(waves: WaveClient) -> None:
+    waves.stage(10)
+    plan = waves.plan({"size": 5}, {"rest": True}, continue_if_clean=True)
+    assert waves.act(plan, 1, "start").json["waves"][0]["state"] == "RUNNING"
+    again = waves.act(plan, 1, "start")
+    assert (again.status_code, again.json["code"]) == (400, "wave_state_conflict")
+    assert waves.act(plan, 1, "pause").json["waves"][0]["state"] == "PAUSED"
+    waves.run()
+    assert not _created(waves)
+    assert waves.act(plan, 1, "resume").json["waves"][0]["state"] == "RUNNING"
+    waves.run()
+    assert waves.states(plan) == ["CLEAN", "WAITING"]
+    assert _wave(waves, plan, 2)["waits_for"] == "person"
+    waves.act(plan, 2, "start")
+    waves.run()
+    assert len(_created(waves)) == 10
+
+
+def test_by_hand_a_wave_begins_only_within_its_window(waves: WaveClient) -> None:
+    waves.stage(5)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    refused = waves.act(plan, 1, "start")
+    assert (refused.status_code, refused.json["code"]) == (400, "wave_window_closed")
+    waves.now = EVENING
+    assert waves.act(plan, 1, "start").json["waves"][0]["state"] == "RUNNING"
+
+
+def test_a_person_who_pauses_keeps_the_wave_out_of_its_next_window(waves: WaveClient) -> None:
+    waves.stage(10)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    waves.now = EVENING
+    waves.sweep()
+    waves.now = NOON + DAY
+    waves.sweep()
+    assert _wave(waves, plan, 1)["reason"] == "window_closed"
+    assert waves.act(plan, 1, "pause").json["waves"][0]["reason"] is None
+    waves.now = EVENING + DAY
+    waves.run()
+    assert (waves.states(plan), _created(waves)) == (["PAUSED"], [])
+    waves.now = NOON + 2 * DAY
+    resumed = waves.act(plan, 1, "resume").json["waves"][0]
+    assert (resumed["state"], resumed["reason"]) == ("PAUSED", "window_closed")
+    waves.run()
+    assert not _created(waves)
+    waves.now = EVENING + 2 * DAY
+    waves.run()
+    assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 10)
+
+
+def test_a_brake_pauses_the_wave_until_a_person_resumes_it(waves: WaveClient) -> None:
+    numbers = waves.stage(15)
+    _break(waves, sorted(numbers)[:10])
+    plan = waves.plan({"rest": True, "brake": {"stop_after_errors": "5"}}, window=NIGHT)
+    waves.now = EVENING
+    waves.run()
+    wave = _wave(waves, plan, 1)
+    assert (wave["state"], wave["reason"]) == ("PAUSED", "error_threshold_reached")
+    assert Counter(wave["counts"])["FAILED"] == 5
+    waves.now = EVENING + DAY
+    waves.run()
+    assert waves.states(plan) == ["PAUSED"], "nobody has looked at the errors"
+    waves.act(plan, 1, "resume")
+    _recover(waves)
+    waves.run()
+    assert _wave(waves, plan, 1)["counts"]["FAILED"] == 10
+
+
+def test_the_end_of_a_window_does_not_make_a_brake_forget(waves: WaveClient) -> None:
+    numbers = waves.stage(15)
+    _break(waves, numbers)
+    plan = waves.plan({"rest": True, "brake": {"stop_after_errors": "10"}}, window=NIGHT)
+    batch_id = plan["waves"][0]["batch_id"]
+    waves.now = EVENING
+    waves.sweep()
+    waves.batches.dispatch()
+    _do(waves, batch_id, 1)
+    waves.now = NOON + DAY
+    waves.sweep()
+    waves.now = EVENING + DAY
+    waves.sweep()
+    _recover(waves)
+    waves.run()
+    wave = _wave(waves, plan, 1)
+    assert (wave["reason"], wave["counts"]["FAILED"]) == ("error_threshold_reached", 10)
+
+
+def test_a_batch_that_is_resumed_by_itself_does_not_run_outside_the_window(waves: WaveClient) -> None:
+    waves.stage(5)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    batch_id = plan["waves"][0]["batch_id"]
+    assert waves.batches.change(batch_id, "resume").status_code == 200
+    waves.run()
+    assert (waves.batches.get(batch_id)["reason"], _created(waves)) == ("window_closed", [])
+    waves.now = EVENING
+    _recover(waves)
+    waves.run()
+    assert len(_created(waves)) == 5
+
+
+def test_whoever_cancels_the_batch_of_a_wave_ends_the_wave(waves: WaveClient) -> None:
+    waves.stage(10)
+    plan = waves.plan({"size": 5}, {"rest": True}, continue_if_clean=True)
+    waves.act(plan, 1, "start")
+    waves.batches.change(plan["waves"][0]["batch_id"], "cancel")
+    waves.run()
+    assert waves.states(plan)[0] == "DIFFERS"
+    waves.batches.change(plan["waves"][1]["batch_id"], "cancel")
+    waves.act(plan, 1, "approve", reason="They come later")
+    waves.run()
+    assert waves.states(plan) == ["APPROVED", "STOPPED"]
+    assert waves.get(plan)["waves"][1]["decision_reason"] == "batch_cancelled"
+
+
+def test_a_wave_waits_while_its_supplier_is_paused(waves: WaveClient) -> None:
+    waves.stage(5)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    waves.supplier.set_status(SupplierStatus.PAUSED)
+    waves.now = EVENING
+    waves.run()
+    assert (waves.states(plan), _created(waves)) == (["RUNNING"], [])
+    waves.supplier.set_status(SupplierStatus.ONGOING)
+    waves.run()
+    assert len(_created(waves)) == 5
+
+
+def test_an_account_that_was_imported_meanwhile_is_left_as_it_is(waves: WaveClient) -> None:
+    waves.stage(5)
+    plan = waves.plan({"rest": True})
+    waves.batches.post(None, source="pending")
+    waves.batches.work()
+    assert len(_created(waves)) == 5
+    waves.act(plan, 1, "start")
+    waves.run()
+    assert waves.states(plan) == ["CLEAN"]
+    assert _wave(waves, plan, 1)["counts"]["ALREADY_IMPORTED"] == 5
+
+
+def test_no_more_lines_are_dispatched_than_the_limit_allows(waves: WaveClient) -> None:
+    """A chunk counts as a hundred lines, however few it has here."""
+    waves.stage(30)
+    plan = waves.plan({"rest": True, "lines_per_minute": 1_200})  # two chunks in ten seconds
+    waves.act(plan, 1, "start")
+    resources = waves.batches.resources
+    with resources.Session.begin() as session:
+        session.execute(update(BatchChunk).values(state="PENDING"))
+        assert len(dispatch_chunks(session, 8)) == 2
+        assert len(dispatch_chunks(session, 8)) == 0
+    for chunk in waves.batches.dispatch():
+        perform_chunk(resources.Session, resources.slots, chunk, reserve=50)
+    with resources.Session.begin() as session:
+        assert len(dispatch_chunks(session, 8)) == 0, "two were worked on within the last ten seconds"
+        session.execute(update(BatchChunk).values(worked_at=None))
+        assert len(dispatch_chunks(session, 8)) == 2
+
+
+def test_a_worker_that_was_about_to_begin_when_the_window_closed_begins_nothing(waves: WaveClient) -> None:
+    waves.stage(5)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    waves.now = EVENING
+    waves.sweep()
+    (key,) = waves.batches.dispatch()
+    sessions = waves.batches.resources.Session
+    with sessions.begin() as session:
+        assert read_chunk(session, key)
+    waves.now = NOON + DAY
+    with sessions.begin() as session:
+        assert read_chunk(session, key) is None
+    with sessions() as session:
+        assert session.get_one(Wave, (UUID(plan["plan_id"]), 1)).state == "RUNNING", "a sweep finds it later"

@@ -1,0 +1,184 @@
+"""Mistakes that all tests once passed with, each in one sentence, and the tests that notice it now.
+
+    python tools/mutate.py --known
+
+They were found by hand in November 2026, twenty of them together in one copy of the project. Add a mistake
+that got through here, together with the test that would have found it.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A mistake: replacements of texts that occur once in a file below src/migration_service."""
+
+    file: str
+    changes: tuple[tuple[str, str], ...]
+    #: Tests below `tests`: a file, or a test in it after `::`. One of them fails.
+    tests: str
+
+
+_ATTEMPTS = "services/processing/attempts.py"
+_DISPATCH = "services/processing/dispatch.py"
+_ROWS = "worker/processing/test_recorded_rows.py"
+_SLOTS = "api/processing/test_slots_are_returned.py"
+_AWAY = "api/processing/test_without_redis_or_database.py"
+_ORDERS = "worker/processing/test_interleavings.py"
+_MEANWHILE = (
+    "worker/processing/test_attempts.py"
+    "::test_no_slot_is_restored_for_an_attempt_that_ends_while_the_slots_are_compared"
+)
+_ENDS = "worker/batches/test_lines.py::test_a_batch_pauses_and_stops_with_its_supplier"
+_RETENTION = "worker/reporting/test_retention_settings.py"
+
+#: Every mistake by its name.
+KNOWN: dict[str, Known] = {
+    "an account is linked to any team": Known(
+        "services/processing/creation.py",
+        (
+            (
+                "                   job.operations_team_id, job.service_account_number, process.payload",
+                "                   (SELECT min(id) FROM operations_team) AS operations_team_id,"
+                " job.service_account_number, process.payload",
+            ),
+        ),
+        _ROWS,
+    ),
+    "an attempt is linked to any team": Known(
+        "services/imports/states.py",
+        (
+            (
+                "    SELECT %(id)s, id, %(operations_team_id)s, %(api_key_id)s,",
+                "    SELECT %(id)s, id, (SELECT min(id) FROM operations_team"
+                " WHERE %(operations_team_id)s::bigint > 0), %(api_key_id)s,",
+            ),
+        ),
+        _ROWS,
+    ),
+    "an attempt has no key": Known(
+        _DISPATCH, (("api_key_id=caller.api_key_id,", "api_key_id=None,"),), _ROWS
+    ),
+    "an attempt has no request id": Known(
+        _DISPATCH, (("request_id=request_id.get(),", "request_id=None,"),), _ROWS
+    ),
+    "a batch has no key": Known(
+        "services/batches/upload.py", (("api_key_id=order.api_key_id,", "api_key_id=None,"),), _ROWS
+    ),
+    "a batch has no request id": Known(
+        "services/batches/upload.py",
+        (("request_id=current_origin().request_id,", "request_id=None,"),),
+        _ROWS,
+    ),
+    "two retention settings are swapped": Known(
+        "services/reporting/retention.py",
+        (
+            ("settings.batch_retention_days", "settings.SWAPPED"),
+            ("settings.payload_retention_days", "settings.batch_retention_days"),
+            ("settings.SWAPPED", "settings.payload_retention_days"),
+        ),
+        _RETENTION,
+    ),
+    "zero days delete everything": Known(
+        "services/reporting/retention.py", (("in by_days if days]", "in by_days]"),), _RETENTION
+    ),
+    "a batch that is resumed keeps the time of its end": Known(
+        "services/batches/states.py",
+        (("func.now() if change.target in _FINAL else None", "batch.finished_at or func.now()"),),
+        _ENDS,
+    ),
+    "a batch that stops with its supplier has no end": Known(
+        "services/batches/states.py",
+        (("CASE follow.state WHEN '{BatchState.STOPPED}' THEN now() END", "NULL"),),
+        _ENDS,
+    ),
+    "a chunk that is given back has lost a try": Known(
+        "services/batches/chunks.py",
+        (("tries=BatchChunk.tries - 1)", "tries=BatchChunk.tries)"),),
+        "worker/batches/test_chunks.py",
+    ),
+    "the batch of another supplier is reconciled": Known(
+        "services/batches/steering.py",
+        (("batch.import_supplier_id != supplier.id", "not supplier.id"),),
+        "worker/reporting/test_reconciliation.py",
+    ),
+    "the slot stays with a request that could not begin": Known(
+        _DISPATCH, (("        release_slots(d.slots, [attempt.id])\n        raise", "        raise"),), _SLOTS
+    ),
+    "the slot stays if no worker came in time": Known(
+        _DISPATCH, (("        release_slots(d.slots, [attempt_id])\n        raise", "        raise"),), _SLOTS
+    ),
+    "an attempt that no worker took is not withdrawn": Known(
+        _ATTEMPTS,
+        (("Outcome.WITHDRAWN) for row in rows]", "Outcome.WITHDRAWN) for row in rows if row.dry_run]"),),
+        _SLOTS,
+    ),
+    "an attempt runs without the lock of its row": Known(
+        _ATTEMPTS,
+        (
+            ("    FOR UPDATE OF process\n", ""),
+            ('_LOCK_IF_FREE = f"{_LOCK} SKIP LOCKED"', "_LOCK_IF_FREE = _LOCK"),
+        ),
+        _ORDERS,
+    ),
+    "a second worker waits for the lock of the first": Known(
+        _ATTEMPTS, (('_LOCK_IF_FREE = f"{_LOCK} SKIP LOCKED"', "_LOCK_IF_FREE = _LOCK"),), _ORDERS
+    ),
+    "two files lock the same accounts in another order": Known(
+        "services/imports/states.py",
+        (("    ORDER BY number\n", ""),),
+        f"{_ORDERS}::test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock",
+    ),
+    "the slots that were restored are not compared again": Known(
+        "services/processing/slot_leases.py",
+        (("slots.release(set(added) - still)", "slots.release(set(added) - set(added))"),),
+        _MEANWHILE,
+    ),
+    "attempts are listed in another order": Known(
+        "services/reporting/attempts.py",
+        ((".order_by(Attempt.id.desc())", ".order_by(Attempt.id)"),),
+        "api/reporting/test_attempts.py",
+    ),
+    "an answer of the mail server does not reset the breaker": Known(
+        "tasks/emails.py",
+        (("_breaker.record_success()", "pass"),),
+        "worker/processing/test_customer_emails.py",
+    ),
+    "a pool without a free connection is an internal error": Known(
+        "blueprints/errors.py",
+        (("    app.register_error_handler(PoolTimeoutError, _database_unavailable)\n", ""),),
+        _AWAY,
+    ),
+    "without Redis a request is answered 500": Known(
+        "services/processing/slot_leases.py",
+        (
+            (
+                "        except RedisError as error:\n            raise ServiceUnavailableError",
+                "        except ZeroDivisionError as error:\n            raise ServiceUnavailableError",
+            ),
+        ),
+        _AWAY,
+    ),
+    "notifications are kept for ever": Known(
+        "services/processing/notification.py",
+        (("            pipeline.expire(key, KEPT_SECONDS)\n", ""),),
+        _AWAY,
+    ),
+    "half a cent is a difference": Known(
+        "rules/balances.py", (("> HALF_A_CENT", ">= HALF_A_CENT"),), "unit/rules/test_functions.py"
+    ),
+    "an address without a domain is an internal error": Known(
+        "emails/messages.py", ((", HeaderParseError, IndexError)", ", HeaderParseError)"),), "unit/emails"
+    ),
+}
+
+
+def apply(source: str, known: Known) -> str:
+    """Return the text of the file with the mistake. Raise ValueError if a text is not there exactly once."""
+    for old, new in known.changes:
+        if source.count(old) != 1:
+            raise ValueError(
+                f"{known.file} has {source.count(old)} times, not once: {old!r}. Adapt the mistake."
+            )
+        source = source.replace(old, new)
+    return source
