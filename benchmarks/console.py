@@ -26,7 +26,7 @@ _NAME, _PASSWORD = "bench", "a password for benchmarks"
 #: Accounts that are created before they are copied.
 _ORIGINALS = 50
 #: Seconds between two questions of an open page, and how many are asked.
-_POLL_SECONDS, _POLLS = 2.0, 15
+_POLL_SECONDS, _POLLS = 2.0, 10
 _TOKEN = re.compile(r'name="csrf_token"[^>]*value="([^"]+)"')
 
 
