@@ -24,6 +24,7 @@ OPEN = {
     "docs.description_json",
     "docs.page",
     "docs.start",
+    "front_page.show",
     "graphql.obtain_token",
     "graphql.show_hint",
     "health.live",

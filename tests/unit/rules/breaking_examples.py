@@ -190,8 +190,7 @@ _SUPPLY = [
         "invalid_ean",
         "warning",
         f"{_GAS}.ean",
-        "'871687100009943213' is no EAN of a meter point: the last of its digits is not the check digit of "
-        "the others.",
+        "'871687100009943213' is no EAN of a meter point: the check digit of the others is 2, not 3.",
         {f"{_GAS}.ean": "871687100009943213", "ledgers.0.identifiers.1": "871687100009943213"},
     ),
     BreakingExample(
