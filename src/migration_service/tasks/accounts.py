@@ -8,7 +8,7 @@ from uuid import UUID
 from celery import Task, shared_task
 
 from migration_service.log import request_id
-from migration_service.services.processing.announcement import announce, take_announcement
+from migration_service.services.processing.announcement import announce, find_new, take_announcement
 from migration_service.services.processing.execution import PerformedSet, perform_attempt, perform_set
 from migration_service.services.processing.notification import notify, notify_all
 from migration_service.tasks.app import MigrationCelery, celery_app
@@ -30,7 +30,8 @@ def create_set(task: "Task[[], str]") -> str:
     resources = app.resources
     take_announcement(resources.redis)
     more = partial(announce, resources.redis, partial(publish_set, app))
-    done = perform_set(resources.Session, redelivered=_is_redelivered(task), announce=more)
+    new = partial(find_new, resources.redis)
+    done = perform_set(resources.Session, redelivered=_is_redelivered(task), announce=more, find_new=new)
     numbers = {ended.attempt.id: ended.service_account_number for ended in done.ended}
     notify_all(resources.redis, resources.slots, numbers)
     for attempt_id in done.apart:

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.processing import sets
-from migration_service.services.processing.announcement import announce, take_announcement
+from migration_service.services.processing.announcement import announce, find_new, take_announcement
 from migration_service.services.processing.attempts import (
     redispatch_attempts,
     withdraw_attempt,
@@ -95,7 +96,7 @@ def messages(resources: WorkerResources, task: str) -> int:
 
 def create_all(resources: WorkerResources) -> tuple[int, int]:
     """Perform a set; return how many ended, and how many were set apart."""
-    done = perform_set(resources.Session, announce=lambda: None)
+    done = perform_set(resources.Session, announce=lambda: None, find_new=partial(find_new, resources.redis))
     return len(done.ended), len(done.apart)
 
 
@@ -122,6 +123,20 @@ def test_all_that_wait_are_created_together(
         assert told == created[number].encode()
         assert worker_resources.redis.zscore("migration:slots", str(attempt_id)) is None
     assert tasks.create_set.run() == "nothing to do"
+
+
+def test_what_a_set_took_before_it_ended_in_vain_runs_alone(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    waiting = wait_for_workers(supplier, 2)
+    redis = worker_resources.redis
+    assert find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}  # by a set whose worker died
+    assert tasks.create_set.run() == "2 accounts: 1 SUCCEEDED, 1 set apart, to run alone"
+    assert waiting.states() == [ImportState.IN_PROGRESS, ImportState.IMPORTED]
+    assert messages(worker_resources, tasks.CREATE_ACCOUNT) == 1
+    assert find_new(redis, waiting.ids) == {waiting.ids[1]}  # the key of the created one has gone
+    assert tasks.create_account.run(str(waiting.ids[0])) == Outcome.SUCCEEDED
+    assert find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}
 
 
 def test_one_commit_creates_a_whole_set(supplier: SupplierClient, worker_resources: WorkerResources) -> None:

@@ -1,6 +1,6 @@
 """What a worker does with an attempt, from its message to the recorded outcome (section 4.3)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -42,7 +42,11 @@ class PerformedSet:
 
 
 def perform_set(
-    sessions: sessionmaker[Session], *, redelivered: bool = False, announce: Callable[[], object]
+    sessions: sessionmaker[Session],
+    *,
+    redelivered: bool = False,
+    announce: Callable[[], object],
+    find_new: Callable[[Sequence[UUID]], Collection[UUID]],
 ) -> PerformedSet:
     """Create the accounts of the attempts that wait, all of them together, up to the size of a set.
 
@@ -50,7 +54,8 @@ def perform_set(
     was redelivered because its worker died (`redelivered`): one of them may be the reason, and nobody knows
     which they were, so all that wait run alone. Any other error is raised, and leaves them waiting.
 
-    `announce` is called if there may be more attempts than fit into the set.
+    `announce` is called if there may be more attempts than fit into the set. `find_new` returns those that no
+    set has taken before. The others run alone, so that one that ends its worker does so in one set only.
     """
     if redelivered:
         return PerformedSet(apart=_set_apart(sessions, None))
@@ -59,8 +64,10 @@ def perform_set(
             taken = take_set(transaction)
             if len(taken) == MOST_IN_SET:
                 announce()
-            ended = create_set(transaction, [it for it in taken if it.is_valid])
-        others = [it.attempt.id for it in taken if not it.is_valid]
+            new = find_new([it.attempt.id for it in taken])
+            together = [it for it in taken if it.is_valid and it.attempt.id in new]
+            ended = create_set(transaction, together)
+        others = [it.attempt.id for it in taken if it not in together]
     except DBAPIError as error:
         if not is_refusal(error):
             raise

@@ -12,6 +12,7 @@ from uuid import UUID
 from redis import Redis, RedisError
 
 from migration_service.connections import log_if_unavailable
+from migration_service.services.processing.announcement import add_forget
 from migration_service.services.processing.creation import is_service_account_number
 from migration_service.slots import Slots
 
@@ -45,6 +46,7 @@ def notify_all(redis: Redis, slots: Slots, contents: Mapping[UUID, str | None]) 
         redis.pipeline(transaction=False) as pipeline,
     ):
         slots.add_release(pipeline, attempts)
+        add_forget(pipeline, contents)
         for attempt_id, content in contents.items():
             key = notification_key(attempt_id)
             pipeline.rpush(key, content or ASK_DATABASE)
