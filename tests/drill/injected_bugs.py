@@ -134,8 +134,8 @@ BUGS: dict[str, Bug] = {
         (
             (
                 f"{_PROCESSING}/execution.py",
-                "            ended = create_set(transaction, [it for it in taken if it.is_valid])\n",
-                "            ended = create_set(transaction, [it for it in taken if it.is_valid])\n"
+                "            ended = create_set(transaction, together)\n",
+                "            ended = create_set(transaction, together)\n"
                 "            import time\n"
                 "            from migration_service.tasks.app import celery_app\n"
                 "            from migration_service.services.processing.notification import notify\n"
