@@ -212,16 +212,18 @@ def _count_try(session: Session, condition: ColumnElement[bool], limit: int | No
     Return (attempt_id, tries) of each, the oldest first up to `limit`. A worker holds the lock of the row it
     works on, so SKIP LOCKED skips exactly those.
     """
+    # A CTE runs once. A subquery may run again for each row, and then finds others than those it locked.
     free = (
         select(AccountImportProcess.id)
         .where(AccountImportProcess.state == ImportState.IN_PROGRESS, condition)  # the state is indexed
         .order_by(AccountImportProcess.dispatched_at)
         .limit(limit)
         .with_for_update(skip_locked=True)
+        .cte()
     )
     return session.execute(
         update(AccountImportProcess)
-        .where(AccountImportProcess.id.in_(free))
+        .where(AccountImportProcess.id.in_(select(free.c.id)))
         .values(dispatched_at=func.now(), tries=AccountImportProcess.tries + 1)
         .returning(AccountImportProcess.attempt_id, AccountImportProcess.tries)
     ).all()
