@@ -169,17 +169,24 @@ class PacedWriter:
 
 
 class _BodyReader:
-    """Reads a request's body, and translates its errors into HTTP errors."""
+    """Reads a request's body, and translates its errors into HTTP errors.
+
+    Once the request is `answered`, gunicorn reads the rest of it to find the next one. An error then cannot
+    be answered any more. It only ends the connection.
+    """
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
+        self.answered = False
 
     def read(self, size: int) -> bytes:
         try:
             data: bytes = self._reader.read(size)
-        except ClientTooSlowError as error:
-            raise RequestTimeout("The body did not arrive in time.") from error
-        except ParseException as error:
+        except (ClientTooSlowError, ParseException) as error:
+            if self.answered:
+                raise NoMoreData from error
+            if isinstance(error, ClientTooSlowError):
+                raise RequestTimeout("The body did not arrive in time.") from error
             raise BadRequest("The body's chunks are not well-formed.") from error
         return data
 
@@ -303,13 +310,14 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def handle_request(self, req: Any, conn: TConn) -> Any:
         """Call the application once the head of the request has arrived."""
-        req.body.reader = _BodyReader(req.body.reader)
+        req.body.reader = reader = _BodyReader(req.body.reader)
         plain = conn.sock
         conn.sock = PacedWriter(plain, self.time_limit)
         try:
             return super().handle_request(req, conn)
         finally:
             conn.sock = plain
+            reader.answered = True
 
     def handle_error(self, _req: Any, client: Any, _addr: Any, exc: BaseException) -> None:
         """Answer a request that cannot be read, in the form of all other errors."""

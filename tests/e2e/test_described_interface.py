@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from drill.scene import Scene
+from drill.scene import Address, Scene, obtain_token
 from migration_service.blueprints.examples import PROCESS, SUPPLIER
 from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.services.access.api_keys import issue_api_key
+from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
 
@@ -18,6 +20,8 @@ TIMES = int(os.environ.get("MIGRATION_SERVICE_FUZZ", "1"))
 _SECONDS = 30
 _COMMAND = Path(sys.executable).with_name("schemathesis")
 _HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
+
+_ORGANISATION = "Described interface"
 
 # The supplier and the team of the description's examples exist, so that requests pass the first check.
 _CONFIGURATION = f"""
@@ -31,7 +35,8 @@ import_supplier = "{SUPPLIER}"
 
 
 def test_no_answer_is_a_5xx_or_differs_from_the_description(scene: Scene, tmp_path: Path) -> None:
-    _set_up_the_examples(scene)
+    token = obtain_token(Address(scene.address.url, _set_up_the_examples(scene)))
+    [(session_id, _)] = _sessions_of(scene)
     configuration = tmp_path / "schemathesis.toml"
     configuration.write_text(_CONFIGURATION)
     finished = subprocess.run(
@@ -49,7 +54,8 @@ def test_no_answer_is_a_5xx_or_differs_from_the_description(scene: Scene, tmp_pa
         cwd=tmp_path,
         env=os.environ
         | {
-            "SERVICE_TOKEN": scene.token,
+            "SERVICE_TOKEN": token,
+            "SERVICE_SESSION": session_id,
             "SCHEMATHESIS_HOOKS": "schemathesis_hooks",
             "PYTHONPATH": str(_HOOKS.parent),
         },
@@ -58,11 +64,29 @@ def test_no_answer_is_a_5xx_or_differs_from_the_description(scene: Scene, tmp_pa
         timeout=_SECONDS * TIMES * 4 + 60,
     )
     assert finished.returncode == 0, finished.stdout[-6000:] + finished.stderr[-2000:]
+    assert _sessions_of(scene) == [(session_id, False)], "ended: all that followed was answered 401"
 
 
-def _set_up_the_examples(scene: Scene) -> None:
+def _set_up_the_examples(scene: Scene) -> str:
+    """Create an organisation that owns what the examples name. Return its API key.
+
+    It is not the one of the other tests, as anything that it has may be changed.
+    """
     engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="tests")
     with make_sessionmaker(engine).begin() as session:
-        create_import_supplier(session, code=SUPPLIER, organisation_name="Drill")
+        create_organisation(session, _ORGANISATION)
+        create_import_supplier(session, code=SUPPLIER, organisation_name=_ORGANISATION)
         create_operations_team(session, str(PROCESS["operations_team_name"]))
+        api_key = issue_api_key(session, organisation_name=_ORGANISATION)
     engine.dispose()
+    return api_key
+
+
+def _sessions_of(scene: Scene) -> list[tuple[str, bool]]:
+    """Return the ID of each session of the organisation, and whether it was ended."""
+    return scene.query(
+        "SELECT token_session.id::text, ended_at IS NOT NULL FROM token_session "
+        "JOIN api_key ON api_key.id = api_key_id JOIN organisation ON organisation.id = organisation_id "
+        "WHERE organisation.name = %s",
+        _ORGANISATION,
+    )

@@ -47,8 +47,9 @@ def send_until_answered(connection: socket.socket, piece: bytes, *, pause: float
     return taken
 
 
-def head(scene: Scene, *headers: str) -> bytes:
-    lines = "".join(f"{header}\r\n" for header in (f"Authorization: Token {scene.token}", *headers))
+def head(scene: Scene, *headers: str, token: str | None = None) -> bytes:
+    token = token or scene.token
+    lines = "".join(f"{header}\r\n" for header in (f"Authorization: Token {token}", *headers))
     return f"{VALIDATE}{lines}\r\n".encode()
 
 
@@ -64,6 +65,20 @@ def test_a_body_that_stops_half_way_is_answered_408(scene: Scene) -> None:
         answer = read_to_the_end(connection)
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'"request_timeout"' in answer
+
+
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [("Content-Length: 1000", b'{"a":'), ("Transfer-Encoding: chunked", b"1\r\n{\r\nzz\r\n")],
+)
+def test_a_body_that_is_refused_unread_and_never_ends_is_answered_once(
+    scene: Scene, header: str, body: bytes
+) -> None:
+    with connected(scene) as connection:
+        connection.sendall(head(scene, header, token="unknown") + body)
+        answer = read_to_the_end(connection)
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
 
 
 def test_a_body_that_is_sent_byte_by_byte_is_answered_408(scene: Scene) -> None:

@@ -41,17 +41,19 @@ def main(arguments: list[str]) -> int:
         with running_service(folder / "home", 1) as settings:
             key_file = folder / "home" / KEY_FILE
             wait_until(key_file.exists, "the API key of the sample")
+            address = settings["MIGRATION_SERVICE_WEB_URL"]
+            token = obtain_token(address, key_file.read_text())
             environment = os.environ | {
                 "MIGRATION_SERVICE_HOME": str(folder / "home"),
-                "SERVICE_TOKEN": obtain_token(settings["MIGRATION_SERVICE_WEB_URL"], key_file.read_text()),
+                "SERVICE_TOKEN": token,
+                "SERVICE_SESSION": newest_session(address, token),
                 "SCHEMATHESIS_HOOKS": "schemathesis_hooks",
             }
             set_up_examples(environment)
             configuration = folder / "schemathesis.toml"
             configuration.write_text(_CONFIGURATION.format(supplier=SUPPLIER))
-            description = f"{settings['MIGRATION_SERVICE_WEB_URL']}/v1/openapi.json"
             command = [str(COMMAND.with_name("schemathesis")), "--config-file", str(configuration)]
-            command += ["run", description, "--checks", _CHECKS, "--continue-on-failure"]
+            command += ["run", f"{address}/v1/openapi.json", "--checks", _CHECKS, "--continue-on-failure"]
             command += ["--suppress-health-check", "all", "--generation-database", "none", "--workers", "2"]
             return subprocess.run([*command, *arguments], check=False, env=environment).returncode
 
@@ -64,6 +66,14 @@ def obtain_token(address: str, api_key: str) -> str:
     request = urllib.request.Request(f"{address}/v1/graphql/", data=body, headers=headers)  # noqa: S310
     with urllib.request.urlopen(request) as answer:  # noqa: S310
         return str(json.load(answer)["data"]["obtainServiceToken"]["token"])
+
+
+def newest_session(address: str, token: str) -> str:
+    """Return the ID of the session that began last."""
+    headers = {"Authorization": f"Token {token}"}
+    request = urllib.request.Request(f"{address}/v1/data-import/sessions/?limit=1", headers=headers)  # noqa: S310
+    with urllib.request.urlopen(request) as answer:  # noqa: S310
+        return str(json.load(answer)[0]["session_id"])
 
 
 def set_up_examples(environment: dict[str, str]) -> None:

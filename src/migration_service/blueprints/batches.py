@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from flask import Response, jsonify, request, url_for
+from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
@@ -15,6 +15,7 @@ from migration_service.blueprints.description_headers import CSV, KEY, LINES, re
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
+from migration_service.blueprints.streaming import stream, stream_lines
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     BatchCompressionError,
@@ -50,7 +51,6 @@ from migration_service.services.batches import steering as batches
 from migration_service.services.batches.brakes import NO_BRAKE, set_brake
 from migration_service.services.batches.results import (
     ResultFilter,
-    ResultFormat,
     stream_failed_lines,
     stream_results,
 )
@@ -169,13 +169,9 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """
     status = LineStatus(arguments["status"]) if "status" in arguments else None
     wanted = ResultFilter(status, arguments.get("code"), arguments.get("path"))
-    kinds = {"application/x-ndjson": ResultFormat.NDJSON, "text/csv": ResultFormat.CSV}
-    kind = request.accept_mimetypes.best_match(kinds, default="application/x-ndjson")
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-    pieces = stream_results(resources().Session, batch.id, kinds[kind], wanted)
-    headers = {"Content-Type": f"{kind}; charset=utf-8", "Vary": "Accept"}
-    return Response(pieces, headers=headers)
+    return stream_lines(lambda kind: stream_results(resources().Session, batch.id, kind, wanted))
 
 
 @blueprint.get("/<batch_id>/failed-lines/")
@@ -192,7 +188,7 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
         batch = batches.get_batch_with_lines(session, batch_id, organisation_id=caller().organisation_id)
     wanted = ResultFilter(code=arguments.get("code"), path=arguments.get("path"))
     pieces = stream_failed_lines(resources().Session, batch.id, wanted)
-    return Response(pieces, headers={"Content-Type": "application/x-ndjson; charset=utf-8"})
+    return stream(pieces, "application/x-ndjson; charset=utf-8")
 
 
 @blueprint.post("/<batch_id>/pause/", endpoint="pause_batch")

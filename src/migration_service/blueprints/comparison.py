@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flask import Response, jsonify, request
+from flask import Response, jsonify
 from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
@@ -10,6 +10,7 @@ from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.description_headers import CSV
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
+from migration_service.blueprints.streaming import stream_lines
 from migration_service.errors import (
     BatchesNotComparableError,
     BatchNotFoundError,
@@ -21,7 +22,6 @@ from migration_service.schemas.comparison import (
     ComparedAccountAnswerSchema,
     ComparisonAnswerSchema,
 )
-from migration_service.services.batches.results import ResultFormat
 from migration_service.services.reporting.comparison import (
     compare_batches,
     find_changed_accounts,
@@ -117,8 +117,5 @@ def get_changed_accounts(arguments: dict[str, Any], batch_id: str, later_batch_i
             session, batch_id, later_batch_id, organisation_id=caller().organisation_id
         )
     changes = [AccountChange(arguments["change"])] if "change" in arguments else list(AccountChange)
-    kinds = {"application/x-ndjson": ResultFormat.NDJSON, "text/csv": ResultFormat.CSV}
-    kind = request.accept_mimetypes.best_match(kinds, default="application/x-ndjson")
     accounts = find_changed_accounts(resources().Session, before.id, after.id, changes)
-    headers = {"Content-Type": f"{kind}; charset=utf-8", "Vary": "Accept"}
-    return Response(stream_changed_accounts(accounts, kinds[kind]), headers=headers)
+    return stream_lines(lambda kind: stream_changed_accounts(accounts, kind))

@@ -12,6 +12,7 @@ from migration_service.blueprints.examples import SUPPLIER
 from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
+from migration_service.blueprints.streaming import stream
 from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
@@ -129,7 +130,7 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
         batch_id = get_batch_to_reconcile(session, arguments.get("batch"), supplier)
         sent = count_sent(session, supplier.id, batch_id=batch_id)
     pieces = stream_reconciliation(resources().Session, supplier, sent, batch_id=batch_id)
-    return Response(stream_with_context(pieces), mimetype="application/json")
+    return stream(stream_with_context(pieces), "application/json")
 
 
 @blueprint.post("/<import_supplier_code>/acknowledgements/")
@@ -190,4 +191,4 @@ def get_id_map(import_supplier_code: str) -> Response:
             session, import_supplier_code, organisation_id=caller().organisation_id
         )
     pieces = stream_id_map(resources().Session, supplier.id)
-    return Response(stream_with_context(pieces), mimetype="text/csv")
+    return stream(stream_with_context(pieces), "text/csv; charset=utf-8")

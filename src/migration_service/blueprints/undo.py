@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from flask import Response, jsonify, request, url_for
+from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
@@ -14,6 +14,7 @@ from migration_service.blueprints.description_headers import CSV, refer
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
+from migration_service.blueprints.streaming import stream_lines
 from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
@@ -36,7 +37,6 @@ from migration_service.schemas.undo import (
     UndoResultArgumentsSchema,
     UndoTargetSchema,
 )
-from migration_service.services.batches.results import ResultFormat
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
 from migration_service.services.undo.preview import preview_undo
@@ -158,13 +158,10 @@ def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
 
     NDJSON, or CSV with `Accept: text/csv`.
     """
-    kinds = {"application/x-ndjson": ResultFormat.NDJSON, "text/csv": ResultFormat.CSV}
-    kind = request.accept_mimetypes.best_match(kinds, default="application/x-ndjson")
     outcome = UndoOutcome(arguments["outcome"]) if "outcome" in arguments else None
     with resources().Session.begin() as session:
         undo = get_undo(session, undo_id, organisation_id=caller().organisation_id)
-    pieces = stream_outcomes(resources().Session, undo.id, kinds[kind], outcome)
-    return Response(pieces, headers={"Content-Type": f"{kind}; charset=utf-8", "Vary": "Accept"})
+    return stream_lines(lambda kind: stream_outcomes(resources().Session, undo.id, kind, outcome))
 
 
 @blueprint.post("/<undo_id>/cancel/", endpoint="cancel_undo")

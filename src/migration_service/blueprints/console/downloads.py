@@ -1,11 +1,13 @@
 """Lines of a batch as files: what failed as it was sent, and what became of each line."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from flask import Blueprint, Response, request
 
 from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.resources import resources
+from migration_service.blueprints.streaming import CONTENT_TYPES, stream
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.results import (
     ResultFilter,
@@ -18,8 +20,6 @@ from migration_service.states import LineStatus
 
 blueprint = Blueprint("downloads", __name__, url_prefix="/batches/<uuid:batch_id>")
 
-_TYPES = {ResultFormat.NDJSON: "application/x-ndjson", ResultFormat.CSV: "text/csv"}
-
 
 @blueprint.get("/failed-lines.ndjson")
 def failed_lines(batch_id: UUID) -> Response:
@@ -27,7 +27,7 @@ def failed_lines(batch_id: UUID) -> Response:
     _note_reading(batch_id)
     wanted = ResultFilter(code=request.args.get("code"), path=request.args.get("path"))
     pieces = stream_failed_lines(resources().Session, batch_id, wanted)
-    return _file(pieces, f"failed-lines-{batch_id}.ndjson", _TYPES[ResultFormat.NDJSON])
+    return _file(pieces, f"failed-lines-{batch_id}.ndjson", CONTENT_TYPES[ResultFormat.NDJSON])
 
 
 @blueprint.get("/results.<any(ndjson, csv):kind>")
@@ -41,7 +41,7 @@ def results(batch_id: UUID, kind: str) -> Response:
         request.args.get("path"),
     )
     pieces = stream_results(resources().Session, batch_id, ResultFormat(kind), wanted)
-    return _file(pieces, f"results-{batch_id}.{kind}", _TYPES[ResultFormat(kind)])
+    return _file(pieces, f"results-{batch_id}.{kind}", CONTENT_TYPES[ResultFormat(kind)])
 
 
 def _note_reading(batch_id: UUID) -> None:
@@ -52,9 +52,7 @@ def _note_reading(batch_id: UUID) -> None:
         record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch_id, organisation_id=owner)
 
 
-def _file(pieces: object, name: str, kind: str) -> Response:
-    headers = {
-        "Content-Disposition": f'attachment; filename="{name}"',
-        "Content-Type": f"{kind}; charset=utf-8",
-    }
-    return Response(pieces, headers=headers)  # type: ignore[arg-type]
+def _file(pieces: Iterable[bytes], name: str, kind: str) -> Response:
+    response = stream(pieces, f"{kind}; charset=utf-8")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

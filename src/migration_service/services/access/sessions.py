@@ -184,8 +184,9 @@ def remove_old_sessions(session: Session, *, limit: int) -> int:
         .where(TokenSession.expires_at < datetime.now(UTC) - _KEPT)
         .limit(limit)
         .with_for_update(skip_locked=True)
+        .cte()  # runs once: a subquery may run again for each row, and then takes more than the limit
     )
-    removed = delete(TokenSession).where(TokenSession.id.in_(old)).returning(TokenSession.id)
+    removed = delete(TokenSession).where(TokenSession.id.in_(select(old.c.id))).returning(TokenSession.id)
     return len(session.execute(removed).all())
 
 

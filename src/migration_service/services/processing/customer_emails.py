@@ -158,10 +158,11 @@ def _put_off(session: Session, interval: str, limit: int | None) -> Sequence[int
         .order_by(CustomerEmail.next_try_at)
         .limit(limit)
         .with_for_update(skip_locked=True)
+        .cte()  # runs once: a subquery may run again for each row, and then takes more than the limit
     )
     return session.scalars(
         update(CustomerEmail)
-        .where(CustomerEmail.id.in_(due))
+        .where(CustomerEmail.id.in_(select(due.c.id)))
         .values(next_try_at=func.now() + text(f"interval '{interval}'"))
         .returning(CustomerEmail.id)
     ).all()

@@ -85,9 +85,10 @@ def remove_error_texts(session: Session, *, after_days: int) -> int:
     return max(removed, len(session.execute(_REMOVE_EMAIL_ERRORS, values).all()))
 
 
+# An array is made once. What follows IN may run again for each row, and then takes more than the limit.
 _CANCEL_IDLE = text(f"""
     UPDATE batch SET state = '{BatchState.CANCELLED}', reason = NULL, finished_at = now()
-    WHERE id IN (
+    WHERE id = ANY (ARRAY(
         SELECT id FROM batch
         WHERE finished_at IS NULL AND state IN ({literals([BatchState.PAUSED, BatchState.WAITING])})
           AND greatest(created_at, (SELECT max(worked_at) FROM batch_chunk WHERE batch_id = batch.id))
@@ -95,7 +96,7 @@ _CANCEL_IDLE = text(f"""
           AND NOT EXISTS (
               SELECT FROM wave JOIN wave_plan AS plan ON plan.id = wave.plan_id
               WHERE wave.batch_id = batch.id AND plan.finished_at IS NULL)
-        LIMIT :limit FOR UPDATE SKIP LOCKED)
+        LIMIT :limit FOR UPDATE SKIP LOCKED))
     RETURNING 1
 """)
 
@@ -115,10 +116,11 @@ _MARK_REMOVED = text("""
 
 _REMOVE_PAYLOADS = text(f"""
     UPDATE account_import_process SET payload = NULL, warnings = NULL
-    WHERE id IN (SELECT id FROM account_import_process
+    WHERE id = ANY (ARRAY(
+                 SELECT id FROM account_import_process
                  WHERE state = '{ImportState.IMPORTED}' AND payload IS NOT NULL
                    AND account_created_at < now() - make_interval(days => :days)
-                 LIMIT :limit FOR UPDATE SKIP LOCKED)
+                 LIMIT :limit FOR UPDATE SKIP LOCKED))
     RETURNING 1
 """)
 
@@ -138,17 +140,19 @@ _MARK_SKIPPED = text(f"""
 
 _REMOVE_ATTEMPT_ERRORS = text("""
     UPDATE attempt SET errors = NULL, error_detail = NULL
-    WHERE id IN (SELECT id FROM attempt
+    WHERE id = ANY (ARRAY(
+                 SELECT id FROM attempt
                  WHERE (errors IS NOT NULL OR error_detail IS NOT NULL)
                    AND finished_at < now() - make_interval(days => :days)
-                 LIMIT :limit FOR UPDATE SKIP LOCKED)
+                 LIMIT :limit FOR UPDATE SKIP LOCKED))
     RETURNING 1
 """)
 
 _REMOVE_EMAIL_ERRORS = text("""
     UPDATE customer_email SET error = NULL
-    WHERE id IN (SELECT id FROM customer_email
+    WHERE id = ANY (ARRAY(
+                 SELECT id FROM customer_email
                  WHERE error IS NOT NULL AND created_at < now() - make_interval(days => :days)
-                 LIMIT :limit FOR UPDATE SKIP LOCKED)
+                 LIMIT :limit FOR UPDATE SKIP LOCKED))
     RETURNING 1
 """)
