@@ -19,7 +19,7 @@ from typing import Any
 from uuid import UUID
 
 import click
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 
 from benchmarks import probes
 from benchmarks.bench import QUICK, Bench
@@ -147,7 +147,7 @@ def main(accounts: int, seed: int) -> None:
         started = time.monotonic()
         kills = _kill_until_over(bench, list(batches), chance)
         seconds = time.monotonic() - started
-        faults = _check(bench, batches)
+        faults = _check(bench, batches, accounts)
     lines = sum(book.lines for book in batches.values() if book)
     say(f"{accounts} accounts and {lines} lines in {seconds:.0f} s; killed: {dict(kills)}")
     for fault in faults:
@@ -198,11 +198,13 @@ def _kill(bench: Bench, chance: random.Random) -> str:
     return victim
 
 
-def _check(bench: Bench, batches: dict[UUID, Book | None]) -> list[str]:
+def _check(bench: Bench, batches: dict[UUID, Book | None], accounts: int) -> list[str]:
     """Return what is not as it must be."""
     faults = []
     for batch_id, book in batches.items():
-        if book is not None:
+        if book is None:
+            faults += _check_accounts(bench, batch_id, accounts)
+        else:
             faults += _check_lines(bench, batch_id, book) + _check_sums(bench, batch_id, book)
     with bench.sessions() as session:
         twice = session.scalar(
@@ -213,6 +215,17 @@ def _check(bench: Bench, batches: dict[UUID, Book | None]) -> list[str]:
             """)
         )
     return faults + ([f"{twice} items are there twice"] if twice else [])
+
+
+def _check_accounts(bench: Bench, batch_id: UUID, accounts: int) -> list[str]:
+    """Return whether a line of the import is not IMPORTED, or an account differs from what was sent."""
+    own = select(BatchLine.status, func.count().label("lines")).where(BatchLine.batch_id == batch_id)
+    with bench.sessions.begin() as session:
+        found = {row.status: row.lines for row in session.execute(own.group_by(BatchLine.status))}
+        supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
+    faults = [] if found == {LineStatus.IMPORTED: accounts} else [f"accounts: {found}"]
+    differing = find_differences(bench.sessions, supplier.id, Totals(), batch_id=batch_id)
+    return faults + [f"account {account.external_account_number} differs" for account in differing]
 
 
 def _check_lines(bench: Bench, batch_id: UUID, book: Book) -> list[str]:

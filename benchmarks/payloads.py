@@ -9,6 +9,8 @@ from migration_service_local.samples import generate_accounts
 SUPPLIER = "BENCH"
 #: The team that accounts are linked to.
 TEAM = "Benchmark team"
+#: The payment vendor, which the sandbox plays.
+VENDOR = "bench-vendor"
 #: Stands for the external account number. The load generator replaces it with a new one.
 NUMBER = "@NUMBER@"
 #: The book also has a few large accounts. Without them the average is 8 KB.

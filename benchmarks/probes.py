@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from benchmarks.bench import Bench, Reading
 from benchmarks.costs import metered
-from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, write_added_body
+from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, VENDOR, write_added_body
 from benchmarks.seed import stage_copies
 from migration_service.models import Batch, BatchLine
 from migration_service.schemas.json import parse_json
@@ -132,6 +132,11 @@ _ADDED: dict[BatchKind, dict[str, object]] = {
             }
         ]
     },
+    BatchKind.PAYMENT_INSTRUCTIONS: {
+        "vendor": VENDOR,
+        "reference": f"card-ok-{_UNIQUE}",
+        "type": "CARD",
+    },
 }
 
 
@@ -148,6 +153,11 @@ def add_transactions(bench: Bench, seconds: float) -> Reading:
 def add_statements(bench: Bench, seconds: float) -> Reading:
     """Add one new statement after the other to accounts that exist."""
     return _add(bench, "/historical-statements/create/", _ADDED[BatchKind.STATEMENTS], seconds)
+
+
+def add_instructions(bench: Bench, seconds: float) -> Reading:
+    """Add one new payment instruction after the other. The vendor is asked about each."""
+    return _add(bench, "/payment-instruction/create/", _ADDED[BatchKind.PAYMENT_INSTRUCTIONS], seconds)
 
 
 def add_by_batch(bench: Bench, kind: BatchKind) -> Reading:

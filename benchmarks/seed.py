@@ -7,13 +7,14 @@ import psycopg
 from psycopg import sql
 from sqlalchemy.orm import Session, sessionmaker
 
-from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
+from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, VENDOR
 from migration_service.config import Settings
 from migration_service.db.base import Base
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account
 from migration_service.models.part import Part, parent_column, parts_of, table_of
+from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.schemas.json import parse_json
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.access.tokens import obtain_tokens
@@ -26,7 +27,9 @@ from migration_service.services.setup.suppliers import (
     get_import_supplier,
 )
 from migration_service.services.setup.teams import create_operations_team
+from migration_service.services.setup.vendors import LARGEST_RATE, create_payment_vendor, set_vendor_rate
 from migration_service.states import Profile
+from migration_service_local.sandbox import SANDBOX_VARIABLE
 
 #: External account numbers below this belong to templates. Those up to FILLED belong to the measures.
 TEMPLATES = 10_000
@@ -46,6 +49,13 @@ def set_up_caller(settings: Settings) -> str:
         create_operations_team(session, TEAM)
         api_key = issue_api_key(session, organisation_name="Benchmark")
         return obtain_tokens(session, settings, api_key).token
+
+
+def set_up_vendor(settings: Settings, url: str) -> None:
+    """Create the payment vendor at this address, with the highest rate that batches may have."""
+    with sessions(settings).begin() as session:
+        create_payment_vendor(session, VENDOR, kind=VendorKind.HTTP, url=url, secret_env=SANDBOX_VARIABLE)
+        set_vendor_rate(session, VENDOR, LARGEST_RATE)
 
 
 def set_up_peer(settings: Settings, schema: str, token: str) -> None:

@@ -7,6 +7,7 @@ import http.client
 import os
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -86,6 +87,13 @@ class Stack:
             self._start(program)
         self._start(self._programs.web(self.web_port), lambda: answers(self.web_port, "/health/live"))
 
+    def start_sandbox(self) -> str:
+        """Start the sandbox vendor. Return its address."""
+        port = random_free_port()
+        url = f"http://{LOOPBACK}:{port}"
+        self._start(self._programs.sandbox(port), lambda: listens(port))
+        return url
+
     def start_peer(
         self,
         name: str,
@@ -153,6 +161,12 @@ def peer_environment() -> dict[str, str]:
         "PYTHONPATH": str(Path(__file__).parent / "peers"),
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def listens(port: int) -> bool:
+    """Return True if something listens on this port."""
+    with socket.socket() as connection:
+        return connection.connect_ex((LOOPBACK, port)) == 0
 
 
 def answers(port: int, path: str) -> bool:
