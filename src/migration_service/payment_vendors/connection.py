@@ -29,11 +29,9 @@ from migration_service.errors import (
 from migration_service.payment_vendors.addresses import check_vendor_url
 from migration_service.payment_vendors.breaker import CircuitBreaker
 from migration_service.payment_vendors.deadlines import TimedAdapter
+from migration_service.payment_vendors.protocol import UNKNOWN_INSTRUCTION
 
 logger = logging.getLogger(__name__)
-
-#: What is said of a reference that the vendor does not know.
-UNKNOWN_INSTRUCTION = "The payment vendor does not know this payment instruction."
 
 _UNKNOWN_INSTRUCTION = {404, 410}
 _REFUSED_INSTRUCTION = {400, 402, 422}

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+#: What is said of a reference that the vendor does not know.
+UNKNOWN_INSTRUCTION = "The payment vendor does not know this payment instruction."
+
 _LONGEST_REFERENCE = 255
 
 

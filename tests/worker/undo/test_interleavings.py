@@ -29,7 +29,7 @@ from migration_service.models import (
     UndoLine,
 )
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails
-from migration_service.services.access.tokens import Caller
+from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import PostedBody
 from migration_service.services.accounts.payment_instructions import add_instruction, prepare_instruction
 from migration_service.services.accounts.transactions import add_transactions

@@ -22,6 +22,7 @@ from migration_service.errors import ApiKeyRevokedError, UnauthenticatedError
 from migration_service.models import ApiKey
 from migration_service.origin import current_origin
 from migration_service.services.access.api_keys import authenticate_api_key, note_use
+from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import require_address
 from migration_service.services.access.sessions import RefreshGrant, begin_session, exchange
 from migration_service.services.access.signing import read_claims, sign
@@ -44,20 +45,6 @@ class TokenKind(StrEnum):
     ACCESS = "access"
     #: Obtaining another access token.
     REFRESH = "refresh"
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The sender of a request, as identified by its token."""
-
-    organisation_id: int
-    api_key_id: int
-    #: The prefix of the key, which may be shown.
-    prefix: str = ""
-    #: The scopes of the key; None: every scope.
-    scopes: frozenset[str] | None = None
-    #: The import suppliers that the key is limited to; None: every one of the organisation.
-    import_supplier_ids: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

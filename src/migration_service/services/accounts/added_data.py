@@ -24,7 +24,7 @@ from migration_service.rules.catalogue import check_account
 from migration_service.rules.rule import Finding, Severity
 from migration_service.schemas.added_data import AddedDataSchema
 from migration_service.schemas.base import find_unknown_fields, limit_errors, load
-from migration_service.services.access.tokens import Caller
+from migration_service.services.access.callers import Caller
 from migration_service.services.setup.suppliers import (
     KnownSupplier,
     find_import_supplier,

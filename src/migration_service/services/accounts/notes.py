@@ -26,7 +26,7 @@ from migration_service.rules.notes import NOT_TAKEN, check_note
 from migration_service.rules.rule import Finding
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moment
-from migration_service.services.access.tokens import Caller
+from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
     Addition,
     OpenAccount,

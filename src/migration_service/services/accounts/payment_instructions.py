@@ -17,10 +17,8 @@ from migration_service.errors import (
 )
 from migration_service.models import Account, ImportSupplier, PaymentInstruction, PaymentVendor
 from migration_service.origin import current_origin
-from migration_service.payment_vendors.connection import UNKNOWN_INSTRUCTION
-from migration_service.payment_vendors.factory import get_vendor
-from migration_service.payment_vendors.protocol import PaymentInstructionDetails
-from migration_service.services.access.tokens import Caller
+from migration_service.payment_vendors.protocol import UNKNOWN_INSTRUCTION, PaymentInstructionDetails
+from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
     OpenAccount,
     PostedBody,
@@ -76,6 +74,9 @@ def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
     Raise PaymentVendorUnreachableError, PaymentVendorUnavailableError, and PaymentInstructionRejectedError,
     also if the vendor says that the instruction is for another account.
     """
+    # The HTTP client takes memory that only processes that ask vendors need.
+    from migration_service.payment_vendors.factory import get_vendor  # noqa: PLC0415
+
     vendor = order.vendor
     organisation_id = order.account.supplier.organisation_id
     adapter = get_vendor(vendor.name, vendor.kind, vendor.url, vendor.secret_env, organisation_id)

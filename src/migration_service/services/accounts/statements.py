@@ -13,7 +13,7 @@ from migration_service.models import Statement
 from migration_service.origin import current_origin
 from migration_service.rules.rule import Finding
 from migration_service.schemas.statement import HistoricalStatementSchema
-from migration_service.services.access.tokens import Caller
+from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
     Addition,
     OpenAccount,

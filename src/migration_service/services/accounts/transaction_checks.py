@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import ErrorItem, InvalidError, RequestFailedValidationError
 from migration_service.rules.account import OPEN_TRANSACTIONS
-from migration_service.services.access.tokens import Caller
+from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
     Checked,
     OpenAccount,

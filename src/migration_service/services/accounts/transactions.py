@@ -20,7 +20,7 @@ from migration_service.errors import (
     TransactionOutsideOpenPeriodError,
 )
 from migration_service.models import Transaction
-from migration_service.services.access.tokens import Caller
+from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
     Addition,
     PostedBody,

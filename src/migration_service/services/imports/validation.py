@@ -18,7 +18,7 @@ from migration_service.schemas.account import LoadedAccount, load_account, read_
 from migration_service.schemas.base import limit_errors
 from migration_service.schemas.bounds import MAX_ERRORS
 from migration_service.schemas.json import encode_json
-from migration_service.services.access.tokens import Caller
+from migration_service.services.access.callers import Caller
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
 from migration_service.states import Profile
 

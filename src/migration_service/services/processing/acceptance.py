@@ -12,8 +12,8 @@ from migration_service.errors import (
     ImportSupplierNotFoundInBodyError,
     OperationsTeamNotFoundError,
 )
+from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import require_supplier_allowed
-from migration_service.services.access.tokens import Caller
 from migration_service.services.imports.staging import refusal, require_ongoing
 from migration_service.services.setup.names import is_name
 from migration_service.services.setup.suppliers import MAX_CODE

@@ -24,7 +24,7 @@ from migration_service.errors import (
 )
 from migration_service.log import request_id
 from migration_service.origin import current_origin
-from migration_service.services.access.tokens import Caller
+from migration_service.services.access.callers import Caller
 from migration_service.services.imports import states
 from migration_service.services.imports.states import RunningAttempt
 from migration_service.services.processing.acceptance import ProcessOrder, check_request

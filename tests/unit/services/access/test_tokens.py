@@ -18,8 +18,8 @@ from migration_service.config import Settings
 from migration_service.db.statements import OpenTransaction, autocommit
 from migration_service.errors import UnauthenticatedError
 from migration_service.services.access.api_keys import revoke_api_key
+from migration_service.services.access.callers import Caller
 from migration_service.services.access.tokens import (
-    Caller,
     Tokens,
     authenticate_token,
     obtain_tokens,
