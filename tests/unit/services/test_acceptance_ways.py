@@ -1,0 +1,89 @@
+"""What a line of a batch and a request say of an account is the same, whichever way its text was read."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from migration_service.errors import ParseError
+from migration_service.rules.catalogue import RULES
+from migration_service.schemas.json import encode_json, parse_json
+from migration_service.services.imports.validation import ValidatedAccount, validate_account, validate_text
+from migration_service.states import Profile
+from migration_service_local.samples import generate_accounts
+from mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
+from unit.rules.breaking_examples import BREAKING_EXAMPLES
+from unit.rules.valid_account import change, make_valid_account
+
+_PROFILES = st.sampled_from(list(Profile))
+
+
+def _seen(account: ValidatedAccount) -> tuple[Any, ...]:
+    """Return everything that is stored or shown of an account that was checked."""
+    items = [[item.to_dict() for item in found] for found in (account.errors, account.warnings)]
+    stored = () if account.errors else (account.json, account.sha256)
+    return (typed(account.data), *items, *stored)
+
+
+def _agree(text: bytes, profile: Profile) -> ValidatedAccount | None:
+    """Compare both ways. Return the account, or None if its text is no JSON for either."""
+    try:
+        slowly = validate_account(parse_json(text), profile)
+    except ParseError as error:
+        with pytest.raises(ParseError) as refused:
+            validate_text(text, profile)
+        assert refused.value.errors == error.errors
+        return None
+    account = validate_text(text, profile)
+    assert _seen(account) == _seen(slowly)
+    return account
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_accounts_of_the_generator_are_accepted_alike(profile: Profile) -> None:
+    for payload in generate_accounts(200, supplier="S", today=TODAY):
+        account = _agree(json.dumps(payload).encode(), profile)
+        assert account and not account.errors
+
+
+def test_each_rule_finds_the_same() -> None:
+    found = set()
+    for example in BREAKING_EXAMPLES:
+        text = encode_json(change(make_valid_account(), example.changes))
+        for profile in Profile:
+            account = _agree(text, profile)
+            assert account
+            found |= {item.code for item in (*account.errors, *account.warnings)}
+    # What was the future of the examples is over.
+    assert found >= {rule.code for rule in RULES if "future" not in rule.code}
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(damaged_accounts(), _PROFILES)
+def test_damaged_accounts_have_the_same_findings(payload: Any, profile: Profile) -> None:
+    _agree(json.dumps(payload).encode(), profile)
+    _agree(json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass"), profile)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10_000), st.binary(max_size=6), st.integers(0, 8), _PROFILES)
+def test_damaged_texts_have_the_same_findings(place: int, piece: bytes, cut: int, profile: Profile) -> None:
+    text = SMALL.encode()
+    at = place % len(text)
+    _agree(text[:at] + piece + text[at + cut :], profile)
+
+
+def test_a_value_at_any_place_has_the_same_findings() -> None:
+    payload = json.loads(SMALL)
+    refused = accepted = 0
+    for container, key in places(payload):
+        kept = container[key]
+        for stand_in in STAND_INS[::3]:
+            container[key] = stand_in
+            account = _agree(json.dumps(payload).encode(), Profile.STRICT)
+            refused += bool(account and account.errors)
+            accepted += bool(account and not account.errors)
+        container[key] = kept
+    assert refused and accepted
