@@ -93,6 +93,7 @@ class PlanForm(ActionForm):
         _l("Days on which it opens"),
         choices=[SelectChoice(day, name) for day, name in DAYS.items()],
         description=_l("None chosen: every day."),
+        render_kw={"size": len(DAYS)},
     )
     stop_after_errors = StringField(
         _l("Pause a wave after"),
