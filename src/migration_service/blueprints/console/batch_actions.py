@@ -14,14 +14,22 @@ from migration_service.blueprints.console.acting import ActionForm, Done, Previe
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.console.ordering import STEPS, order_batch, record_order, team_choices
+from migration_service.blueprints.console.ordering import (
+    STEPS,
+    Lines,
+    order_batch,
+    record_order,
+    sentences_of,
+    team_choices,
+)
 from migration_service.blueprints.resources import resources
 from migration_service.models import Batch
 from migration_service.services.batches import steering
+from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.findings import count_retryable
 from migration_service.services.batches.repeat import repeat_batch
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
-from migration_service.states import BatchMode, LineStatus
+from migration_service.states import BatchKind, BatchMode
 
 blueprint = Blueprint("batch_actions", __name__, url_prefix="/batches/<uuid:batch_id>")
 
@@ -75,7 +83,7 @@ def cancel(batch_id: UUID) -> Response:
             sentence=ngettext(
                 "%(num)s line will never be worked on. What is done stays. This cannot be taken back.",
                 "%(num)s lines will never be worked on. What is done stays. This cannot be taken back.",
-                report.counts[LineStatus.PENDING],
+                count_open(report.counts),
             ),
             button=_("Cancel the batch for good"),
             back=_back(batch_id),
@@ -134,13 +142,17 @@ def repeat(batch_id: UUID, mode: str) -> Response:
     wanted = BatchMode(mode)
     form = RepeatForm()
     with resources().Session.begin() as session:
-        form.team.choices = team_choices(session, batch_of(session, batch_id).organisation_id)
+        batch = batch_of(session, batch_id)
+        if BatchKind(batch.kind).is_added_data:
+            del form.team
+        else:
+            form.team.choices = team_choices(session, batch.organisation_id)
 
     def preview(session: Session) -> Preview:
         batch = batch_of(session, batch_id)
         return Preview(
             title=_(STEPS[wanted].title),
-            sentence=ngettext(*STEPS[wanted].sentences, batch.lines),
+            sentence=ngettext(*sentences_of(wanted, BatchKind(batch.kind)), batch.lines),
             button=_(STEPS[wanted].title),
             back=_back(batch_id),
         )
@@ -150,9 +162,8 @@ def repeat(batch_id: UUID, mode: str) -> Response:
         supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
         order = order_batch(
             wanted,
-            str(form.team.data),
-            name=batch.name,
-            file_name=batch.file_name,
+            Lines(BatchKind(batch.kind), batch.options, batch.name, batch.file_name),
+            form.team.data if form.team is not None else None,
             token=str(form.form_token.data),
         )
         new = repeat_batch(
@@ -163,7 +174,7 @@ def repeat(batch_id: UUID, mode: str) -> Response:
             redis=shared.redis,
             limits=intake_limits(shared.settings),
         )
-        record_order(session, new, wanted, supplier.organisation_id)
+        record_order(session, new, order, supplier.organisation_id)
         return Done(_("The batch has begun."), url_for("batches.show", batch_id=new))
 
     return act(form, preview, perform, feeds=True)
@@ -184,7 +195,7 @@ def _steer(
 
 def _pending(session: Session, batch_id: UUID) -> int:
     report = steering.report_batch(session, batch_of(session, batch_id))
-    return report.counts[LineStatus.PENDING]
+    return count_open(report.counts)
 
 
 def _back(batch_id: UUID) -> str:

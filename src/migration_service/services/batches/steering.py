@@ -36,7 +36,7 @@ from migration_service.services.batches.counts import (
 from migration_service.services.batches.states import CANCEL, PAUSE, REOPEN, RESUME, change_batch
 from migration_service.services.batches.upload import validated_under
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchCondition, BatchState, ChunkState, LineStatus
+from migration_service.states import BatchCondition, BatchKind, BatchState, ChunkState, LineStatus
 
 #: A running batch is stalled if no line was worked on for this many seconds.
 STALLED_AFTER = 60.0
@@ -156,6 +156,8 @@ def list_batches(
     *,
     organisation_id: int | None,
     import_supplier: str | None = None,
+    kind: BatchKind | None = None,
+    state: BatchState | None = None,
     before: UUID | None = None,
     limit: int = 50,
 ) -> list[BatchReport]:
@@ -174,6 +176,10 @@ def list_batches(
         statement = statement.where(one_of(Batch.import_supplier_id.expression, allowed))
     if import_supplier is not None:
         statement = statement.where(ImportSupplier.code == import_supplier)
+    if kind is not None:
+        statement = statement.where(Batch.kind == kind)
+    if state is not None:
+        statement = statement.where(Batch.state == state)
     if before is not None:
         statement = statement.where(Batch.id < before)
     rows = session.execute(statement).all()
