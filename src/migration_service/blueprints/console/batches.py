@@ -8,7 +8,7 @@ from migration_service.blueprints.console.access import batch_of, may, visible
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.resources import resources
-from migration_service.services.batches.findings import count_retryable
+from migration_service.services.batches.retry import count_retryable
 from migration_service.services.batches.steering import list_batches, report_batch
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.states import BatchKind, BatchState, LineStatus
@@ -59,7 +59,7 @@ def show(batch_id: UUID) -> Response:
         has_failed = report.counts[LineStatus.FAILED] > 0 and report.lines_removed_at is None
         retryable = 0
         if has_failed and report.state not in _OPEN and may("batch_actions.retry"):
-            retryable = count_retryable(session, batch, everything=False)
+            retryable = count_retryable(session, batch)
     moves = report.state in _OPEN
     return page(
         "batch.html",
