@@ -286,10 +286,7 @@ class RetryAnswerSchema(BatchProgressAnswerSchema):
 
     retried = fields.Integer(metadata=about("Lines that are PENDING again.", 12))
     left = fields.Integer(
-        metadata=about(
-            "Lines that stay FAILED. They would fail for their content again, or the filter leaves them out.",
-            988,
-        )
+        metadata=about("Lines that stay FAILED: they would fail again, or the filter leaves them out.", 988)
     )
 
 
