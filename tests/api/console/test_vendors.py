@@ -26,7 +26,7 @@ def organisation(batches: BatchClient, sessions: sessionmaker[Session]) -> str:
 
 def _vendor(organisation: str, **more: str) -> dict[str, str]:
     name = f"vendor-{secrets.token_hex(4)}"
-    fields = {"name": name, "kind": "json", "url": "https://gateway.example/v2", "organisation": organisation}
+    fields = {"name": name, "kind": "http", "url": "https://gateway.example/v2", "organisation": organisation}
     return {**fields, "secret_env": "GATEWAY_SECRET", **more}
 
 
