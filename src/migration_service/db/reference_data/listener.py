@@ -139,10 +139,9 @@ class ChangeListener:
     def _listen(self) -> None:
         pause = self._lease.seconds / _ROUND_TRIPS_IN_A_LEASE
         with closing(self._engine.raw_connection()) as pooled:
-            pooled.detach()
-            listening = ListeningConnection(
-                cast("psycopg.Connection[Any]", pooled.driver_connection), self._lease
-            )
+            connection = cast("psycopg.Connection[Any]", pooled.driver_connection)
+            pooled.detach()  # it listens, so it is closed at the end, and not given back to the pool
+            listening = ListeningConnection(connection, self._lease)
             listening.begin()
             while not self._closing.is_set():
                 if self._lease.now() - self._lease.asked_at < _EXTENDED_FOR:
