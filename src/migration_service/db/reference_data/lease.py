@@ -67,7 +67,7 @@ class Lease:
         self._until = _NEVER
         self._drops = 0
         #: Identifies the server whose changes are listened to.
-        self._server: Any = None
+        self.server: Any = None
         self._kept: dict[Hashable, _Kept] = {}
 
     def find(self, key: Hashable) -> list[Any] | None:
@@ -99,7 +99,7 @@ class Lease:
         """
         ends_at = float("inf") if seconds_left is None else look_up.began_at + seconds_left
         with self._lock:
-            if look_up.drops != self._drops or server != self._server:
+            if look_up.drops != self._drops or server != self.server:
                 return
             if len(self._kept) >= MOST_KEPT:
                 self._kept = {}
@@ -111,11 +111,11 @@ class Lease:
 
     def drop(self) -> None:
         """Drop everything, because something has changed."""
-        self._drop(self._until, self._server)
+        self._drop(self._until, self.server)
 
     def lose(self) -> bool:
         """Give the lease up, because changes are no longer listened to. Return whether there was one."""
-        had_begun = self._server is not None
+        had_begun = self.server is not None
         self._drop(_NEVER, None)
         return had_begun
 
@@ -131,4 +131,4 @@ class Lease:
             self._drops += 1
             self._kept = {}
             self._until = until
-            self._server = server
+            self.server = server

@@ -1,5 +1,7 @@
 """What is kept in memory, and for how long, with a clock that stands still."""
 
+import time
+
 import pytest
 
 from migration_service.db.reference_data import lease as lease_module
@@ -149,6 +151,6 @@ def test_the_clock_never_goes_back() -> None:
 
 def test_who_revokes_waits_longer_than_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(lease_module.time, "sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     lease_module.wait_out_lease(1.0)
     assert slept[0] > 1.0
