@@ -285,6 +285,23 @@ def test_a_connection_that_was_cut_off_proves_nothing(
     assert not lease.holds
 
 
+def test_a_round_trip_that_was_frozen_for_longer_than_the_lease_proves_nothing(migrated: Settings) -> None:
+    clock = [0.0]
+
+    class _Frozen(psycopg.Connection[Any]):
+        def execute(self, *arguments: Any, **options: Any) -> Any:
+            done = super().execute(*arguments, **options)
+            clock[0] += 30
+            return done
+
+    lease = Lease(1.0, lambda: clock[0])
+    with _Frozen.connect(migrated.database_url) as connection:
+        listening = ListeningConnection(connection, lease)
+        listening.begin()
+        listening.extend()
+    assert not lease.holds
+
+
 @pytest.mark.parametrize("forgets", ["UNLISTEN *", "DISCARD ALL"])
 def test_a_connection_that_does_not_listen_any_more_proves_nothing(
     forgets: str, migrated: Settings, lease: Lease
