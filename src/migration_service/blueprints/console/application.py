@@ -34,6 +34,9 @@ from migration_service.blueprints.console import (
     suppliers,
     undo,
     upload,
+    wave_actions,
+    wave_planning,
+    waves,
     work,
 )
 from migration_service.blueprints.console.access import guard_views
@@ -58,6 +61,9 @@ _BLUEPRINTS = (
     overview,
     supplier_actions,
     suppliers,
+    waves,
+    wave_planning,
+    wave_actions,
     batches,
     batch_actions,
     brakes,

@@ -12,6 +12,7 @@ from flask import Flask, request, url_for
 from markupsafe import Markup
 
 from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
+from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.resources import resources
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moments
@@ -26,13 +27,13 @@ DASH = "\N{EN DASH}"
 _COLOUR_OF = {
     state: colour
     for colour, states in (
-        ("primary", "RUNNING IN_PROGRESS DISPATCHED"),
+        ("primary", "RUNNING IN_PROGRESS DISPATCHED RECONCILING"),
         ("success", "COMPLETED IMPORTED VALID STAGED WOULD_IMPORT SUCCEEDED DRY_RUN_SUCCEEDED"),
-        ("success", "SENT REVERTED WENT SHRANK Ongoing ok"),
+        ("success", "SENT REVERTED WENT SHRANK Ongoing ok CLEAN APPROVED ADDED WOULD_ADD"),
         ("warning", "WAITING PAUSED STALLED THROTTLED WITHDRAWN ALREADY_IMPORTED"),
-        ("warning", "KEPT GREW Paused warning unknown"),
-        ("danger", "FAILED STOPPED REFUSED CAME wrong"),
-        ("secondary", "PENDING SKIPPED CANCELLED SAME Complete"),
+        ("warning", "KEPT GREW Paused warning unknown ALREADY_ADDED DEFERRED"),
+        ("danger", "FAILED STOPPED REFUSED CAME DIFFERS wrong"),
+        ("secondary", "PENDING SKIPPED CANCELLED SAME Complete PLANNED"),
     )
     for state in states.split()
 }
@@ -47,6 +48,7 @@ def add_filters(app: Flask) -> None:
         moment=moment,
         ago=ago,
         json_text=json_text,
+        window=write_window,
         colour=lambda state: _COLOUR_OF.get(str(state), "secondary"),
     )
     app.jinja_env.globals.update(share=share, here_with=here_with)
