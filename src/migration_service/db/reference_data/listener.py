@@ -132,7 +132,7 @@ class ChangeListener:
                 self._note_loss(str(error))
             except (psycopg.Error, SQLAlchemyError) as error:
                 self._note_loss(f"the listening connection failed ({type(error).__name__})")
-            if self._lease.lose():
+            if self._lease.lose() and not self._closing.is_set():
                 REFERENCE_LEASES_LOST.inc()
             self._closing.wait(retry)
 
