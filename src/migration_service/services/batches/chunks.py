@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, select, text, update
+from sqlalchemy import ARRAY, ColumnElement, Uuid, and_, bindparam, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
@@ -108,22 +108,24 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
 
 def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bool:
     """Record the attempts that work on the chunk. Return False if another worker is working on it."""
-    # If a crash of the server loses this, the worker has lost its connection as well.
-    session.execute(text("SET LOCAL synchronous_commit = off"))
-    free = select(BatchChunk.batch_id).where(_is(key), BatchChunk.state != ChunkState.DONE)
-    if session.execute(free.with_for_update(skip_locked=True)).first() is None:
-        return False
-    session.execute(
-        update(BatchChunk)
-        .where(_is(key))
-        .values(
-            state=ChunkState.DISPATCHED,
-            attempts=list(attempts),
-            dispatched_at=func.now(),
-            tries=BatchChunk.tries + 1,
-        )
-    )
-    return True
+    values = {"batch_id": key.batch_id, "first_line": key.first_line, "attempts": list(attempts)}
+    return session.execute(_CLAIM, values).first() is not None
+
+
+# One statement, because its commit is all that the transaction does. It need not be on disk: if a crash of
+# the server loses it, the worker has lost its connection as well.
+_CLAIM = text(f"""
+    WITH sooner AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+    free AS (
+        SELECT batch_id, first_line FROM batch_chunk CROSS JOIN sooner
+        WHERE batch_id = :batch_id AND first_line = :first_line AND state <> '{ChunkState.DONE}'
+        FOR UPDATE OF batch_chunk SKIP LOCKED)
+    UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', attempts = :attempts, dispatched_at = now(),
+        tries = batch_chunk.tries + 1
+    FROM free
+    WHERE batch_chunk.batch_id = free.batch_id AND batch_chunk.first_line = free.first_line
+    RETURNING batch_chunk.first_line
+""").bindparams(bindparam("attempts", type_=ARRAY(Uuid)))
 
 
 def work_on_chunk(
