@@ -217,6 +217,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *("/", f"/suppliers/{code}/", f"/suppliers/{code}/reconciliation/", f"/suppliers/{code}/upload/"),
         *("/batches/", batch, f"{batch}lines/", f"{batch}retry/?everything=1", f"{batch}compare/"),
         *(error.removeprefix("/console"), line.removeprefix("/console"), account, f"{account}undo/"),
+        *("/batches/?kind=notes&state=RUNNING", f"{batch}retry/", "/setup/vendors/new/"),
         *("/accounts/", "/accounts/?q=nobody", "/work/", "/limit/", "/health/", "/emails/", "/undos/"),
         *("/audit/", "/audit/?kind=everything", "/setup/keys/", "/setup/keys/new/", "/setup/organisations/"),
         *("/setup/teams/", "/setup/vendors/", "/setup/operators/", "/setup/operators/new/", "/password/"),

@@ -39,6 +39,14 @@ class ActionForm(FlaskForm):
     form_token = HiddenField(default=lambda: str(uuid4()))
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A page to go to, and what it is called."""
+
+    location: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """What a form will do, before it does it."""
@@ -55,6 +63,8 @@ class Preview:
     is_empty: bool = False
     #: Names and values that help to decide.
     facts: Facts = ()
+    #: A form that does something else instead, or more.
+    other: Link | None = None
 
 
 @dataclass(frozen=True, slots=True)

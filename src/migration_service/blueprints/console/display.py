@@ -16,6 +16,7 @@ from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.resources import resources
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moments
+from migration_service.services.batches.counts import count_open
 
 #: The cookie in which the page's script keeps the browser's time zone.
 ZONE_COOKIE = "console_zone"
@@ -45,6 +46,7 @@ def add_filters(app: Flask) -> None:
         number=number,
         percent=percent,
         duration=duration,
+        done=count_done,
         moment=moment,
         ago=ago,
         json_text=json_text,
@@ -67,6 +69,11 @@ def percent(part: float, whole: float) -> str:
     shown = min(max(part / whole, 0.001 if part else 0.0), 1.0 if part >= whole else 0.999)
     form = "#,##0.#%" if 0 < shown < 0.1 or 0.99 < shown < 1 else "#,##0%"
     return str(format_percent(shown, form, locale=current_locale()))
+
+
+def count_done(counts: Mapping[str, int]) -> int:
+    """Return how many lines have an outcome, of counts by status."""
+    return sum(counts.values()) - count_open(counts)
 
 
 def share(part: float, whole: float) -> str:

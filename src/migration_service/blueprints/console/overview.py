@@ -13,6 +13,7 @@ from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
+from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.states import WINDOW_CLOSED
 from migration_service.services.batches.steering import BatchReport, get_batch, list_batches, report_batch
 from migration_service.services.reporting.counts import read_in_progress
@@ -20,7 +21,7 @@ from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.services.waves.steering import list_plans
 from migration_service.slots import Slots
-from migration_service.states import BatchState, LineStatus, SupplierStatus, WaveState, WaveWait
+from migration_service.states import BatchState, SupplierStatus, WaveState, WaveWait
 
 blueprint = Blueprint("overview", __name__)
 
@@ -96,7 +97,7 @@ def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
             sentence = _("Batch %(name)s makes no progress: %(why)s.", name=name, why=batch.condition)
             yield Concern(sentence, location, True)
         elif batch.state in (BatchState.PAUSED, BatchState.STOPPED) and batch.reason != WINDOW_CLOSED:
-            left = batch.counts[LineStatus.PENDING]
+            left = count_open(batch.counts)
             sentence = ngettext(
                 "Batch %(name)s is %(state)s, with %(num)s line left.",
                 "Batch %(name)s is %(state)s, with %(num)s lines left.",
