@@ -1,9 +1,11 @@
 """Servers for every test that wants them: started once, on free ports, gone at the end."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from unittest.mock import patch
 
 import pytest
+from argon2 import PasswordHasher
 from celery import current_app
 from flask import Flask
 from hypothesis import settings as hypothesis_settings
@@ -15,6 +17,7 @@ from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.services.access import operators
 from migration_service.tasks.app import WorkerResources
 from servers import EmbeddedServers
 from supplier_client import SEEDS, SupplierClient
@@ -24,23 +27,46 @@ hypothesis_settings.register_profile("the same", derandomize=True, deadline=None
 hypothesis_settings.register_profile("others", derandomize=False, deadline=None)
 hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_FUZZ") else "the same")
 
-#: Fixtures that are too expensive to be made by two processes: their tests stay together, and the first ones
-#: here begin first, as they take longest.
-_MADE_ONCE = ("scene", "running", "environment", "localstripe_url", "sandbox_url", "hasty")
+#: Fixtures that are too expensive to be made by two processes: their tests stay together.
+_MADE_ONCE = ("scene", "running", "localstripe_url", "sandbox_url", "hasty")
+#: Tests that take longest, by the beginning of their names. They begin first, so that no process works alone
+#: at the end. The tests of the scene are one group, which takes longer than any other.
+_LONG = ("tests/e2e/test_drill.py", "tests/e2e/test_docs.py", "tests/local/up/test_up.py", "tests/e2e/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests that share an expensive fixture, and begin with the groups that take longest."""
-    for item in items:
-        shared = next((name for name in _MADE_ONCE if name in getattr(item, "fixturenames", ())), None)
-        if shared:
-            item.add_marker(pytest.mark.xdist_group(shared if shared == "scene" else f"{item.path}:{shared}"))
-    items.sort(key=_turn)
+    """Group the tests that share an expensive fixture, and begin with what takes longest."""
+    shared = {item: _shared_fixture(item) for item in items}
+    for item, name in shared.items():
+        if name:
+            item.add_marker(pytest.mark.xdist_group(name if name == "scene" else f"{item.path}:{name}"))
+    items.sort(key=lambda item: (shared[item] != "scene", _turn(item)))
+
+
+def _shared_fixture(item: pytest.Item) -> str | None:
+    """Return the expensive fixture that the test shares with others, or None."""
+    if not isinstance(item, pytest.Function):
+        return None
+    # A fixture of a single test may have the same name.
+    wider = {
+        name for name, found in item._fixtureinfo.name2fixturedefs.items() if found[-1].scope != "function"
+    }
+    return next((name for name in _MADE_ONCE if name in wider), None)
 
 
 def _turn(item: pytest.Item) -> int:
-    names = getattr(item, "fixturenames", ())
-    return next((turn for turn, name in enumerate(_MADE_ONCE[:2]) if name in names), len(_MADE_ONCE))
+    return next((turn for turn, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def slow_hasher() -> Iterator[Callable[[], PasswordHasher]]:
+    """Hash passwords of operators quickly in this process. Return what the service hashes them with.
+
+    It takes a tenth of a second of both processors by design, and hundreds of tests log in.
+    """
+    of_the_service, quick = operators._hasher, PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with patch.object(operators, "_hasher", lambda: quick):
+        yield of_the_service
 
 
 @pytest.fixture(autouse=True)

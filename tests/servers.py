@@ -1,24 +1,27 @@
 """Real servers and the real service, which tests can use, kill and start again."""
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
 import psutil
 import psycopg
+from psycopg import sql
 from redis import Redis
+from sqlalchemy import make_url
 
 from migration_service.db.revisions import upgrade
 from migration_service_local.servers.home import Home
-from migration_service_local.servers.postgres import DATABASE, Postgres
+from migration_service_local.servers.postgres import DATABASE, OWNER, Postgres
 from migration_service_local.servers.process import Child, Program, stop_children, wait_until_ready
 from migration_service_local.servers.valkey import Valkey
 
@@ -92,6 +95,7 @@ class EmbeddedServers:
         self.valkey = Valkey(self.home)
         self.log = self.folder / "servers.log"
         self.children: dict[str, Child] = {}
+        self._cleaner: psycopg.Connection | None = None
 
     @property
     def database_url(self) -> str:
@@ -120,8 +124,7 @@ class EmbeddedServers:
 
         Bindings of queues stay, as producers declare them once. No slot is held, and none has to be restored.
         """
-        with self.postgres._connect_as_superuser(DATABASE) as connection:
-            connection.execute("CALL kept.empty()")
+        self._empty_database()
         with Redis.from_url(self.redis_url) as redis:
             left = [key for key in redis.scan_iter() if not key.startswith(b"_kombu.binding.")]
             if left:
@@ -131,9 +134,35 @@ class EmbeddedServers:
                 mapping={"ready": 1, "admit_from": 0, "reconciled_at": redis.time()[0] * 1_000},
             )
 
+    def _empty_database(self) -> None:
+        # To connect takes four times as long as to empty the tables, and thousands of tests end with it.
+        if self._cleaner is None:
+            self._cleaner = self.postgres._connect_as_superuser(DATABASE)
+        try:
+            self._cleaner.execute("CALL kept.empty()")
+        except psycopg.OperationalError:
+            if not self._cleaner.closed:
+                raise
+            # A test has ended all sessions.
+            self._cleaner = None
+            self._empty_database()
+
     def connect_as_superuser(self) -> psycopg.Connection:
         """Yield a connection that may create databases and roles."""
         return self.postgres._connect_as_superuser()
+
+    @contextmanager
+    def new_database(self) -> Iterator[tuple[str, str]]:
+        """Yield the addresses of a database without tables, for the role of the service and for the owner."""
+        name = f"new_{secrets.token_hex(4)}"
+        identifier = sql.Identifier(name)
+        with self.connect_as_superuser() as admin:
+            admin.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(identifier, sql.Identifier(OWNER)))
+        urls = (make_url(url).set(database=name) for url in (self.database_url, self.owner_url))
+        of_service, of_owner = (url.render_as_string(hide_password=False) for url in urls)
+        yield of_service, of_owner
+        with self.connect_as_superuser() as admin:
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
 
     def __enter__(self) -> "EmbeddedServers":
         self.start("postgres")
@@ -144,6 +173,8 @@ class EmbeddedServers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._cleaner is not None:
+            self._cleaner.close()
         stop_children(list(self.children.values()))
         self.home.close()
         if not self._keep:
