@@ -28,34 +28,45 @@ hypothesis_settings.register_profile("others", derandomize=False, deadline=None)
 hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_FUZZ") else "the same")
 
 #: Fixtures that are too expensive to be made by two processes: their tests stay together.
-_MADE_ONCE = ("scene", "running", "localstripe_url", "sandbox_url", "hasty")
-#: Tests that take longest, by the beginning of their names. They begin first, so that no process works alone
-#: at the end. The tests of the scene are one group, which takes longer than any other.
-_LONG = ("tests/e2e/test_drill.py", "tests/e2e/test_docs.py", "tests/local/up/test_up.py", "tests/e2e/")
+_MADE_ONCE = ("running", "localstripe_url", "sandbox_url", "hasty")
+#: The tests of the running service mostly wait, for a restart or a time-out. So two processes have one each:
+#: in one of them tests cause faults, in the other they use it as its clients do.
+_WITH_FAULTS = ("test_batches_for_real", "test_limit", "test_poison", "test_redis_away", "test_shutdown")
+#: What takes longest begins first, so that no process is the only one that works at the end.
+_LONGEST_FIRST = (
+    "tests/e2e/test_drill.py",
+    "tests/e2e/test_docs.py",
+    "tests/local/up/test_up.py",
+    "tests/e2e/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group the tests that share an expensive fixture, and begin with what takes longest."""
-    shared = {item: _shared_fixture(item) for item in items}
-    for item, name in shared.items():
-        if name:
-            item.add_marker(pytest.mark.xdist_group(name if name == "scene" else f"{item.path}:{name}"))
-    items.sort(key=lambda item: (shared[item] != "scene", _turn(item)))
+    for item in items:
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=_turn)
 
 
-def _shared_fixture(item: pytest.Item) -> str | None:
-    """Return the expensive fixture that the test shares with others, or None."""
+def _group(item: pytest.Item) -> str:
+    """Return the group of tests that run in one process, or nothing for a test that runs in any."""
     if not isinstance(item, pytest.Function):
-        return None
+        return ""
     # A fixture of a single test may have the same name.
-    wider = {
-        name for name, found in item._fixtureinfo.name2fixturedefs.items() if found[-1].scope != "function"
-    }
-    return next((name for name in _MADE_ONCE if name in wider), None)
+    wide = {it for it, found in item._fixtureinfo.name2fixturedefs.items() if found[-1].scope != "function"}
+    if "scene" in wide:
+        return "scene with faults" if item.path.stem in _WITH_FAULTS else "scene"
+    return next((f"{item.path}:{name}" for name in _MADE_ONCE if name in wide), "")
 
 
 def _turn(item: pytest.Item) -> int:
-    return next((turn for turn, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG))
+    """Return the place of a test: the groups of the running service, then long tests, then all others."""
+    marker = item.get_closest_marker("xdist_group")
+    if marker and marker.args[0].startswith("scene"):
+        return -1
+    turns = enumerate(_LONGEST_FIRST)
+    return next((turn for turn, path in turns if item.nodeid.startswith(path)), len(_LONGEST_FIRST))
 
 
 @pytest.fixture(scope="session", autouse=True)
