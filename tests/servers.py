@@ -244,7 +244,7 @@ class RunningService:
 
     def wait_until_serving(self) -> None:
         """Wait until everything runs and the addresses are printed."""
-        self.wait_for("serving; Ctrl-C stops everything")
+        self.wait_for("serving; Ctrl-C stops everything", 150)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, wait for the end, and return the exit status."""
