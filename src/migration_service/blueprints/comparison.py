@@ -85,7 +85,8 @@ def compare(batch_id: str, later_batch_id: str) -> Response:
     """Compare two batches of one import supplier
 
     Which codes came, went, grew and shrank, and how many accounts are newly broken, mended or still broken.
-    The first batch in the path is the earlier one. Lines without an account number are only counted.
+    The first batch in the path is the earlier one. Both are of one kind. Lines without an account number are
+    only counted.
     """
     with resources().Session.begin() as session:
         before, after = get_batches_to_compare(
@@ -110,7 +111,8 @@ def get_changed_accounts(arguments: dict[str, Any], batch_id: str, later_batch_i
     """The accounts that fail in at least one of two batches, streamed
 
     NDJSON, or CSV with `Accept: text/csv`: each account with its change, its lines and the codes of its
-    errors. First those that fail in the second batch, by their line in it, then the others.
+    errors. First those that fail in the second batch, by their line in it, then the others. For an account
+    with several lines in a batch of added data, the line is the first one that failed.
     """
     with resources().Session.begin() as session:
         before, after = get_batches_to_compare(

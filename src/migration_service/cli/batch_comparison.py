@@ -37,7 +37,7 @@ from migration_service.states import AccountChange, CodeChange
 def compare(
     *, before: str, after: str, accounts: bool, changes: tuple[str, ...], as_csv: bool, as_json: bool
 ) -> None:
-    """Compare the batch AFTER with the batch BEFORE, as two rehearsals of one book.
+    """Compare the batch AFTER with the batch BEFORE of one supplier and kind, as two rehearsals of a book.
 
     \b
     CAME          the code is only in AFTER        NEWLY_BROKEN    passed before, fails now

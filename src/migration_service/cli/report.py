@@ -11,7 +11,8 @@ from migration_service.services.reporting.report_page import render_report
 
 
 @click.command()
-@click.argument("target", metavar="SUPPLIER|BATCH_ID")
+@click.argument("target", metavar="SUPPLIER|BATCH_ID|PLAN_ID")
+@click.argument("number", required=False, type=click.IntRange(1))
 @click.option(
     "--html",
     "file",
@@ -21,20 +22,24 @@ from migration_service.services.reporting.report_page import render_report
     help="Where to write the page. A file that exists is replaced.",
 )
 @json_option
-def report(target: str, file: Path, as_json: bool) -> None:
-    """Write a report of a supplier or a batch as one HTML page, to send on or to print.
+def report(target: str, number: int | None, file: Path, as_json: bool) -> None:
+    """Write a report as one HTML page, to send on or to print.
+
+    It is about a supplier, a batch, or the waves of a plan; with NUMBER, about that wave of the plan.
 
     What was planned, done and failed, times and rates, the reconciliation with every kind of difference, what
-    was undone, who decided what, and the versions. The page has no personal values, no script, and nothing
-    that is loaded from elsewhere. It prints on A4.
+    was undone, who decided what, and the versions. Of waves also their windows, how they were drawn, and the
+    decision after each. The page has no personal values, no script, and nothing that is loaded from
+    elsewhere. It prints on A4.
     """
     with open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
-            subject = find_subject(session, target, organisation_id=None)
+            subject = find_subject(session, target, organisation_id=None, wave=number)
         page = render_report(make_report(sessions, subject))
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:
         raise CannotRunError(f"{file} cannot be written: {error.strerror}.") from error
     record = {"file": str(file), "kind": subject.kind, "import_supplier": subject.supplier.code}
-    show_done(record, as_json, f"The report of {subject.kind} {target!r} was written to {file}.")
+    what = f"wave {number} of {target!r}" if number else f"{subject.kind} {target!r}"
+    show_done(record, as_json, f"The report of {what} was written to {file}.")

@@ -99,11 +99,11 @@ class BatchStateError(InvalidError):
 
 
 class BatchesNotComparableError(InvalidError):
-    """The two batches are of different import suppliers, so they have no account in common."""
+    """The two batches are of different import suppliers, or of different kinds."""
 
     code = "batches_not_comparable"
     default_detail = "The batches are of different import suppliers."
-    remedy = "Compare two batches of one import supplier."
+    remedy = "Compare two batches of one import supplier and one kind."
 
 
 class LineError(InvalidError):

@@ -18,7 +18,10 @@ _COUNTS = {
     "passed": (99_356, "Accounts that pass in both."),
     "added": (0, "Accounts that only the second batch has, and that pass there."),
     "removed": (0, "Accounts that only the first batch has, and that passed there."),
-    "undecided": (0, "Accounts whose line has no outcome yet in one of the batches."),
+    "undecided": (
+        0,
+        "Accounts that have not failed, and have a line without an outcome, in one of the batches.",
+    ),
     "unnumbered_before": (1, "Lines of the first batch without an account number."),
     "unnumbered_after": (0, "Lines of the second batch without an account number."),
 }
@@ -78,11 +81,17 @@ class ComparedAccountAnswerSchema(AnswerSchema):
 
     external_account_number = fields.String(metadata=about("The number of the account.", "100000038"))
     change = fields.String(metadata=about("What changed.", "NEWLY_BROKEN", enum=_CHANGES))
-    before_line = fields.Integer(allow_none=True, metadata=about("Its line in the first batch, or null.", 38))
+    before_line = fields.Integer(
+        allow_none=True,
+        metadata=about("Its line in the first batch, or the first of them that failed; or null.", 38),
+    )
     before_codes = fields.List(
         fields.String(), metadata=about("The codes of its errors in the first batch.", [])
     )
-    after_line = fields.Integer(allow_none=True, metadata=about("Its line in the second batch, or null.", 38))
+    after_line = fields.Integer(
+        allow_none=True,
+        metadata=about("Its line in the second batch, or the first of them that failed; or null.", 38),
+    )
     after_codes = fields.List(
         fields.String(), metadata=about("The codes of its errors in the second batch.", ["required"])
     )

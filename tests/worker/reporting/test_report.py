@@ -1,5 +1,6 @@
 """The report of a supplier or a batch: its figures, and a page that stands alone and has nothing personal."""
 
+import json
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -9,25 +10,30 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from sqlalchemy import delete, update
+from sqlalchemy import delete, select, update
 
 from batch_client import BatchClient
 from migration_service.cli import main
 from migration_service.config import Settings
-from migration_service.errors import ImportSupplierNotFoundError
+from migration_service.errors import (
+    ImportSupplierNotFoundError,
+    WaveNotFoundError,
+    WavePlanNotFoundError,
+)
 from migration_service.models import Account, Batch, BatchLine, Ledger
 from migration_service.services.reporting.report import (
-    FEWEST_PARTS,
     Report,
     ReportKind,
     find_subject,
     make_report,
 )
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
+from migration_service.services.reporting.report_rates import FEWEST_PARTS
 from migration_service.services.undo.go_live import set_live
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
+from wave_client import EVENING, NIGHT, WaveClient
 
 #: Values of customers and payloads that must not be on a page.
 SECRETS = ("Zwartendijk", "not-a-number-0612", "unheard@example.org", "Verborgenlaan")
@@ -51,9 +57,9 @@ def _book(batches: BatchClient) -> list[Any]:
     return [*accounts, b"no JSON"]
 
 
-def _report(supplier: SupplierClient, target: str) -> Report:
+def _report(supplier: SupplierClient, target: str, wave: int | None = None) -> Report:
     with supplier.Session.begin() as session:
-        subject = find_subject(session, target, organisation_id=None)
+        subject = find_subject(session, target, organisation_id=None, wave=wave)
     return make_report(supplier.Session, subject)
 
 
@@ -151,7 +157,122 @@ def test_an_account_that_differs_is_shown(batches: BatchClient) -> None:
     assert line["external_account_number"] in text
 
 
-@pytest.mark.parametrize("kind", ReportKind)
+def _plan_of_two_waves(batches: BatchClient) -> dict[str, Any]:
+    """Return a plan whose first wave was approved although an account differs, and whose second one waits."""
+    waves = WaveClient(batches)
+    waves.stage(6)
+    with waves.clock():
+        pilot = {"name": "Pilot", "sample": 4, "window": NIGHT, "brake": {"stop_after_errors": "2%"}}
+        plan = waves.plan(pilot, {"rest": True}, name="Spring", seed=7)
+        waves.now = EVENING
+        waves.run()
+        number = waves.numbers(plan["waves"][0])[0]
+        with batches.supplier.Session.begin() as session:
+            mine = update(Ledger).where(
+                Ledger.account_pk == Account.id, Account.external_account_number == number
+            )
+            session.execute(mine.values(ledger_balance=Ledger.ledger_balance + 1))
+        assert waves.act(plan, 1, "reconcile").status_code == 200
+        waves.sweep()
+        assert waves.states(plan) == ["DIFFERS", "WAITING"]
+        assert waves.act(plan, 1, "approve", reason="Known rounding.").status_code == 200
+    return plan | {"differing": number}
+
+
+def test_a_wave_is_reported_with_its_window_and_its_decision(batches: BatchClient) -> None:
+    plan = _plan_of_two_waves(batches)
+    batch_id = plan["waves"][0]["batch_id"]
+    report = _report(batches.supplier, plan["plan_id"], 1)
+    assert (report.subject.kind, str(report.subject.batch_id)) == (ReportKind.WAVE, batch_id)
+    (wave,) = report.waves
+    assert (wave.number, wave.state, wave.differing, wave.open) == (1, "APPROVED", 1, 0)
+    assert (report.sent.sent, report.sent.created) == (4, 4)
+    (differing,) = report.differences
+    assert differing.external_account_number == plan["differing"]
+    assert report.rates is not None
+    assert sum(report.rates.done) == 4
+    assert [it.action for it in report.decisions] == [
+        "wave_plan.created",
+        "wave.queued",
+        "wave.reconciled",
+        "wave.approved",
+    ]
+    text = _Page(render_report(report)).text
+    for shown in (
+        *("Wave 1 of the plan Spring", "Pilot", "22:00 to 00:00 UTC, every day, from 2026-03-02"),
+        *("brake 2%", "APPROVED", "Known rounding.", f"API key {batches.supplier.api_key[:4]}"),
+        *("How wave 1 was drawn", "Seed 7", "Decision after the wave"),
+    ):
+        assert shown in text
+    assert "2 pending" not in text
+
+
+def test_the_batch_of_a_wave_has_the_wave_in_its_report(batches: BatchClient) -> None:
+    plan = _plan_of_two_waves(batches)
+    report = _report(batches.supplier, plan["waves"][1]["batch_id"])
+    assert report.subject.kind is ReportKind.BATCH
+    assert [wave.number for wave in report.waves] == [2]
+    text = _Page(render_report(report)).text
+    for shown in ("Wave 2 of the plan Spring", "by hand", "Nobody has decided yet."):
+        assert shown in text
+    assert "Known rounding." not in text
+
+
+def test_a_plan_is_reported_as_the_sum_of_its_waves(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts()
+    batches.run([account | {"external_account_number": "no part of the plan"}, b"no JSON"])
+    plan = _plan_of_two_waves(batches)
+    report = _report(batches.supplier, plan["plan_id"])
+    assert (report.subject.kind, report.subject.batch_id) == (ReportKind.PLAN, None)
+    assert [str(batch.batch_id) for batch, _ in report.batches] == [it["batch_id"] for it in plan["waves"]]
+    assert [wave.state for wave in report.waves] == ["APPROVED", "WAITING"]
+    assert (report.sent.sent, report.sent.created, report.sent.open) == (6, 4, 2)
+    assert report.totals.measures["accounts"] == (Decimal(4), Decimal(4))
+    assert (report.totals.differing, report.failed) == (1, [])
+    text = _Page(render_report(report)).text
+    for shown in ("Wave plan Spring", "Decisions after each wave", "Known rounding.", "WAITING"):
+        assert shown in text
+
+
+def test_a_supplier_is_reported_with_the_decisions_about_its_waves(batches: BatchClient) -> None:
+    _plan_of_two_waves(batches)
+    actions = [it.action for it in _report(batches.supplier, batches.supplier.code).decisions]
+    assert "wave.approved" in actions
+    assert "wave.found_different" not in actions, "the service has found it"
+
+
+def test_failed_lines_of_a_plan_are_named_with_their_batches(batches: BatchClient) -> None:
+    waves = WaveClient(batches)
+    numbers = waves.stage(4)
+    plan = waves.plan({"size": 2}, {"rest": True}, continue_if_clean=True)
+    with batches.supplier.Session.begin() as session:
+        code = [{"code": "broken", "detail": "", "attr": "customers"}]
+        for line in session.scalars(select(BatchLine)):
+            line.status, line.errors = "FAILED", code
+    report = _report(batches.supplier, plan["plan_id"])
+    (failed,) = report.failed
+    assert (failed.code, failed.lines, len(numbers)) == ("broken", 4, 4)
+    assert {batch for batch, _, _ in failed.examples} == {it["batch_id"] for it in plan["waves"]}
+    assert plan["waves"][1]["batch_id"] in _Page(render_report(report)).text
+
+
+def test_a_wave_that_does_not_exist_is_not_found(supplier: SupplierClient, batches: BatchClient) -> None:
+    waves = WaveClient(batches)
+    waves.stage(1)
+    plan = waves.plan({"rest": True})
+    stranger = SupplierClient.create(supplier.app, supplier.Session)
+    with supplier.Session.begin() as session:
+        theirs = find_subject(session, stranger.code, organisation_id=None).supplier.organisation_id
+        with pytest.raises(WaveNotFoundError):
+            find_subject(session, plan["plan_id"], organisation_id=None, wave=2)
+        for target, organisation in ((supplier.code, None), (plan["plan_id"], theirs)):
+            with pytest.raises(WavePlanNotFoundError):
+                find_subject(session, target, organisation_id=organisation, wave=1)
+        with pytest.raises(ImportSupplierNotFoundError):
+            find_subject(session, plan["plan_id"], organisation_id=theirs)
+
+
+@pytest.mark.parametrize("kind", [ReportKind.SUPPLIER, ReportKind.BATCH])
 def test_the_page_has_nothing_personal(batches: BatchClient, kind: ReportKind) -> None:
     batch_id = batches.run(_book(batches), profile="strict", mode="dry-run")["batch_id"]
     batches.run(_book(batches))
@@ -227,7 +348,8 @@ def test_another_organisation_finds_neither(
                 find_subject(session, target, organisation_id=theirs)
 
 
-def test_the_command_writes_the_page(migrated: Settings, supplier: SupplierClient, tmp_path: Path) -> None:
+def test_the_command_writes_the_page(migrated: Settings, batches: BatchClient, tmp_path: Path) -> None:
+    supplier = batches.supplier
     environment = {
         "DATABASE_URL": migrated.database_url,
         "REDIS_URL": migrated.redis_url,
@@ -241,5 +363,13 @@ def test_the_command_writes_the_page(migrated: Settings, supplier: SupplierClien
     assert file.read_text().startswith("<!DOCTYPE html>")
     assert supplier.code in file.read_text()
     assert run(main, ["report", "NOBODY", "--html", str(file)], env=environment).exit_code == 1
+    waves = WaveClient(batches)
+    waves.stage(1)
+    plan_id = waves.plan({"rest": True})["plan_id"]
+    for arguments, kind in (([plan_id], "wave plan"), ([plan_id, "1"], "wave")):
+        done = run(main, ["report", *arguments, "--html", str(file), "--json"], env=environment)
+        assert (done.exit_code, json.loads(done.output)["kind"]) == (0, kind)
+        assert plan_id in file.read_text()
+    assert run(main, ["report", plan_id, "2", "--html", str(file)], env=environment).exit_code == 1
     nowhere = str(tmp_path / "missing" / "report.html")
     assert run(main, ["report", supplier.code, "--html", nowhere], env=environment).exit_code == 2

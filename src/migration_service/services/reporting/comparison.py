@@ -1,8 +1,8 @@
 """The comparison of two batches of a supplier, usually two rehearsals of the same book.
 
-It says which codes came, went and grew, and which accounts are newly broken or mended. An account passes in a
-batch if its line has an outcome other than FAILED. Lines without an account number cannot be compared, and
-are only counted.
+It says which codes came, went and grew, and which accounts are newly broken or mended. An account fails in a
+batch if a line of it has FAILED. It is undecided while none has, and a line has no outcome yet. Otherwise it
+passes. Lines without an account number cannot be compared, and are only counted.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -20,15 +20,16 @@ from migration_service.models import Batch
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.results import ResultFormat, write_csv
 from migration_service.services.batches.steering import get_batch_with_lines
+from migration_service.services.reporting.added_data import find_kind
 from migration_service.services.reporting.comparison_sql import (
-    COUNT_ACCOUNTS,
     COUNT_CODES,
     COUNT_UNNUMBERED,
     JOIN_AS_SETS,
-    LIST_FAILED_AFTER,
-    LIST_FAILED_BEFORE,
+    OF_ACCOUNTS,
+    OF_ADDED_DATA,
+    AccountStatements,
 )
-from migration_service.states import AccountChange, BatchKind, CodeChange
+from migration_service.states import AccountChange, CodeChange
 
 #: Failed lines that are read at once, and accounts that are written at once.
 _PAGE, _WRITTEN = 20_000, 1_000
@@ -67,7 +68,7 @@ class ComparedAccounts:
     passed: int
     added: int
     removed: int
-    #: Their line has no outcome yet in at least one of the batches.
+    #: They have not failed, and have a line without an outcome, in at least one of the batches.
     undecided: int
     #: Lines of the first and of the second batch that have no account number.
     unnumbered_before: int
@@ -86,7 +87,11 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ComparedAccount:
-    """An account that fails in at least one of the batches, with its lines and their codes."""
+    """An account that fails in at least one of the batches, with the codes of its errors.
+
+    If it has several lines in a batch of added data, the first one that failed is named, with the codes of
+    all of them.
+    """
 
     external_account_number: str
     change: AccountChange
@@ -102,21 +107,20 @@ def get_batches_to_compare(
     """Return the organisation's two batches (None: any organisation's, for operators).
 
     Raise BatchNotFoundError, BatchStateError if the lines of one of them are no longer kept, and
-    BatchesNotComparableError if they are of different suppliers, or of added data.
+    BatchesNotComparableError if they are of different suppliers or kinds.
     """
     first = get_batch_with_lines(session, before, organisation_id=organisation_id)
     second = get_batch_with_lines(session, after, organisation_id=organisation_id)
     if first.import_supplier_id != second.import_supplier_id:
         raise BatchesNotComparableError
-    for batch in (first, second):
-        if BatchKind(batch.kind).is_added_data:
-            detail = f"Batch {batch.id} is of kind {batch.kind}. Only batches of accounts can be compared."
-            raise BatchesNotComparableError(detail)
+    if first.kind != second.kind:
+        kinds = f"Batch {first.id} is of kind {first.kind}, and batch {second.id} of kind {second.kind}."
+        raise BatchesNotComparableError(f"{kinds} Only batches of one kind can be compared.")
     return first, second
 
 
 def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
-    """Return the comparison of two batches of one supplier. `before` is the first one."""
+    """Return the comparison of two batches of one supplier and kind. `before` is the first one."""
     for setting in JOIN_AS_SETS:
         session.execute(setting)
     batches = {"before": before, "after": after}
@@ -125,7 +129,7 @@ def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
         for severity, code, first, second in session.execute(COUNT_CODES, batches)
     ]
     counts = dict.fromkeys(ComparedAccounts.__slots__, 0)
-    for row in session.execute(COUNT_ACCOUNTS, batches):
+    for row in session.execute(_statements(session, before).count, batches):
         if row.change is not None:
             name = str(row.change).lower()
         elif row.undecided:
@@ -136,6 +140,10 @@ def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
     unnumbered = session.execute(COUNT_UNNUMBERED, batches).one()
     counts |= {"unnumbered_before": unnumbered.before, "unnumbered_after": unnumbered.after}
     return Comparison(before, after, codes, ComparedAccounts(**counts))
+
+
+def _statements(session: Session, batch_id: UUID) -> AccountStatements:
+    return OF_ADDED_DATA if find_kind(session, batch_id).is_added_data else OF_ACCOUNTS
 
 
 #: The names of counts, by whether the account is in the first and in the second batch.
@@ -164,10 +172,12 @@ def find_changed_accounts(
     first one. Each page is a transaction of its own: a slow reader keeps none open.
     """
     wanted, batches = set(changes), (before, after)
+    with sessions.begin() as session:
+        statements = _statements(session, before)
     if wanted & _FAIL_AFTER:
-        yield from _read(sessions, LIST_FAILED_AFTER, batches, wanted & _FAIL_AFTER)
+        yield from _read(sessions, statements.list_failed_after, batches, wanted & _FAIL_AFTER)
     if wanted - _FAIL_AFTER:
-        yield from _read(sessions, LIST_FAILED_BEFORE, batches, wanted - _FAIL_AFTER)
+        yield from _read(sessions, statements.list_failed_before, batches, wanted - _FAIL_AFTER)
 
 
 def _read(

@@ -4,8 +4,11 @@
 their size.
 """
 
-from sqlalchemy import text
+from dataclasses import dataclass
 
+from sqlalchemy import TextClause, text
+
+from migration_service.db.base import literals
 from migration_service.errors import DuplicateLineError
 from migration_service.states import AccountChange, LineStatus
 
@@ -32,18 +35,49 @@ COUNT_CODES = text("""
     ORDER BY severity, greatest(max(lines), 0) DESC, code
 """)
 
-# A line that repeats the account of an earlier line says nothing about the account.
-_COUNTS = f'(errors IS NULL OR NOT errors @> \'[{{"code": "{DuplicateLineError.code}"}}]\')'
+_OPEN = literals(status for status in LineStatus if status.is_open)
+_UNDECIDED = f"(before.status IN ({_OPEN}) OR after.status IN ({_OPEN}))"
 
 
-def _lines(batch: str) -> str:
+@dataclass(frozen=True, slots=True)
+class AccountStatements:
+    """The statements that compare the accounts of two batches of one kind."""
+
+    #: Accounts by their change. Without one they fail in neither batch, or are not decided.
+    count: TextClause
+    #: One page of the accounts that fail in the second batch, by their line in it.
+    list_failed_after: TextClause
+    #: The same of those that failed in the first batch.
+    list_failed_before: TextClause
+
+
+def _line_of_account(batch: str) -> str:
+    """Return the statement for the line of each account."""
+    # A line that repeats the account of an earlier line says nothing about the account.
     return f"""
         SELECT external_account_number, line_number, status, errors FROM batch_line
-        WHERE batch_id = :{batch} AND external_account_number IS NOT NULL AND {_COUNTS}"""
+        WHERE batch_id = :{batch} AND external_account_number IS NOT NULL
+          AND (errors IS NULL OR NOT errors @> '[{{"code": "{DuplicateLineError.code}"}}]')"""
+
+
+def _lines_of_account(batch: str) -> str:
+    """Return the statement for what the lines of each account say together.
+
+    A line that failed decides, and the first one stands for the others. `errors` is an array of arrays.
+    """
+    failed = f"FILTER (WHERE status = '{LineStatus.FAILED}')"
+    return f"""
+        SELECT external_account_number, coalesce(min(line_number) {failed}, min(line_number)) AS line_number,
+               CASE WHEN bool_or(status = '{LineStatus.FAILED}') THEN '{LineStatus.FAILED}'
+                    WHEN bool_or(status IN ({_OPEN})) THEN '{LineStatus.PENDING}'
+                    ELSE '{LineStatus.ADDED}' END AS status,
+               jsonb_agg(errors) {failed} AS errors
+        FROM batch_line WHERE batch_id = :{batch} AND external_account_number IS NOT NULL
+        GROUP BY external_account_number"""
 
 
 _CHANGE = f"""
-    CASE WHEN '{LineStatus.PENDING}' IN (before.status, after.status) THEN NULL
+    CASE WHEN {_UNDECIDED} THEN NULL
          WHEN after.status = '{LineStatus.FAILED}' THEN
              CASE WHEN before.status IS NULL THEN '{AccountChange.ADDED_BROKEN}'
                   WHEN before.status = '{LineStatus.FAILED}' THEN '{AccountChange.STILL_BROKEN}'
@@ -53,15 +87,49 @@ _CHANGE = f"""
                   ELSE '{AccountChange.MENDED}' END
     END"""
 
-#: Accounts by their change. Without one they fail in neither batch, or are not decided.
-COUNT_ACCOUNTS = text(f"""
-    SELECT {_CHANGE} AS change, before.status IS NOT NULL AS in_before, after.status IS NOT NULL AS in_after,
-           coalesce('{LineStatus.PENDING}' IN (before.status, after.status), false) AS undecided,
-           count(*) AS accounts
-    FROM ({_lines("before")}) AS before
-    FULL JOIN ({_lines("after")}) AS after USING (external_account_number)
-    GROUP BY 1, 2, 3, 4
-""")
+
+def _count(before: str, after: str) -> TextClause:
+    return text(f"""
+        SELECT {_CHANGE} AS change, before.status IS NOT NULL AS in_before,
+               after.status IS NOT NULL AS in_after, coalesce({_UNDECIDED}, false) AS undecided,
+               count(*) AS accounts
+        FROM ({before}) AS before FULL JOIN ({after}) AS after USING (external_account_number)
+        GROUP BY 1, 2, 3, 4
+    """)
+
+
+# A path finds the codes of an array of errors, and of an array of such arrays.
+_CODES = """ARRAY(SELECT DISTINCT code #>> '{{}}' FROM jsonb_path_query({}.errors, '$[*].code') AS code
+                  ORDER BY 1)"""
+
+
+def _page(failed: str, failed_lines: str, other: str, other_lines: str) -> TextClause:
+    """Return the statement for the accounts that fail in one batch, with what the other says of them."""
+    return text(f"""
+        WITH {failed} AS MATERIALIZED (
+            SELECT * FROM ({failed_lines}) AS line
+            WHERE status = '{LineStatus.FAILED}' AND line_number > :place
+            ORDER BY line_number LIMIT :limit)
+        SELECT {failed}.line_number AS place, external_account_number, {_CHANGE} AS change,
+               before.line_number AS before_line, {_CODES.format("before")} AS before_codes,
+               after.line_number AS after_line, {_CODES.format("after")} AS after_codes
+        FROM {failed} LEFT JOIN ({other_lines}) AS {other} USING (external_account_number)
+        ORDER BY {failed}.line_number
+    """)
+
+
+def _compare(before: str, after: str) -> AccountStatements:
+    return AccountStatements(
+        count=_count(before, after),
+        list_failed_after=_page("after", after, "before", before),
+        list_failed_before=_page("before", before, "after", after),
+    )
+
+
+#: Of batches of accounts, which have one line for each.
+OF_ACCOUNTS = _compare(_line_of_account("before"), _line_of_account("after"))
+#: Of batches of added data, which may have many lines for an account.
+OF_ADDED_DATA = _compare(_lines_of_account("before"), _lines_of_account("after"))
 
 #: Lines without an account number, which cannot be compared, of each of the two batches.
 COUNT_UNNUMBERED = text("""
@@ -69,25 +137,3 @@ COUNT_UNNUMBERED = text("""
            count(*) FILTER (WHERE batch_id = :after) AS after
     FROM batch_line WHERE batch_id IN (:before, :after) AND external_account_number IS NULL
 """)
-
-_CODES = """ARRAY(SELECT DISTINCT item ->> 'code' FROM jsonb_array_elements({}.errors) AS item ORDER BY 1)"""
-
-
-def _page(failed: str, other: str) -> str:
-    """Return the statement for the failed lines of one batch with the lines of the other."""
-    return f"""
-        WITH {failed} AS MATERIALIZED (
-            {_lines(failed)} AND status = '{LineStatus.FAILED}' AND line_number > :place
-            ORDER BY line_number LIMIT :limit)
-        SELECT {failed}.line_number AS place, external_account_number, {_CHANGE} AS change,
-               before.line_number AS before_line, {_CODES.format("before")} AS before_codes,
-               after.line_number AS after_line, {_CODES.format("after")} AS after_codes
-        FROM {failed}
-        LEFT JOIN ({_lines(other)}) AS {other} USING (external_account_number)
-        ORDER BY {failed}.line_number"""
-
-
-#: One page of the accounts that fail in the second batch, by their line in it.
-LIST_FAILED_AFTER = text(_page("after", "before"))
-#: The same of those that failed in the first batch.
-LIST_FAILED_BEFORE = text(_page("before", "after"))

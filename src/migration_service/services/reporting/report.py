@@ -1,28 +1,34 @@
 """The figures of a report that a person can send on: what was planned, done and failed, and who decided what.
 
-A report is about a supplier or about one batch. It has no personal values: examples of failures are named by
-their line and their path, never by what is there. `report_page` makes a page of it.
+A report is about a supplier, one batch, a plan of waves, or one wave. It has no personal values: examples of
+failures are named by their line and their path, never by what is there. `report_page` makes a page of it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import version
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, text
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import BatchNotFoundError, ImportSupplierNotFoundError
-from migration_service.models import Batch, ImportSupplier
+from migration_service.errors import (
+    BatchNotFoundError,
+    ImportSupplierNotFoundError,
+    WaveNotFoundError,
+    WavePlanNotFoundError,
+)
+from migration_service.models import Batch, ImportSupplier, Wave, WavePlan
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.batches.steering import BatchReport, get_batch, list_batches, report_batch
 from migration_service.services.reporting import report_sql as sql
 from migration_service.services.reporting.differences import AccountDifference, Totals
 from migration_service.services.reporting.reconciliation import find_differences
+from migration_service.services.reporting.report_rates import Rates, read_rates
 from migration_service.services.reporting.sent import count_sent
 from migration_service.services.reporting.sent_items import Sent
 from migration_service.services.reporting.sent_sql import REFUSED_BY_CODE
@@ -31,12 +37,13 @@ from migration_service.services.setup.suppliers import (
     get_import_supplier,
     get_import_supplier_by_id,
 )
+from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
+from migration_service.services.waves.steering import get_plan
 
 #: Codes, batches, differences, undos and decisions that are shown, and examples of each code.
 MOST_CODES, MOST_BATCHES, MOST_DIFFERENCES, MOST_UNDOS, MOST_DECISIONS = 40, 50, 20, 20, 100
 EXAMPLES = 3
-#: Parts of the time of the chart: one for so many lines or accounts, within these bounds.
-LINES_OF_PART, FEWEST_PARTS, MOST_PARTS = 400, 8, 60
 
 
 class ReportKind(StrEnum):
@@ -44,15 +51,35 @@ class ReportKind(StrEnum):
 
     SUPPLIER = "supplier"
     BATCH = "batch"
+    PLAN = "wave plan"
+    WAVE = "wave"
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSubject:
-    """A supplier, or one batch of it."""
+    """A supplier, or some batches of it: one, those of the waves of a plan, or that of one wave."""
 
     kind: ReportKind
     supplier: KnownSupplier
-    batch_id: UUID | None = None
+    #: None: the whole supplier.
+    batch_ids: tuple[UUID, ...] | None = None
+    #: The plan of the waves, and the number of the wave. A batch has them, too, if it is that of a wave.
+    plan_id: UUID | None = None
+    wave: int | None = None
+
+    @property
+    def batch_id(self) -> UUID | None:
+        """Return the batch if the report is about one, or about one wave."""
+        is_one = self.kind in (ReportKind.BATCH, ReportKind.WAVE)
+        return self.batch_ids[0] if self.batch_ids and is_one else None
+
+    def values(self) -> dict[str, Any]:
+        """Return the parameters of the statements of a report."""
+        return {
+            "import_supplier_id": self.supplier.id,
+            "batch_ids": None if self.batch_ids is None else list(self.batch_ids),
+            "plan_id": self.plan_id,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +90,6 @@ class FailedCode:
     lines: int
     #: The batch, the number of the line and the path of the value, which may be absent.
     examples: list[tuple[str, int, str | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """How many lines or accounts were done in each part of a time."""
-
-    since: datetime
-    until: datetime
-    #: Seconds of a part.
-    width: float
-    done: list[int]
-
-    @property
-    def highest(self) -> float:
-        """Return the highest rate of a part, in lines or accounts per second."""
-        return max(self.done, default=0) / self.width
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +123,11 @@ class Report:
     live_at: datetime | None
     #: What was sent, by what became of it.
     sent: Sent
-    #: The batch, or the newest batches of the supplier, each with who started it.
+    #: The batches that it is about, or the newest ones of the supplier, each with who started it.
     batches: list[tuple[BatchReport, str | None]]
+    #: The plan and the waves of it that it is about: all, or one.
+    plan: PlanReport | None = None
+    waves: Sequence[WaveReport] = ()
     failed: list[FailedCode]
     rates: Rates | None
     totals: Totals
@@ -123,22 +137,48 @@ class Report:
     versions: Versions
 
 
-def find_subject(session: Session, target: str, *, organisation_id: int | None) -> ReportSubject:
-    """Return the supplier with this code, or the batch with this id.
+def find_subject(
+    session: Session, target: str, *, organisation_id: int | None, wave: int | None = None
+) -> ReportSubject:
+    """Return the supplier with this code, or the batch or the plan of waves with this id.
 
-    `organisation_id` is the caller's organisation. None finds those of every organisation, for operators.
-    Raise ImportSupplierNotFoundError if there is neither.
+    With `wave`, return the wave of that number in the plan with this id. `organisation_id` is the caller's
+    organisation. None finds those of every organisation, for operators. Raise ImportSupplierNotFoundError if
+    there is none of them, and with `wave` WavePlanNotFoundError and WaveNotFoundError.
     """
+    if wave is not None:
+        return _subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id), wave)
     try:
         supplier = get_import_supplier(session, target, organisation_id=organisation_id)
         return ReportSubject(ReportKind.SUPPLIER, supplier)
     except ImportSupplierNotFoundError as error:
         try:
-            batch = get_batch(session, target, organisation_id=organisation_id)
+            return _subject_of_batch(session, get_batch(session, target, organisation_id=organisation_id))
         except BatchNotFoundError:
+            pass
+        try:
+            return _subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id))
+        except WavePlanNotFoundError:
             raise error from None
+
+
+def _subject_of_batch(session: Session, batch: Batch) -> ReportSubject:
     supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
-    return ReportSubject(ReportKind.BATCH, supplier, batch.id)
+    wave = session.scalars(select(Wave).where(Wave.batch_id == batch.id)).one_or_none()
+    if wave is None:
+        return ReportSubject(ReportKind.BATCH, supplier, (batch.id,))
+    return ReportSubject(ReportKind.BATCH, supplier, (batch.id,), wave.plan_id, wave.number)
+
+
+def _subject_of_plan(session: Session, plan: WavePlan, number: int | None = None) -> ReportSubject:
+    supplier = get_import_supplier_by_id(session, plan.import_supplier_id)
+    waves = list_waves(session, plan.id)
+    if number is None:
+        return ReportSubject(ReportKind.PLAN, supplier, tuple(wave.batch_id for wave in waves), plan.id)
+    for wave in waves:
+        if wave.number == number:
+            return ReportSubject(ReportKind.WAVE, supplier, (wave.batch_id,), plan.id, number)
+    raise WaveNotFoundError(found=str(number))
 
 
 def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Report:
@@ -147,37 +187,47 @@ def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Repo
     Each part is a transaction of its own, so the figures of a batch that runs may be some seconds apart.
     """
     totals = Totals()
-    differing = find_differences(sessions, subject.supplier.id, totals, batch_id=subject.batch_id)
+    differing = chain.from_iterable(
+        find_differences(sessions, subject.supplier.id, totals, batch_id=batch_id)
+        for batch_id in subject.batch_ids or (None,)
+    )
     differences = list(islice(differing, MOST_DIFFERENCES))
     for _ in differing:  # so that the totals are complete
         pass
     with sessions.begin() as session:
         session.execute(text("SET LOCAL statement_timeout = '10min'"))
-        sent = count_sent(session, subject.supplier.id, batch_id=subject.batch_id)
-        live_at = session.get_one(ImportSupplier, subject.supplier.id, populate_existing=True).live_at
+        plan = report_plan(session, session.get_one(WavePlan, subject.plan_id)) if subject.plan_id else None
+        waves = plan.waves if plan else []
         return Report(
             subject=subject,
             made_at=datetime.now(UTC),
-            live_at=live_at,
-            sent=sent,
+            live_at=session.get_one(ImportSupplier, subject.supplier.id, populate_existing=True).live_at,
+            sent=_count_sent(session, subject),
             batches=_read_batches(session, subject),
+            plan=plan,
+            waves=[wave for wave in waves if subject.wave in (None, wave.number)],
             failed=_read_failed(session, subject),
-            rates=_read_rates(session, subject, sent.created),
+            rates=read_rates(session, subject.values()),
             totals=totals,
             differences=differences,
-            undos=session.execute(sql.UNDOS, _values(subject) | {"limit": MOST_UNDOS}).all(),
+            undos=session.execute(sql.UNDOS, subject.values() | {"limit": MOST_UNDOS}).all(),
             decisions=_read_decisions(session, subject),
             versions=_read_versions(session),
         )
 
 
-def _values(subject: ReportSubject) -> dict[str, Any]:
-    return {"import_supplier_id": subject.supplier.id, "batch_id": subject.batch_id}
+def _count_sent(session: Session, subject: ReportSubject) -> Sent:
+    """Return what was sent by outcome. No account is in two waves of a plan."""
+    counted = [
+        asdict(count_sent(session, subject.supplier.id, batch_id=batch_id))
+        for batch_id in subject.batch_ids or (None,)
+    ]
+    return Sent(**{name: sum(sent[name] for sent in counted) for name in counted[0]})
 
 
 def _read_batches(session: Session, subject: ReportSubject) -> list[tuple[BatchReport, str | None]]:
-    if subject.batch_id is not None:
-        reports = [report_batch(session, session.get_one(Batch, subject.batch_id))]
+    if subject.batch_ids is not None:
+        reports = [report_batch(session, session.get_one(Batch, id_)) for id_ in subject.batch_ids]
     else:
         reports = list_batches(
             session, organisation_id=None, import_supplier=subject.supplier.code, limit=MOST_BATCHES
@@ -188,8 +238,8 @@ def _read_batches(session: Session, subject: ReportSubject) -> list[tuple[BatchR
 
 
 def _read_failed(session: Session, subject: ReportSubject) -> list[FailedCode]:
-    statement = REFUSED_BY_CODE if subject.batch_id is None else sql.FAILED_BY_CODE
-    values = _values(subject) | {"examples": EXAMPLES, "limit": MOST_CODES}
+    statement = REFUSED_BY_CODE if subject.batch_ids is None else sql.FAILED_BY_CODE
+    values = subject.values() | {"batch_id": None, "examples": EXAMPLES, "limit": MOST_CODES}
     return [
         FailedCode(code, lines, [(batch, line, _public(code, path)) for batch, line, path in examples])
         for code, lines, examples in session.execute(statement, values)
@@ -203,28 +253,8 @@ def _public(code: str, path: str | None) -> str | None:
     return path.rpartition(".")[0] or None
 
 
-def _read_rates(session: Session, subject: ReportSubject, created: int) -> Rates | None:
-    total = created
-    if subject.batch_id is None:
-        since, until = session.execute(sql.TIME_OF_ACCOUNTS, _values(subject)).one()
-        statement = sql.ACCOUNTS_OVER_TIME
-    else:
-        batch = session.get_one(Batch, subject.batch_id)
-        since, until = batch.started_at, batch.finished_at or session.scalar(select(func.now()))
-        statement, total = sql.LINES_OVER_TIME, batch.lines
-    if since is None or until is None:
-        return None
-    parts = min(max(total // LINES_OF_PART, FEWEST_PARTS), MOST_PARTS)
-    width = max((until - since) / timedelta(seconds=1), 1.0) / parts
-    rows = session.execute(statement, _values(subject) | {"since": since, "width": width})
-    done = [0] * parts
-    for part, number in rows:
-        done[min(part, parts - 1)] += number
-    return Rates(since, until, width, done)
-
-
 def _read_decisions(session: Session, subject: ReportSubject) -> list[Decision]:
-    values = _values(subject) | {"code": subject.supplier.code, "limit": MOST_DECISIONS}
+    values = subject.values() | {"code": subject.supplier.code, "limit": MOST_DECISIONS}
     return [
         Decision(row.at, row.actor, row.action, row.subject_kind, row.subject, row.details or {})
         for row in session.execute(sql.DECISIONS, values)

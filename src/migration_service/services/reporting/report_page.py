@@ -12,8 +12,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from migration_service.services.reporting.report import Rates, Report
-from migration_service.states import LineStatus
+from migration_service.services.reporting.report import Report
+from migration_service.services.reporting.report_rates import Rates
+from migration_service.states import LineStatus, Weekday
 
 #: The chart in units of its own. The page scales it.
 _WIDTH, _HEIGHT = 720.0, 120.0
@@ -42,7 +43,7 @@ def render_report(report: Report, *, stylesheet: str | None = None) -> str:
             report=report,
             bars=_bars(report.rates) if report.rates else [],
             chart={"width": _WIDTH, "height": _HEIGHT},
-            unit="accounts" if report.subject.batch_id is None else "lines",
+            unit="accounts" if report.subject.batch_ids is None else "lines",
             stylesheet=stylesheet,
             inline_style=Markup(read_stylesheet()),  # noqa: S704  a file of this package
         )
@@ -84,6 +85,7 @@ def _templates() -> Environment:
         "duration": _duration,
         "words": lambda name: str(name).replace("_", " ").replace(".", " "),
         "details": _details,
+        "window": _window,
         "done": lambda counts: sum(counts[status] for status in _DONE),
     }
     return environment
@@ -109,6 +111,15 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def _window(window: Mapping[str, Any] | None) -> str:
+    """Return the window of a wave as text."""
+    if window is None:
+        return "by hand"
+    every_day = len(window["days"]) == len(Weekday)
+    days = "every day" if every_day else ", ".join(window["days"])
+    return f"{window['start']} to {window['end']} {window['time_zone']}, {days}, from {window['first_day']}"
 
 
 def _details(details: Mapping[str, Any]) -> str:

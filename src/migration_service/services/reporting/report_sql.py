@@ -1,37 +1,47 @@
 """The statements behind `services.reporting.report`."""
 
-from sqlalchemy import Uuid, bindparam, text
+from sqlalchemy import ARRAY, Uuid, bindparam, text
 
 from migration_service.db.base import literals
+from migration_service.origin import ActorKind
 from migration_service.services.access.audit import AuditAction
 from migration_service.states import AuditOutcome, ImportState, LineStatus, UndoOutcome
 
-_BATCH_ID = bindparam("batch_id", type_=Uuid)
+#: The batches that a report is about; None: those of the whole supplier.
+_BATCH_IDS = bindparam("batch_ids", type_=ARRAY(Uuid))
 
-#: The codes for which lines of a batch failed, and the first lines of each.
+#: The codes for which lines of batches failed, and the first lines of each.
 FAILED_BY_CODE = text(f"""
     WITH found AS (
-        SELECT item ->> 'code' AS code, item ->> 'attr' AS path, line_number,
-               row_number() OVER (PARTITION BY item ->> 'code' ORDER BY line_number) AS place
+        SELECT item ->> 'code' AS code, item ->> 'attr' AS path, batch_id, line_number,
+               row_number() OVER (PARTITION BY item ->> 'code' ORDER BY batch_id, line_number) AS place
         FROM batch_line, jsonb_array_elements(errors) AS item
-        WHERE batch_id = :batch_id AND status = '{LineStatus.FAILED}')
-    SELECT code, count(DISTINCT line_number) AS lines,
-           jsonb_agg(jsonb_build_array(CAST(:batch_id AS uuid), line_number, path) ORDER BY place)
+        WHERE batch_id = ANY (:batch_ids) AND status = '{LineStatus.FAILED}')
+    SELECT code, count(DISTINCT (batch_id, line_number)) AS lines,
+           jsonb_agg(jsonb_build_array(batch_id, line_number, path) ORDER BY place)
                FILTER (WHERE place <= :examples) AS examples
     FROM found GROUP BY code ORDER BY lines DESC, code LIMIT :limit
-""")
+""").bindparams(_BATCH_IDS)
 
-#: Lines of a batch that were done in each part of its time, of `width` seconds from `since` on.
+#: When lines of batches were worked on, first and last, and how many lines the batches have.
+TIME_OF_LINES = text("""
+    SELECT min(started_at) AS since,
+           CASE WHEN bool_and(finished_at IS NOT NULL) THEN max(finished_at) ELSE now() END AS until,
+           CAST(sum(lines) AS bigint) AS total
+    FROM batch WHERE id = ANY (:batch_ids) AND started_at IS NOT NULL
+""").bindparams(_BATCH_IDS)
+
+#: Lines of batches that were done in each part of its time, of `width` seconds from `since` on.
 LINES_OVER_TIME = text("""
     SELECT CAST(floor(extract(epoch FROM finished_at - :since) / :width) AS bigint) AS part,
            CAST(sum((SELECT sum(CAST(value AS bigint)) FROM jsonb_each_text(counts))) AS bigint) AS done
-    FROM batch_chunk WHERE batch_id = :batch_id AND finished_at >= :since
+    FROM batch_chunk WHERE batch_id = ANY (:batch_ids) AND finished_at >= :since
     GROUP BY part
-""")
+""").bindparams(_BATCH_IDS)
 
 #: When accounts of a supplier were created, first and last.
 TIME_OF_ACCOUNTS = text(f"""
-    SELECT min(account_created_at) AS since, max(account_created_at) AS until
+    SELECT min(account_created_at) AS since, max(account_created_at) AS until, count(*) AS total
     FROM account_import_process
     WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.IMPORTED}'
 """)
@@ -48,33 +58,41 @@ ACCOUNTS_OVER_TIME = text(f"""
 # What somebody only read is no decision.
 _READ = literals([AuditAction.BATCH_RESULTS_READ])
 
-#: What people and keys have decided about a supplier, its batches and its undos; or about one batch.
+#: What people and keys have decided about a supplier with its batches, waves and undos; or about batches.
+#: What a wave does by itself, as at the end of its window, is no decision.
 DECISIONS = text(f"""
     SELECT * FROM (
         SELECT at, coalesce(actor, actor_kind) AS actor, action, subject_kind, subject, details
         FROM audit_entry
         WHERE outcome = '{AuditOutcome.DONE}' AND action NOT IN ({_READ})
-          AND ((subject_kind = 'import_supplier' AND subject = :code AND :batch_id IS NULL)
+          AND ((subject_kind = 'import_supplier' AND subject = :code AND :batch_ids IS NULL)
                OR (subject_kind = 'batch' AND subject IN (
-                   SELECT CAST(id AS text) FROM batch
-                   WHERE import_supplier_id = :import_supplier_id AND (:batch_id IS NULL OR id = :batch_id)))
+                   SELECT CAST(id AS text) FROM batch WHERE import_supplier_id = :import_supplier_id
+                     AND (:batch_ids IS NULL OR id = ANY (:batch_ids))))
                OR (subject_kind = 'undo' AND subject IN (
-                   SELECT CAST(id AS text) FROM undo
+                   SELECT CAST(id AS text) FROM undo WHERE import_supplier_id = :import_supplier_id
+                     AND (:batch_ids IS NULL OR batch_id = ANY (:batch_ids))))
+               OR (subject_kind = 'wave_plan' AND subject IN (
+                   SELECT CAST(id AS text) FROM wave_plan WHERE import_supplier_id = :import_supplier_id
+                     AND (:batch_ids IS NULL OR id = :plan_id)))
+               OR (subject_kind = 'wave' AND actor_kind <> '{ActorKind.SERVICE}' AND subject IN (
+                   SELECT plan_id || ' ' || number FROM wave JOIN wave_plan ON wave_plan.id = plan_id
                    WHERE import_supplier_id = :import_supplier_id
-                     AND (:batch_id IS NULL OR batch_id = :batch_id))))
+                     AND (:batch_ids IS NULL OR batch_id = ANY (:batch_ids)))))
         ORDER BY at DESC, id DESC LIMIT :limit) AS newest
     ORDER BY at
-""").bindparams(_BATCH_ID)
+""").bindparams(_BATCH_IDS, bindparam("plan_id", type_=Uuid))
 
-#: The undos of a supplier or a batch, with how many accounts were reverted and kept.
+#: The undos of a supplier or of batches, with how many accounts were reverted and kept.
 UNDOS = text(f"""
     SELECT undo.id, undo.batch_id, undo.state, undo.reason, undo.overrides, undo.created_at, undo.accounts,
            count(*) FILTER (WHERE outcome = '{UndoOutcome.REVERTED}') AS reverted,
            count(*) FILTER (WHERE outcome = '{UndoOutcome.KEPT}') AS kept
     FROM undo LEFT JOIN undo_line AS line ON line.undo_id = undo.id
-    WHERE import_supplier_id = :import_supplier_id AND (:batch_id IS NULL OR batch_id = :batch_id)
+    WHERE import_supplier_id = :import_supplier_id
+      AND (:batch_ids IS NULL OR batch_id = ANY (:batch_ids))
     GROUP BY undo.id ORDER BY undo.id DESC LIMIT :limit
-""").bindparams(_BATCH_ID)
+""").bindparams(_BATCH_IDS)
 
 #: Who started each batch: the name or the prefix of the key, or the machine on which the command ran.
 STARTERS = text("""
