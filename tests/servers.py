@@ -15,6 +15,7 @@ from types import TracebackType
 
 import psutil
 import psycopg
+from coverage import Coverage
 from psycopg import sql
 from redis import Redis
 from sqlalchemy import make_url
@@ -233,7 +234,7 @@ class RunningService:
     ) -> None:
         if error is not None:
             sys.stdout.write(self.output)
-        self.stop()
+        self.stop_at_once()
 
     def wait_for(self, text: str, seconds: float = 60) -> None:
         """Wait until it printed `text`."""
@@ -251,6 +252,15 @@ class RunningService:
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(90)
+
+    def stop_at_once(self) -> None:
+        """Stop as with Ctrl-C twice: the servers are stopped, and everything else is killed.
+
+        If coverage is measured, it is stopped as usual, as killed programs would write no measurements.
+        """
+        if self.process.poll() is None and Coverage.current() is None:
+            self.process.send_signal(signal.SIGINT)
+        self.stop(signal.SIGTERM)
 
     def find(self, name: str) -> psutil.Process | None:
         """Return the process of a program (`web`, `valkey` ...) that `up` started, or None."""
