@@ -1,7 +1,9 @@
 """Servers for every test that wants them: started once, on free ports, gone at the end."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -19,7 +21,7 @@ from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access import operators
 from migration_service.tasks.app import WorkerResources
-from servers import EmbeddedServers
+from servers import EmbeddedServers, temporary_folder
 from supplier_client import SEEDS, SupplierClient
 
 # The same examples at each run; MIGRATION_SERVICE_FUZZ, which asks for more of them, also asks for others.
@@ -28,7 +30,7 @@ hypothesis_settings.register_profile("others", derandomize=False, deadline=None)
 hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_FUZZ") else "the same")
 
 #: Fixtures that are too expensive to be made by two processes: their tests stay together.
-_MADE_ONCE = ("running", "localstripe_url", "sandbox_url", "hasty")
+_MADE_ONCE = ("running", "port", "localstripe_url", "sandbox_url", "hasty")
 #: The tests of the running service mostly wait, for a restart or a time-out. So two processes have one each:
 #: in one of them tests cause faults, in the other they use it as its clients do.
 _WITH_FAULTS = ("test_batches_for_real", "test_limit", "test_poison", "test_redis_away", "test_shutdown")
@@ -99,6 +101,16 @@ def embedded_servers() -> Iterator[EmbeddedServers]:
     """A PostgreSQL and a Valkey that all tests share; a test that kills some makes its own."""
     with EmbeddedServers() as servers:
         yield servers
+
+
+@pytest.fixture(scope="session")
+def prepared_servers() -> Iterator[Path]:
+    """A folder with the data of servers that are stopped, for `EmbeddedServers.copy_of`."""
+    folder = temporary_folder()
+    with EmbeddedServers(folder):
+        pass
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

@@ -84,6 +84,7 @@ END $$;
 class EmbeddedServers:
     """PostgreSQL and Valkey in their own folder, on free ports. Use it in a `with` statement.
 
+    A folder of its own is kept. To create its data takes longest: tests not about that use `copy_of`.
     `durable=False` does not wait for the disk, which only tests of crashes need. `kill` and `start` take
     "postgres" or "valkey".
     """
@@ -164,6 +165,16 @@ class EmbeddedServers:
         yield of_service, of_owner
         with self.connect_as_superuser() as admin:
             admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+
+    @classmethod
+    def copy_of(cls, prepared: Path, *, durable: bool = False) -> "EmbeddedServers":
+        """Return servers with a copy of the data and passwords in this folder, whose servers are stopped."""
+        folder = temporary_folder()
+        subprocess.run(["cp", "-a", str(prepared / "home"), str(folder)], check=True)
+        (folder / "home" / "ports.json").unlink()
+        servers = cls(folder, durable=durable)
+        servers._keep = False
+        return servers
 
     def __enter__(self) -> "EmbeddedServers":
         self.start("postgres")
