@@ -172,6 +172,27 @@ def _undo(visitor: Visitor, code: str, number: str) -> None:
     expect(page.locator(".lead")).to_contain_text("is not created yet")
 
 
+def _plan_waves(visitor: Visitor, code: str, folder: Path) -> str:
+    """Stage three accounts, and plan two waves of them. Return the path of the plan."""
+    file = folder / "staged.ndjson"
+    file.write_bytes(b"\n".join(_book(code, broken=0)[20:23]))
+    _upload(visitor, code, file, "stage")
+    _wait_for_end(visitor)
+    page = visitor.page
+    visitor.open(f"/waves/?supplier={code}")
+    page.click("text=Plan waves for")
+    page.select_option("#team", TEAM)
+    page.select_option("#waves-0-takes", "sample")
+    page.fill("#waves-0-which", "1")
+    page.select_option("#waves-1-takes", "rest")
+    assert page.locator("text=Make this plan").count() == 0
+    page.click("text=Show what this does")
+    expect(page.locator(".found")).to_contain_text("2 accounts, started by hand")
+    page.click("text=Make this plan")
+    page.wait_for_url("**/waves/*/")
+    return page.url.removeprefix(visitor.base)
+
+
 @pytest.fixture
 def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str]:
     """The path of every page, of a supplier with a batch that has failed lines."""
@@ -188,11 +209,15 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         line = visitor.page.locator("main tbody a").first.get_attribute("href") or ""
         visitor.open(f"{batch}lines/?status=IMPORTED")
         number = visitor.page.locator("main tbody tr").first.locator("td").nth(1).inner_text()
+        plan = _plan_waves(visitor, code, tmp_path)
     account = f"/suppliers/{code}/accounts/{number}/"
     return [
+        *("/waves/", f"/waves/?supplier={code}", f"/suppliers/{code}/waves/new/", plan, f"{plan}1/"),
+        *(f"{plan}1/start/", f"{plan}1/stop/"),
         *("/", f"/suppliers/{code}/", f"/suppliers/{code}/reconciliation/", f"/suppliers/{code}/upload/"),
         *("/batches/", batch, f"{batch}lines/", f"{batch}retry/?everything=1", f"{batch}compare/"),
         *(error.removeprefix("/console"), line.removeprefix("/console"), account, f"{account}undo/"),
+        *("/batches/?kind=notes&state=RUNNING", f"{batch}retry/", "/setup/vendors/new/"),
         *("/accounts/", "/accounts/?q=nobody", "/work/", "/limit/", "/health/", "/emails/", "/undos/"),
         *("/audit/", "/audit/?kind=everything", "/setup/keys/", "/setup/keys/new/", "/setup/organisations/"),
         *("/setup/teams/", "/setup/vendors/", "/setup/operators/", "/setup/operators/new/", "/password/"),

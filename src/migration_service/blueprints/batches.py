@@ -47,6 +47,7 @@ from migration_service.schemas.batches import (
     RetryArgumentsSchema,
 )
 from migration_service.schemas.brakes import BrakeArgumentsSchema
+from migration_service.services.batches import retry
 from migration_service.services.batches import steering as batches
 from migration_service.services.batches.brakes import NO_BRAKE, set_brake
 from migration_service.services.batches.results import (
@@ -260,11 +261,13 @@ def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     """Retry the FAILED lines that may pass now
 
     They failed for infrastructure or for the state of their account, or the rules or the profile have changed
-    since. Lines that failed for their content are corrected and sent as a new batch.
+    since. Lines that failed for their content are corrected and sent as a new batch. With `code` or `path`
+    only the lines that have such an error or warning: the same as those of the results with this filter.
     """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-        retried = batches.retry_failed(session, batch, everything=arguments["all"])
+        wanted = ResultFilter(code=arguments.get("code"), path=arguments.get("path"))
+        retried = retry.retry_failed(session, batch, wanted, everything=arguments["all"])
         counts = {"retried": retried.retried, "left": retried.left}
         answer = jsonify(_report(session, batch) | counts)
         keep_with_effect(session, answer)

@@ -19,8 +19,10 @@ from migration_service.services.batches.results import (
 from migration_service.services.batches.steering import get_batch_with_lines
 from migration_service.states import LineStatus
 
-_code = click.option("--code", metavar="CODE", help="Only lines with an error or a warning of this code.")
-_path = click.option(
+code_option = click.option(
+    "--code", metavar="CODE", help="Only lines with an error or a warning of this code."
+)
+path_option = click.option(
     "--path",
     metavar="PATH",
     help="Only lines with an error or a warning at this path or below it; * stands for any index.",
@@ -30,8 +32,8 @@ _path = click.option(
 @click.command()
 @click.argument("batch_id")
 @click.option("--status", type=click.Choice([status.value for status in LineStatus], case_sensitive=False))
-@_code
-@_path
+@code_option
+@path_option
 @click.option(
     "--format",
     "result_format",
@@ -53,8 +55,8 @@ def results(
 
 @click.command("failed-lines")
 @click.argument("batch_id")
-@_code
-@_path
+@code_option
+@path_option
 def failed_lines(batch_id: str, code: str | None, path: str | None) -> None:
     """Write the failed lines of the batch BATCH_ID to standard output as they were sent.
 

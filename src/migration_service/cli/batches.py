@@ -13,7 +13,7 @@ from migration_service.celery_app import create_celery
 from migration_service.cli.batch_brake import brake, brake_options, describe_brake
 from migration_service.cli.batch_comparison import compare
 from migration_service.cli.batch_progress import CONDITIONS, duration, watch_batch
-from migration_service.cli.batch_results import failed_lines, results
+from migration_service.cli.batch_results import code_option, failed_lines, path_option, results
 from migration_service.cli.output import (
     Record,
     count,
@@ -29,6 +29,8 @@ from migration_service.services.batches.brakes import read_brake
 from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.results import ResultFilter
+from migration_service.services.batches.retry import retry_failed
 from migration_service.services.batches.spool import SpooledLines, spool
 from migration_service.services.batches.steering import (
     BatchReport,
@@ -38,7 +40,6 @@ from migration_service.services.batches.steering import (
     pause_batch,
     report_batch,
     resume_batch,
-    retry_failed,
 )
 from migration_service.services.batches.upload import start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -320,8 +321,10 @@ def _change(batch_id: str, action: Callable[[Session, Batch], None], as_json: bo
 @click.option(
     "--all", "everything", is_flag=True, help="Also the lines that failed for their content, unchanged."
 )
+@code_option
+@path_option
 @json_option
-def retry(batch_id: str, everything: bool, as_json: bool) -> None:
+def retry(batch_id: str, *, everything: bool, code: str | None, path: str | None, as_json: bool) -> None:
     """Retry the failed lines of the batch BATCH_ID that may pass now.
 
     They failed for infrastructure or for the state of their account, or the rules or the profile have changed
@@ -331,7 +334,7 @@ def retry(batch_id: str, everything: bool, as_json: bool) -> None:
     with open_sessions(settings) as sessions:
         with sessions.begin() as session:
             batch = get_batch(session, batch_id, organisation_id=None)
-            found = retry_failed(session, batch, everything=everything)
+            found = retry_failed(session, batch, ResultFilter(code=code, path=path), everything=everything)
         _feed(settings, sessions)
     record = {"batch_id": batch_id, "retried": found.retried, "left": found.left}
     sentence = f"{count(found.retried, 'line')} of batch {batch_id} pending again."
@@ -339,6 +342,8 @@ def retry(batch_id: str, everything: bool, as_json: bool) -> None:
         sentence += (
             f" {count(found.left, 'line')} left as failed for the content: correct what `batches "
             f"failed-lines {batch_id}` writes and start it as a new batch."
+            if code is None and path is None
+            else f" {count(found.left, 'failed line')} left."
         )
     show_done(record, as_json, sentence)
 

@@ -184,6 +184,17 @@ class RetryArgumentsSchema(Fields):
             schema={"type": "boolean", "default": False},
         ),
     )
+    code = Identifier(
+        metadata=about("Only lines with an error or a warning of this code.", "payment_vendor_unavailable")
+    )
+    path = Identifier(
+        max_length=1_000,
+        metadata=about(
+            "Only lines with an error or a warning at this path or below it. `*` stands for any index, as in "
+            "`customers.*.mobile`.",
+            "vendor",
+        ),
+    )
 
 
 class BatchAnswerSchema(AnswerSchema):
@@ -275,7 +286,7 @@ class RetryAnswerSchema(BatchProgressAnswerSchema):
 
     retried = fields.Integer(metadata=about("Lines that are PENDING again.", 12))
     left = fields.Integer(
-        metadata=about("Lines that stay FAILED, because they would fail for their content again.", 988)
+        metadata=about("Lines that stay FAILED: they would fail again, or the filter leaves them out.", 988)
     )
 
 

@@ -28,9 +28,10 @@ from migration_service.services.batches.chunks import (
 from migration_service.services.batches.feed import dispatch_chunks, recover_chunks
 from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.retry import retry_failed
 from migration_service.services.batches.spool import SpooledLines
 from migration_service.services.batches.states import complete_batches
-from migration_service.services.batches.steering import cancel_batch, pause_batch, resume_batch, retry_failed
+from migration_service.services.batches.steering import cancel_batch, pause_batch, resume_batch
 from migration_service.services.batches.upload import start_batch
 from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts

@@ -19,8 +19,13 @@ from werkzeug.wrappers import Response
 from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
-from migration_service.errors import BatchNotFoundError, ImportSupplierNotFoundError, PermissionDeniedError
-from migration_service.models import Batch, ImportSupplier
+from migration_service.errors import (
+    BatchNotFoundError,
+    ImportSupplierNotFoundError,
+    PermissionDeniedError,
+    WavePlanNotFoundError,
+)
+from migration_service.models import Batch, ImportSupplier, WavePlan
 from migration_service.origin import ActorKind, Origin, set_origin
 from migration_service.services.access.operator_sessions import (
     ActiveSession,
@@ -30,6 +35,7 @@ from migration_service.services.access.operator_sessions import (
 from migration_service.services.access.operators import AuthenticatedOperator
 from migration_service.services.batches.steering import get_batch
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
+from migration_service.services.waves.steering import get_plan
 
 _Item = TypeVar("_Item")
 
@@ -171,3 +177,11 @@ def batch_of(session: Session, batch_id: UUID) -> Batch:
     if not sees(batch.organisation_id):
         raise BatchNotFoundError(found=str(batch_id))
     return batch
+
+
+def plan_of(session: Session, plan_id: UUID) -> WavePlan:
+    """Return the wave plan of this id. Raise WavePlanNotFoundError if the operator sees none."""
+    plan = get_plan(session, str(plan_id), organisation_id=None)
+    if not sees(plan.organisation_id):
+        raise WavePlanNotFoundError(found=str(plan_id))
+    return plan

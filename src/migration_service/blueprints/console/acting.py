@@ -6,6 +6,7 @@ audit. A form has a token, so that sending it twice does it once: the second ans
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -28,11 +29,22 @@ from migration_service.services.access.operator_sessions import (
 )
 from migration_service.tasks.batches import feed_batches
 
+#: Names and values that help to decide.
+Facts = tuple[tuple[str, Any], ...]
+
 
 class ActionForm(FlaskForm):
     """A form that changes something. Its fields follow the two hidden ones, which every form has."""
 
     form_token = HiddenField(default=lambda: str(uuid4()))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A page to go to, and what it is called."""
+
+    location: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +62,9 @@ class Preview:
     #: There is nothing to do. The page says so, and has no button.
     is_empty: bool = False
     #: Names and values that help to decide.
-    facts: tuple[tuple[str, Any], ...] = ()
+    facts: Facts = ()
+    #: A form that does something else instead, or more.
+    other: Link | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +83,49 @@ def act(
     preview: Callable[[Session], Preview],
     perform: Callable[[Session], Done],
     *,
+    look: Callable[[Session], Facts] | None = None,
+    template: str = "action.html",
     feeds: bool = False,
 ) -> Response:
-    """Show what the form will do, or do it. `feeds`: afterwards workers are told that there is work."""
-    if request.method == "GET" or not form.validate():
-        return _show(form, preview, 200 if request.method == "GET" else 400)
-    token = UUID(str(form.form_token.data))
+    """Show what the form will do, or do it.
+
+    `look` returns what a filled form would do, if only its fields say that. Such a form does nothing unless
+    the operator was shown just that. `feeds`: afterwards workers are told that there is work.
+    """
+    page = _Page(form, preview, template, has_look=look is not None)
+    if request.method == "GET" or "more" in request.form:
+        return page.show(200)
+    if not form.validate():
+        return page.show(400)
     try:
-        with resources().Session.begin() as session:
-            back = preview(session).back
-            if not claim_form(session, current_session(), token):
-                return _answer_again(session, token)
-            done = perform(session)
-            answer = FormAnswer(done.message, done.location or back)
-            keep_form_answer(session, token, answer)
+        if look is not None:
+            with resources().Session.begin() as session:
+                # What was done already cannot be looked at again.
+                if answer := find_form_answer(session, current_session(), _token_of(form)):
+                    return _go(answer)
+                found = look(session)
+            if "look" in request.form or request.form.get("seen") != _digest(found):
+                return page.show(200, found=found)
+        return _do(form, preview, perform, feeds=feeds)
     except (InvalidError, RequestFailedValidationError) as error:
-        return _show(form, preview, status_of(type(error)), error)
+        return page.show(status_of(type(error)), error=error)
+
+
+def _do(
+    form: ActionForm,
+    preview: Callable[[Session], Preview],
+    perform: Callable[[Session], Done],
+    *,
+    feeds: bool,
+) -> Response:
+    token = _token_of(form)
+    with resources().Session.begin() as session:
+        back = preview(session).back
+        if not claim_form(session, current_session(), token):
+            return _answer_again(session, token)
+        done = perform(session)
+        answer = FormAnswer(done.message, done.location or back)
+        keep_form_answer(session, token, answer)
     if feeds:
         feed_batches(resources().celery, resources().Session)
     if done.secret is not None:
@@ -92,12 +133,36 @@ def act(
     return _go(answer)
 
 
-def _show(
-    form: ActionForm, preview: Callable[[Session], Preview], status: int, error: ServiceError | None = None
-) -> Response:
-    with resources().Session.begin() as session:
-        shown = preview(session)
-    return make_response(render_template("action.html", form=form, preview=shown, error=error), status)
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The page of a form."""
+
+    form: ActionForm
+    preview: Callable[[Session], Preview]
+    template: str
+    has_look: bool
+
+    def show(self, status: int, *, error: ServiceError | None = None, found: Facts | None = None) -> Response:
+        with resources().Session.begin() as session:
+            shown = self.preview(session)
+        text = render_template(
+            self.template,
+            form=self.form,
+            preview=shown,
+            error=error,
+            has_look=self.has_look,
+            found=found,
+            seen=_digest(found) if found is not None else None,
+        )
+        return make_response(text, status)
+
+
+def _token_of(form: ActionForm) -> UUID:
+    return UUID(str(form.form_token.data))
+
+
+def _digest(found: Facts) -> str:
+    return sha256(repr([(str(name), str(value)) for name, value in found]).encode()).hexdigest()
 
 
 def _answer_again(session: Session, token: UUID) -> Response:

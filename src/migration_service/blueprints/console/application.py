@@ -34,6 +34,10 @@ from migration_service.blueprints.console import (
     suppliers,
     undo,
     upload,
+    vendors,
+    wave_actions,
+    wave_planning,
+    waves,
     work,
 )
 from migration_service.blueprints.console.access import guard_views
@@ -58,6 +62,9 @@ _BLUEPRINTS = (
     overview,
     supplier_actions,
     suppliers,
+    waves,
+    wave_planning,
+    wave_actions,
     batches,
     batch_actions,
     brakes,
@@ -72,6 +79,7 @@ _BLUEPRINTS = (
     limits,
     emails,
     setup,
+    vendors,
     keys,
     operators,
     audit,

@@ -1,27 +1,37 @@
 """What operators do with a batch: pause, resume, cancel, retry, and go on to the next step."""
 
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from flask import Blueprint, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import BooleanField, SelectField
+from wtforms import SelectField
 
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console.access import batch_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.acting import ActionForm, Done, Link, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.console.ordering import STEPS, order_batch, record_order, team_choices
+from migration_service.blueprints.console.ordering import (
+    STEPS,
+    Lines,
+    order_batch,
+    record_order,
+    sentences_of,
+    team_choices,
+)
 from migration_service.blueprints.resources import resources
 from migration_service.models import Batch
 from migration_service.services.batches import steering
-from migration_service.services.batches.findings import count_retryable
+from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.repeat import repeat_batch
+from migration_service.services.batches.results import ResultFilter
+from migration_service.services.batches.retry import count_retryable, retry_failed
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
-from migration_service.states import BatchMode, LineStatus
+from migration_service.states import BatchKind, BatchMode
 
 blueprint = Blueprint("batch_actions", __name__, url_prefix="/batches/<uuid:batch_id>")
 
@@ -75,7 +85,7 @@ def cancel(batch_id: UUID) -> Response:
             sentence=ngettext(
                 "%(num)s line will never be worked on. What is done stays. This cannot be taken back.",
                 "%(num)s lines will never be worked on. What is done stays. This cannot be taken back.",
-                report.counts[LineStatus.PENDING],
+                count_open(report.counts),
             ),
             button=_("Cancel the batch for good"),
             back=_back(batch_id),
@@ -85,41 +95,63 @@ def cancel(batch_id: UUID) -> Response:
     return _steer(batch_id, preview, steering.cancel_batch, _l("The batch is cancelled."))
 
 
-class RetryForm(ActionForm):
-    """Whether lines that failed for their content are retried, too."""
-
-    everything = BooleanField(_l("Also the lines that failed for their content, unchanged"))
-
-
 @blueprint.route("/retry/", methods=["GET", "POST"])
 def retry(batch_id: UUID) -> Response:
-    """Retry failed lines that may pass now."""
-    form = RetryForm()
-    everything = bool(form.everything.data) or "everything" in request.args
+    """Retry failed lines that may pass now: all, or those with an error of a code at a path."""
+    everything = "everything" in request.args
+    wanted = ResultFilter(code=request.args.get("code") or None, path=request.args.get("path") or None)
 
     def preview(session: Session) -> Preview:
         batch = batch_of(session, batch_id)
-        lines = count_retryable(session, batch, everything=everything)
-        left = count_retryable(session, batch, everything=True) - lines
+        lines = count_retryable(session, batch, wanted, everything=everything)
+        left = count_retryable(session, batch, wanted, everything=True) - lines
+        facts: list[tuple[str, Any]] = [(_("Code"), wanted.code), (_("Path"), wanted.path)]
+        facts.append((_("Failed for their content, to be corrected and sent again"), left))
         return Preview(
             title=_("Retry failed lines"),
             sentence=ngettext(
+                "%(num)s line will be retried, unchanged.", "%(num)s lines will be retried, unchanged.", lines
+            )
+            if everything
+            else ngettext(
                 "%(num)s line that may pass now will be retried.",
                 "%(num)s lines that may pass now will be retried.",
                 lines,
             ),
             button=ngettext("Retry %(num)s line", "Retry %(num)s lines", lines),
-            back=_back(batch_id),
-            is_empty=not lines and not left,
-            facts=((_("Failed for their content, to be corrected and sent again"), left),),
+            back=_back_to_filter(batch_id, wanted),
+            is_empty=not lines,
+            facts=tuple((name, value) for name, value in facts if value is not None),
+            other=_retry_everything(batch_id, wanted, left) if left else None,
         )
 
     def perform(session: Session) -> Done:
-        found = steering.retry_failed(session, batch_of(session, batch_id), everything=everything)
+        found = retry_failed(session, batch_of(session, batch_id), wanted, everything=everything)
         done = ngettext("%(num)s line is pending again.", "%(num)s lines are pending again.", found.retried)
-        return Done(done)
+        return Done(done, _back(batch_id))
 
-    return act(form, preview, perform, feeds=True)
+    return act(ActionForm(), preview, perform, feeds=True)
+
+
+def _retry_everything(batch_id: UUID, wanted: ResultFilter, left: int) -> Link:
+    """Return the link to the form that also retries what failed for its content."""
+    location = url_for(
+        "batch_actions.retry", batch_id=batch_id, everything=1, code=wanted.code, path=wanted.path
+    )
+    return Link(
+        location,
+        ngettext(
+            "Also retry %(num)s line that failed for its content, unchanged",
+            "Also retry %(num)s lines that failed for their content, unchanged",
+            left,
+        ),
+    )
+
+
+def _back_to_filter(batch_id: UUID, wanted: ResultFilter) -> str:
+    if wanted.code is None:
+        return _back(batch_id)
+    return url_for("findings.show_code", batch_id=batch_id, code=wanted.code, path=wanted.path)
 
 
 class RepeatForm(ActionForm):
@@ -134,13 +166,17 @@ def repeat(batch_id: UUID, mode: str) -> Response:
     wanted = BatchMode(mode)
     form = RepeatForm()
     with resources().Session.begin() as session:
-        form.team.choices = team_choices(session, batch_of(session, batch_id).organisation_id)
+        batch = batch_of(session, batch_id)
+        if BatchKind(batch.kind).is_added_data:
+            del form.team
+        else:
+            form.team.choices = team_choices(session, batch.organisation_id)
 
     def preview(session: Session) -> Preview:
         batch = batch_of(session, batch_id)
         return Preview(
             title=_(STEPS[wanted].title),
-            sentence=ngettext(*STEPS[wanted].sentences, batch.lines),
+            sentence=ngettext(*sentences_of(wanted, BatchKind(batch.kind)), batch.lines),
             button=_(STEPS[wanted].title),
             back=_back(batch_id),
         )
@@ -150,9 +186,8 @@ def repeat(batch_id: UUID, mode: str) -> Response:
         supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
         order = order_batch(
             wanted,
-            str(form.team.data),
-            name=batch.name,
-            file_name=batch.file_name,
+            Lines(BatchKind(batch.kind), batch.options, batch.name, batch.file_name),
+            form.team.data if form.team is not None else None,
             token=str(form.form_token.data),
         )
         new = repeat_batch(
@@ -163,7 +198,7 @@ def repeat(batch_id: UUID, mode: str) -> Response:
             redis=shared.redis,
             limits=intake_limits(shared.settings),
         )
-        record_order(session, new, wanted, supplier.organisation_id)
+        record_order(session, new, order, supplier.organisation_id)
         return Done(_("The batch has begun."), url_for("batches.show", batch_id=new))
 
     return act(form, preview, perform, feeds=True)
@@ -184,7 +219,7 @@ def _steer(
 
 def _pending(session: Session, batch_id: UUID) -> int:
     report = steering.report_batch(session, batch_of(session, batch_id))
-    return report.counts[LineStatus.PENDING]
+    return count_open(report.counts)
 
 
 def _back(batch_id: UUID) -> str:

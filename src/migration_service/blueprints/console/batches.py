@@ -8,10 +8,10 @@ from migration_service.blueprints.console.access import batch_of, may, visible
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.resources import resources
-from migration_service.services.batches.findings import count_retryable
+from migration_service.services.batches.retry import count_retryable
 from migration_service.services.batches.steering import list_batches, report_batch
 from migration_service.services.setup.suppliers import list_import_suppliers
-from migration_service.states import BatchState, LineStatus
+from migration_service.states import BatchKind, BatchState, LineStatus
 
 blueprint = Blueprint("batches", __name__, url_prefix="/batches")
 
@@ -23,17 +23,29 @@ _OPEN = (BatchState.RUNNING, BatchState.WAITING)
 def show_all() -> str:
     """List batches, newest first."""
     code, before = request.args.get("supplier") or None, _read_id(request.args.get("before"))
+    given = request.args.get("kind"), request.args.get("state")
+    kind = BatchKind(given[0]) if given[0] in set(BatchKind) else None
+    state = BatchState(given[1]) if given[1] in set(BatchState) else None
     with resources().Session.begin() as session:
         suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
         found = list_batches(
-            session, organisation_id=None, import_supplier=code, before=before, limit=_PAGE + 1
+            session,
+            organisation_id=None,
+            import_supplier=code,
+            kind=kind,
+            state=state,
+            before=before,
+            limit=_PAGE + 1,
         )
     batches = found[:_PAGE]
     return render_template(
         "batches.html",
         batches=batches,
-        suppliers=suppliers,
-        chosen=code,
+        filters=(
+            ("supplier", suppliers, code),
+            ("kind", list(BatchKind), kind),
+            ("state", list(BatchState), state),
+        ),
         next_before=batches[-1].batch_id if len(found) > _PAGE else None,
     )
 
@@ -47,13 +59,12 @@ def show(batch_id: UUID) -> Response:
         has_failed = report.counts[LineStatus.FAILED] > 0 and report.lines_removed_at is None
         retryable = 0
         if has_failed and report.state not in _OPEN and may("batch_actions.retry"):
-            retryable = count_retryable(session, batch, everything=False)
+            retryable = count_retryable(session, batch)
     moves = report.state in _OPEN
     return page(
         "batch.html",
         poll=(BUSY if report.state == BatchState.RUNNING else CALM) if moves else None,
         batch=report,
-        done=report.lines - report.counts[LineStatus.PENDING],
         retryable=retryable,
         remedy_of=remedy_of,
     )

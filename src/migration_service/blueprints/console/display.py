@@ -12,9 +12,11 @@ from flask import Flask, request, url_for
 from markupsafe import Markup
 
 from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
+from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.resources import resources
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moments
+from migration_service.services.batches.counts import count_open
 
 #: The cookie in which the page's script keeps the browser's time zone.
 ZONE_COOKIE = "console_zone"
@@ -26,13 +28,13 @@ DASH = "\N{EN DASH}"
 _COLOUR_OF = {
     state: colour
     for colour, states in (
-        ("primary", "RUNNING IN_PROGRESS DISPATCHED"),
+        ("primary", "RUNNING IN_PROGRESS DISPATCHED RECONCILING"),
         ("success", "COMPLETED IMPORTED VALID STAGED WOULD_IMPORT SUCCEEDED DRY_RUN_SUCCEEDED"),
-        ("success", "SENT REVERTED WENT SHRANK Ongoing ok"),
+        ("success", "SENT REVERTED WENT SHRANK Ongoing ok CLEAN APPROVED ADDED WOULD_ADD"),
         ("warning", "WAITING PAUSED STALLED THROTTLED WITHDRAWN ALREADY_IMPORTED"),
-        ("warning", "KEPT GREW Paused warning unknown"),
-        ("danger", "FAILED STOPPED REFUSED CAME wrong"),
-        ("secondary", "PENDING SKIPPED CANCELLED SAME Complete"),
+        ("warning", "KEPT GREW Paused warning unknown ALREADY_ADDED DEFERRED"),
+        ("danger", "FAILED STOPPED REFUSED CAME DIFFERS wrong"),
+        ("secondary", "PENDING SKIPPED CANCELLED SAME Complete PLANNED"),
     )
     for state in states.split()
 }
@@ -44,9 +46,11 @@ def add_filters(app: Flask) -> None:
         number=number,
         percent=percent,
         duration=duration,
+        done=count_done,
         moment=moment,
         ago=ago,
         json_text=json_text,
+        window=write_window,
         colour=lambda state: _COLOUR_OF.get(str(state), "secondary"),
     )
     app.jinja_env.globals.update(share=share, here_with=here_with)
@@ -65,6 +69,11 @@ def percent(part: float, whole: float) -> str:
     shown = min(max(part / whole, 0.001 if part else 0.0), 1.0 if part >= whole else 0.999)
     form = "#,##0.#%" if 0 < shown < 0.1 or 0.99 < shown < 1 else "#,##0%"
     return str(format_percent(shown, form, locale=current_locale()))
+
+
+def count_done(counts: Mapping[str, int]) -> int:
+    """Return how many lines have an outcome, of counts by status."""
+    return sum(counts.values()) - count_open(counts)
 
 
 def share(part: float, whole: float) -> str:

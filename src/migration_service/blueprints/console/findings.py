@@ -6,7 +6,7 @@ from uuid import UUID
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from migration_service.blueprints.console.access import batch_of
+from migration_service.blueprints.console.access import batch_of, may
 from migration_service.blueprints.console.masking import is_personal, is_revealed, mask, reveal
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
@@ -19,12 +19,15 @@ from migration_service.services.batches.findings import (
     list_lines,
 )
 from migration_service.services.batches.results import ResultFilter
+from migration_service.services.batches.retry import count_retryable
 from migration_service.services.batches.steering import get_batch_with_lines, report_batch
-from migration_service.states import LineStatus
+from migration_service.states import BatchState, LineStatus
 
 blueprint = Blueprint("findings", __name__, url_prefix="/batches/<uuid:batch_id>")
 
 _PAGE = 50
+#: States in which failed lines can be made pending again.
+_RETRIED = frozenset(BatchState) - {BatchState.CANCELLED}
 
 
 @blueprint.get("/codes/<code>/")
@@ -42,6 +45,10 @@ def show_code(batch_id: UUID, code: str) -> str:
         values = []
         if path and not is_personal(path):
             values = count_values(session, batch_id, wanted)
+        retryable = everything = 0
+        if report.state in _RETRIED and may("batch_actions.retry"):
+            retryable = count_retryable(session, batch, wanted)
+            everything = count_retryable(session, batch, wanted, everything=True)
     if not paths:
         abort(404)
     return render_template(
@@ -53,6 +60,8 @@ def show_code(batch_id: UUID, code: str) -> str:
         paths=paths,
         path=path,
         values=values,
+        retryable=retryable,
+        everything=everything,
         is_personal=is_personal,
         lines=lines[:_PAGE],
         next_after=lines[_PAGE - 1].line_number if len(lines) > _PAGE else None,

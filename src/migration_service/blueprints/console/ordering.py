@@ -1,6 +1,7 @@
 """What a batch that is started here is asked to do."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from sqlalchemy.orm import Session
@@ -9,7 +10,7 @@ from migration_service.blueprints.console.languages import mark, mark_plural
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.setup.teams import list_operations_teams
-from migration_service.states import BatchMode
+from migration_service.states import BatchKind, BatchMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,44 @@ STEPS = {
     ),
 }
 
+#: What is done with lines that add data to accounts.
+_ADDING = {
+    BatchMode.DRY_RUN: mark_plural(
+        "%(num)s line is added and rolled back: nothing stays, and every error shows.",
+        "%(num)s lines are added and rolled back: nothing stays, and every error shows.",
+    ),
+    BatchMode.IMPORT: mark_plural(
+        "%(num)s line is added to its account, unless it has an error.",
+        "%(num)s lines are added to their accounts, unless a line has an error.",
+    ),
+}
+
+#: The kinds in the words of somebody who chooses one.
+KINDS = {
+    BatchKind.ACCOUNTS: mark("Accounts"),
+    BatchKind.NOTES: mark("Notes"),
+    BatchKind.TRANSACTIONS: mark("Transactions"),
+    BatchKind.STATEMENTS: mark("Statements"),
+    BatchKind.PAYMENT_INSTRUCTIONS: mark("Payment instructions"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What the lines of a batch are, and where they come from."""
+
+    kind: BatchKind = BatchKind.ACCOUNTS
+    #: For transactions: the arguments of the single endpoint that are not the default.
+    options: Mapping[str, bool] = field(default_factory=dict)
+    #: What people call the batch, and the name of its file.
+    name: str | None = None
+    file_name: str | None = None
+
+
+def sentences_of(mode: BatchMode, kind: BatchKind) -> tuple[str, str]:
+    """Return what a step does with one line of this kind, and with several."""
+    return _ADDING.get(mode, STEPS[mode].sentences) if kind.is_added_data else STEPS[mode].sentences
+
 
 def team_choices(session: Session, organisation_id: int) -> list[str]:
     """Return the names of the teams that an organisation may name."""
@@ -62,22 +101,22 @@ def team_choices(session: Session, organisation_id: int) -> list[str]:
     )
 
 
-def order_batch(
-    mode: BatchMode, team: str | None, *, name: str | None, file_name: str | None, token: str
-) -> BatchOrder:
+def order_batch(mode: BatchMode, lines: Lines, team: str | None, *, token: str) -> BatchOrder:
     """Return the order of a form. Its token makes sure that the form starts one batch, however often sent."""
     return BatchOrder(
         mode=mode,
-        operations_team_name=team if mode.creates else None,
+        kind=lines.kind,
+        options=dict(lines.options),
+        operations_team_name=team if mode.creates and not lines.kind.is_added_data else None,
         idempotency_key=f"console {token}",
-        name=name or None,
-        file_name=file_name or None,
+        name=lines.name or None,
+        file_name=lines.file_name or None,
     )
 
 
-def record_order(session: Session, batch_id: UUID, mode: BatchMode, organisation_id: int) -> None:
+def record_order(session: Session, batch_id: UUID, order: BatchOrder, organisation_id: int) -> None:
     """Write into the audit that an operator started a batch."""
-    details = {"mode": mode.value}
+    details = {"mode": order.mode.value, "kind": order.kind.value}
     record(
         session,
         AuditAction.BATCH_ORDERED,

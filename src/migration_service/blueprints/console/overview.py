@@ -11,12 +11,17 @@ from migration_service.blueprints.console.counting import count_accounts_by_stat
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
+from migration_service.services.batches.counts import count_open
+from migration_service.services.batches.states import WINDOW_CLOSED
 from migration_service.services.batches.steering import BatchReport, get_batch, list_batches, report_batch
 from migration_service.services.reporting.counts import read_in_progress
 from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
+from migration_service.services.waves.steering import list_plans
 from migration_service.slots import Slots
-from migration_service.states import BatchState, LineStatus, SupplierStatus
+from migration_service.states import BatchState, SupplierStatus, WaveState, WaveWait
 
 blueprint = Blueprint("overview", __name__)
 
@@ -49,8 +54,15 @@ def show() -> Response:
             if it.state not in _OVER
         ]
         limit = read_in_progress(session).limit
+        plans = [plan for plan in list_plans(session, organisation_id=None) if plan.finished_at is None]
+        waves = [(plan, find_current(plan)) for plan in (report_plan(session, it) for it in plans)]
     paused = [it.code for it in suppliers if it.status == SupplierStatus.PAUSED]
-    concerns = [*_about_parts(limit), *_about_batches(running), *_about_suppliers(paused)]
+    concerns = [
+        *_about_parts(limit),
+        *_about_waves(waves),
+        *_about_batches(running),
+        *_about_suppliers(paused),
+    ]
     return page(
         "overview.html",
         poll=BUSY if any(it.state == BatchState.RUNNING for it in running) else CALM,
@@ -84,8 +96,8 @@ def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
         if batch.condition is not None:
             sentence = _("Batch %(name)s makes no progress: %(why)s.", name=name, why=batch.condition)
             yield Concern(sentence, location, True)
-        elif batch.state in (BatchState.PAUSED, BatchState.STOPPED):
-            left = batch.counts[LineStatus.PENDING]
+        elif batch.state in (BatchState.PAUSED, BatchState.STOPPED) and batch.reason != WINDOW_CLOSED:
+            left = count_open(batch.counts)
             sentence = ngettext(
                 "Batch %(name)s is %(state)s, with %(num)s line left.",
                 "Batch %(name)s is %(state)s, with %(num)s lines left.",
@@ -94,6 +106,20 @@ def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
                 state=batch.state,
             )
             yield Concern(sentence, location)
+
+
+def _about_waves(waves: list[tuple[PlanReport, WaveReport | None]]) -> Iterator[Concern]:
+    for plan, wave in waves:
+        if wave is None:
+            continue
+        values = {"number": wave.number, "code": plan.import_supplier}
+        if wave.state in (WaveState.CLEAN, WaveState.DIFFERS):
+            sentence = _("Wave %(number)s of %(code)s is reconciled, and waits for your decision.", **values)
+        elif wave.waits_for == WaveWait.PERSON:
+            sentence = _("Wave %(number)s of %(code)s waits for somebody who starts it.", **values)
+        else:
+            continue  # a batch that is paused is named below
+        yield Concern(sentence, url_for("waves.show", plan_id=plan.plan_id, number=wave.number))
 
 
 def _about_suppliers(paused: list[str]) -> Iterator[Concern]:

@@ -5,7 +5,7 @@ from functools import cache
 
 from migration_service.blueprints.error_catalogue import FIELD_CODES, request_errors
 from migration_service.rules.catalogue import RULES
-from migration_service.services.batches.steering import MAY_PASS
+from migration_service.services.batches.retry import MAY_PASS
 
 
 @dataclass(frozen=True, slots=True)

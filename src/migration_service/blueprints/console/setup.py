@@ -1,4 +1,4 @@
-"""What is set up: organisations, operations teams and payment vendors."""
+"""What is set up: organisations and operations teams."""
 
 from flask import Blueprint, render_template, url_for
 from sqlalchemy.orm import Session
@@ -15,7 +15,6 @@ from migration_service.blueprints.resources import resources
 from migration_service.services.setup.organisations import create_organisation, list_organisations
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.setup.teams import create_operations_team, list_operations_teams
-from migration_service.services.setup.vendors import list_payment_vendors
 
 blueprint = Blueprint("setup", __name__, url_prefix="/setup")
 
@@ -49,14 +48,6 @@ def show_teams() -> str:
     with resources().Session.begin() as session:
         teams = [row for row in list_operations_teams(session) if sees(row[0].organisation_id)]
     return render_template("teams.html", teams=teams)
-
-
-@blueprint.get("/vendors/")
-def show_vendors() -> str:
-    """List payment vendors."""
-    with resources().Session.begin() as session:
-        vendors = [row for row in list_payment_vendors(session) if sees(row[0].organisation_id)]
-    return render_template("vendors.html", vendors=vendors)
 
 
 @blueprint.route("/organisations/new/", methods=["GET", "POST"])

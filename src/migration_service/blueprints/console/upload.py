@@ -1,4 +1,4 @@
-"""Uploading a file of accounts. It is taken in while it arrives, as the interface does it."""
+"""Uploading a file of any kind. It is taken in while it arrives, as the interface does it."""
 
 from uuid import UUID, uuid4
 
@@ -12,19 +12,28 @@ from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.multipart import FormWithFile
-from migration_service.blueprints.console.ordering import STEPS, order_batch, record_order, team_choices
+from migration_service.blueprints.console.ordering import (
+    KINDS,
+    STEPS,
+    Lines,
+    order_batch,
+    record_order,
+    team_choices,
+)
 from migration_service.blueprints.errors import status_of
 from migration_service.blueprints.resources import resources
 from migration_service.errors import BatchQuotaError, InvalidError, ServiceError, TooManyUploadsError
 from migration_service.services.batches.intake import take_in_batch
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchMode
+from migration_service.states import BatchKind, BatchMode
 from migration_service.tasks.batches import feed_batches
 
 blueprint = Blueprint("upload", __name__, url_prefix="/suppliers")
 
 #: Bytes of a form around its file.
 _MORE = 1_000_000
+#: What a batch of transactions does unless its box is cleared.
+_OPTIONS = ("check_previously_added", "force_add_to_current_statement")
 
 
 @blueprint.get("/<code>/upload/")
@@ -47,6 +56,7 @@ def send(code: str) -> Response:
     try:
         _check_token(form.fields.get("csrf_token"))
         mode, token = BatchMode(form.fields["step"]), UUID(form.fields["form_token"])
+        lines = _read_lines(form)
     except (KeyError, ValueError, ValidationError):
         return _page(supplier, _("The page has expired. Choose the file again."), 400)
     if not form.file_name:
@@ -54,9 +64,8 @@ def send(code: str) -> Response:
     try:
         order = order_batch(
             mode,
+            lines,
             form.fields.get("team"),
-            name=form.fields.get("name", "").strip()[:128],
-            file_name=form.file_name[:255],
             token=str(token),
         )
         batch_id = take_in_batch(
@@ -65,12 +74,20 @@ def send(code: str) -> Response:
     except (InvalidError, BatchQuotaError, TooManyUploadsError) as error:
         return _page(supplier, _describe(error), status_of(type(error)))
     with shared.Session.begin() as session:
-        record_order(session, batch_id, mode, supplier.organisation_id)
+        record_order(session, batch_id, order, supplier.organisation_id)
     feed_batches(shared.celery, shared.Session)
     flash(_("The file has arrived, and its batch has begun."), "done")
     location = url_for("batches.show", batch_id=batch_id)
     # The script shows the progress, and then goes there itself.
     return Response(status=201, headers={"Location": location}) if _is_script() else redirect(location, 303)
+
+
+def _read_lines(form: FormWithFile) -> Lines:
+    kind, options = BatchKind(form.fields.get("kind", BatchKind.ACCOUNTS)), {}
+    if kind is BatchKind.TRANSACTIONS:
+        options = {name: False for name in _OPTIONS if name not in form.fields}
+    name, file_name = form.fields.get("name", "").strip()[:128], (form.file_name or "")[:255]
+    return Lines(kind, options, name, file_name)
 
 
 def _is_script() -> bool:
@@ -95,6 +112,12 @@ def _page(supplier: KnownSupplier, error: str | None = None, status: int = 200) 
     with resources().Session.begin() as session:
         teams = team_choices(session, supplier.organisation_id)
     text = render_template(
-        "upload.html", supplier=supplier, teams=teams, steps=STEPS, error=error, form_token=str(uuid4())
+        "upload.html",
+        supplier=supplier,
+        teams=teams,
+        kinds=KINDS,
+        steps=STEPS,
+        error=error,
+        form_token=str(uuid4()),
     )
     return make_response(text, status)

@@ -8,13 +8,11 @@ from uuid import UUID
 from sqlalchemy import Text, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
-from migration_service.errors import DuplicateLineError, ParseError
-from migration_service.models import AccountImportProcess, Batch, BatchLine, ImportSupplier
+from migration_service.errors import ParseError
+from migration_service.models import AccountImportProcess, BatchLine
 from migration_service.schemas.json import parse_json
+from migration_service.services.batches.counts import LINES_OF_CHUNK
 from migration_service.services.batches.results import ResultFilter, value_at
-from migration_service.services.batches.steering import MAY_PASS
-from migration_service.services.batches.upload import validated_under
-from migration_service.states import ChunkState, LineStatus
 
 #: Lines whose values are looked at.
 _SAMPLE = 500
@@ -120,14 +118,6 @@ def count_values(session: Session, batch_id: UUID, wanted: ResultFilter) -> list
     return values.most_common(_MOST_VALUES)
 
 
-def count_retryable(session: Session, batch: Batch, *, everything: bool) -> int:
-    """Return how many lines `retry_failed` would retry."""
-    supplier = session.get_one(ImportSupplier, batch.import_supplier_id)
-    unchanged = batch.validated_under == validated_under(batch.profile, supplier.profile)
-    codes = list(MAY_PASS) if unchanged and not everything else None
-    return session.scalar(_RETRYABLE, {"batch_id": batch.id, "codes": codes}) or 0
-
-
 _COLUMNS = (
     BatchLine.line_number,
     BatchLine.external_account_number,
@@ -145,12 +135,10 @@ def _shown(row: Any) -> ShownLine:
 
 
 # Only chunks that have the code are read.
-_PATHS = text("""
+_PATHS = text(f"""
     SELECT regexp_replace(finding ->> 'attr', '(^|[.])[0-9]+(?=[.]|$)', '\\1*', 'g') AS path,
            count(DISTINCT line_number) AS lines, min(finding ->> 'detail') AS detail
-    FROM batch_chunk
-    JOIN batch_line AS line ON line.batch_id = batch_chunk.batch_id
-         AND line.line_number BETWEEN batch_chunk.first_line AND batch_chunk.last_line
+    FROM batch_chunk CROSS JOIN LATERAL {LINES_OF_CHUNK} AS line
     CROSS JOIN LATERAL jsonb_array_elements(
         CASE WHEN :warnings THEN line.warnings ELSE line.errors END) AS finding
     WHERE batch_chunk.batch_id = :batch_id AND finding ->> 'code' = :code
@@ -158,17 +146,3 @@ _PATHS = text("""
     GROUP BY 1 ORDER BY 2 DESC, 1
     LIMIT 100
 """).bindparams(bindparam("code", type_=Text))
-
-_RETRYABLE = text(f"""
-    SELECT count(*)
-    FROM batch_chunk
-    JOIN batch_line AS line ON line.batch_id = batch_chunk.batch_id
-         AND line.line_number BETWEEN batch_chunk.first_line AND batch_chunk.last_line
-    WHERE batch_chunk.batch_id = :batch_id AND batch_chunk.state = '{ChunkState.DONE}'
-      AND batch_chunk.counts ? '{LineStatus.FAILED}' AND line.status = '{LineStatus.FAILED}'
-      AND (line.payload IS NOT NULL OR line.account_import_process_id IS NOT NULL)
-      AND NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
-      AND (CAST(:codes AS text[]) IS NULL OR NOT EXISTS (
-          SELECT FROM jsonb_array_elements(line.errors) AS error
-          WHERE error ->> 'code' <> ALL (CAST(:codes AS text[]))))
-""")

@@ -36,12 +36,14 @@ _VALUE_LENGTH = 200
 # The text of a line, or of the staged payload that it stands for.
 _TEXT = (BatchLine.payload, AccountImportProcess.payload.op("::")(text("text")).label("staged"))
 _IS_DUPLICATE = func.coalesce(BatchLine.errors.contains([{"code": DuplicateLineError.code}]), literal(False))
-_HAS_FINDING = text("""
+#: Whether a row of batch_line has an error or a warning of `:code` at `:path`, which is a regular expression.
+HAS_FINDING = """
     EXISTS (SELECT FROM jsonb_array_elements(
                 coalesce(batch_line.errors, '[]') || coalesce(batch_line.warnings, '[]')) AS finding
             WHERE (:code IS NULL OR finding ->> 'code' = :code)
               AND (:path IS NULL OR coalesce(finding ->> 'attr', '') ~ :path))
-""").bindparams(bindparam("code", type_=Text), bindparam("path", type_=Text))
+"""
+_HAS_FINDING = text(HAS_FINDING).bindparams(bindparam("code", type_=Text), bindparam("path", type_=Text))
 
 
 class ResultFormat(StrEnum):
@@ -67,7 +69,7 @@ class ResultFilter:
         """Return the condition on a line."""
         conditions: list[Any] = [BatchLine.status == self.status] if self.status else []
         if self.picks_findings:
-            conditions.append(_HAS_FINDING.bindparams(code=self.code, path=self._pattern()))
+            conditions.append(_HAS_FINDING.bindparams(code=self.code, path=self.pattern))
         return and_(true(), *conditions)
 
     @property
@@ -77,12 +79,14 @@ class ResultFilter:
 
     def picks(self, finding: dict[str, Any]) -> bool:
         """Return whether an error or a warning is wanted."""
-        pattern = self._pattern()
+        pattern = self.pattern
         return self.code in (None, finding["code"]) and (
             pattern is None or re.search(pattern, finding["attr"] or "") is not None
         )
 
-    def _pattern(self) -> str | None:
+    @property
+    def pattern(self) -> str | None:
+        """Return the regular expression of the path, in Python and in PostgreSQL."""
         if self.path is None:
             return None
         parts = ("[0-9]+" if part == "*" else re.escape(part) for part in self.path.split("."))

@@ -1,24 +1,17 @@
-"""Reads, pauses, resumes, cancels and retries batches; `states` has the table of the changes."""
+"""Reads, pauses, resumes and cancels batches; `states` has the table of the changes."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, bindparam, select, text
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import one_of
 from migration_service.errors import (
-    AccountCreationFailedError,
-    AccountImportInProgressError,
-    AccountNotFoundInBodyError,
     BatchNotFoundError,
     BatchStateError,
-    DuplicateLineError,
-    PaymentVendorNotFoundError,
-    PaymentVendorUnavailableError,
-    PaymentVendorUnreachableError,
 )
 from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTeam
 from migration_service.origin import current_origin
@@ -26,29 +19,17 @@ from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.brakes import measure, stored_brake
 from migration_service.services.batches.counts import (
-    LINES_OF_CHUNK,
     BatchProgress,
     count_lines,
     count_open,
     get_progress,
-    recount,
 )
-from migration_service.services.batches.states import CANCEL, PAUSE, REOPEN, RESUME, change_batch
-from migration_service.services.batches.upload import validated_under
+from migration_service.services.batches.states import CANCEL, PAUSE, RESUME, change_batch
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchCondition, BatchState, ChunkState, LineStatus
+from migration_service.states import BatchCondition, BatchKind, BatchState, LineStatus
 
 #: A running batch is stalled if no line was worked on for this many seconds.
 STALLED_AFTER = 60.0
-#: The errors of a line that are not about its content. A line with no others may pass on a retry.
-MAY_PASS = (
-    AccountCreationFailedError.code,
-    AccountImportInProgressError.code,
-    AccountNotFoundInBodyError.code,
-    PaymentVendorNotFoundError.code,
-    PaymentVendorUnavailableError.code,
-    PaymentVendorUnreachableError.code,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +137,8 @@ def list_batches(
     *,
     organisation_id: int | None,
     import_supplier: str | None = None,
+    kind: BatchKind | None = None,
+    state: BatchState | None = None,
     before: UUID | None = None,
     limit: int = 50,
 ) -> list[BatchReport]:
@@ -174,6 +157,10 @@ def list_batches(
         statement = statement.where(one_of(Batch.import_supplier_id.expression, allowed))
     if import_supplier is not None:
         statement = statement.where(ImportSupplier.code == import_supplier)
+    if kind is not None:
+        statement = statement.where(Batch.kind == kind)
+    if state is not None:
+        statement = statement.where(Batch.state == state)
     if before is not None:
         statement = statement.where(Batch.id < before)
     rows = session.execute(statement).all()
@@ -200,43 +187,6 @@ def cancel_batch(session: Session, batch: Batch) -> None:
     _record(session, AuditAction.BATCH_CANCELLED, batch)
 
 
-@dataclass(frozen=True, slots=True)
-class Retried:
-    """How many failed lines are pending again, and how many are left as they are."""
-
-    retried: int
-    #: Lines that failed for their content, and would fail again.
-    left: int
-
-
-def retry_failed(session: Session, batch: Batch, *, everything: bool = False) -> Retried:
-    """Make those FAILED lines pending again that may pass now. Raise BatchStateError if none can be.
-
-    A line may pass if it failed for infrastructure or for the state of its account, or if the rules or the
-    profile have changed since. A line with a value that the database refused may not. With `everything`,
-    lines that failed for their content are retried as well. Lines that were too long to keep, and those that
-    repeat the account of an earlier line, are never retried.
-    """
-    if batch.state == BatchState.CANCELLED:
-        raise BatchStateError("The batch was cancelled.")
-    if batch.lines_removed_at:
-        raise BatchStateError("The lines of the batch are not kept any more.")
-    supplier = session.get_one(ImportSupplier, batch.import_supplier_id)
-    now = validated_under(batch.profile, supplier.profile)
-    codes = None if everything or batch.validated_under != now else list(MAY_PASS)
-    lines = session.scalars(_RETRY, {"batch_id": batch.id, "codes": codes}).all()
-    recount(session, batch.id, sorted(set(lines)))
-    batch.validated_under = now
-    if lines and batch.state in REOPEN.sources:
-        session.flush()
-        change_batch(session, batch, REOPEN)
-        batch.started_at = None
-    take_over(session, batch)
-    _record(session, AuditAction.BATCH_RETRIED, batch, {"lines": len(lines)})
-    failed = count_lines(session, [batch.id])[batch.id].get(LineStatus.FAILED, 0)
-    return Retried(len(lines), failed)
-
-
 def _condition(batch: Batch, progress: BatchProgress) -> BatchCondition | None:
     if batch.state != BatchState.RUNNING:
         return None
@@ -259,10 +209,8 @@ def take_over(session: Session, batch: Batch) -> None:
         batch.api_key_id = current_origin().api_key_id
 
 
-def _record(
-    session: Session, action: AuditAction, batch: Batch, details: dict[str, int] | None = None
-) -> None:
-    record(session, action, "batch", batch.id, organisation_id=batch.organisation_id, details=details)
+def _record(session: Session, action: AuditAction, batch: Batch) -> None:
+    record(session, action, "batch", batch.id, organisation_id=batch.organisation_id)
 
 
 def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int]) -> dict[str, Any]:
@@ -286,25 +234,3 @@ def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int
         "lines": batch.lines,
         "counts": {status.value: counts.get(status, 0) for status in LineStatus},
     }
-
-
-# The chunks are opened again, so that their counts stay right. Those that a worker has at this moment are
-# left out. Returns, for each line, the first line of its chunk.
-_RETRY = text(f"""
-    WITH chunk AS MATERIALIZED (
-        SELECT batch_id, first_line, last_line, by_account FROM batch_chunk
-        WHERE batch_id = :batch_id AND state = '{ChunkState.DONE}' AND counts ? '{LineStatus.FAILED}'
-        FOR UPDATE
-    ), own AS (
-        SELECT batch_chunk.first_line, own.line_number
-        FROM chunk AS batch_chunk CROSS JOIN LATERAL {LINES_OF_CHUNK} AS own
-    )
-    UPDATE batch_line AS line SET status = '{LineStatus.PENDING}', errors = NULL, warnings = NULL
-    FROM own
-    WHERE batch_id = :batch_id AND line.line_number = own.line_number
-      AND status = '{LineStatus.FAILED}' AND (payload IS NOT NULL OR account_import_process_id IS NOT NULL)
-      AND NOT errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
-      AND (:codes IS NULL OR NOT EXISTS (
-          SELECT FROM jsonb_array_elements(errors) AS error WHERE error ->> 'code' <> ALL (:codes)))
-    RETURNING own.first_line
-""").bindparams(bindparam("codes", type_=ARRAY(Text)))

@@ -148,7 +148,7 @@ def check_vendor(url: str, secret_env: str | None) -> None:
         raise PaymentVendorInvalidError(str(error)) from error
     if secret_env is not None and not _VARIABLE.fullmatch(secret_env):
         raise PaymentVendorInvalidError(
-            "--secret-env takes the name of an environment variable, not the secret itself."
+            "Expected the name of an environment variable with the secret, not the secret itself."
         )
 
 

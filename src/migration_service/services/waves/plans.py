@@ -129,7 +129,7 @@ class _Chosen:
 
 def _choose_accounts(session: Session, supplier_id: int, waves: Sequence[WaveOrder], seed: int) -> _Chosen:
     """Choose the accounts of each wave. Lists come first, then the draw, then the others in their order."""
-    listed = _find_listed(session, supplier_id, waves)
+    listed = find_listed(session, supplier_id, waves)
     taken = [process_id for ids in listed.values() for process_id in ids]
     values = {"import_supplier_id": supplier_id, "taken": taken}
     chosen = {index: _Choice(ids) for index, ids in listed.items()}
@@ -142,18 +142,26 @@ def _choose_accounts(session: Session, supplier_id: int, waves: Sequence[WaveOrd
     for index, wave in enumerate(waves):
         if index not in chosen:
             chosen[index] = _Choice(list(left if wave.size is None else islice(left, wave.size)))
-    errors = [
-        ErrorItem("empty", "No pending account is left for this wave.", f"waves.{index}")
-        for index in range(len(waves))
-        if not chosen[index].process_ids
-    ]
-    if errors:
-        raise RequestFailedValidationError(errors=errors)
+    require_accounts([len(chosen[index].process_ids) for index in range(len(waves))])
     return _Chosen([chosen[index] for index in range(len(waves))], sum(1 for _ in left))
 
 
-def _find_listed(session: Session, supplier_id: int, waves: Sequence[WaveOrder]) -> dict[int, list[int]]:
-    """Return the import processes of each list of accounts, by the index of the wave."""
+def require_accounts(sizes: Sequence[int]) -> None:
+    """Raise RequestFailedValidationError if a wave gets no account."""
+    errors = [
+        ErrorItem("empty", "No pending account is left for this wave.", f"waves.{index}")
+        for index, size in enumerate(sizes)
+        if not size
+    ]
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+
+
+def find_listed(session: Session, supplier_id: int, waves: Sequence[WaveOrder]) -> dict[int, list[int]]:
+    """Return the import processes of each list of accounts, by the index of the wave.
+
+    Raise RequestFailedValidationError if an account is not pending, or is in two lists.
+    """
     listed: dict[int, list[int]] = {}
     seen: set[str] = set()
     errors = []

@@ -1,0 +1,138 @@
+"""Makes failed lines pending again: those that may pass now, or all, or those that a filter picks."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ARRAY, Text, bindparam, text
+from sqlalchemy.orm import Session
+
+from migration_service.errors import (
+    AccountCreationFailedError,
+    AccountImportInProgressError,
+    AccountNotFoundInBodyError,
+    BatchStateError,
+    DuplicateLineError,
+    PaymentVendorNotFoundError,
+    PaymentVendorUnavailableError,
+    PaymentVendorUnreachableError,
+)
+from migration_service.models import Batch, ImportSupplier
+from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.batches.counts import LINES_OF_CHUNK, count_lines, recount
+from migration_service.services.batches.results import HAS_FINDING, ResultFilter
+from migration_service.services.batches.states import REOPEN, change_batch
+from migration_service.services.batches.steering import take_over
+from migration_service.services.batches.upload import validated_under
+from migration_service.states import BatchState, ChunkState, LineStatus
+
+#: The errors of a line that are not about its content. A line with no others may pass on a retry.
+MAY_PASS = (
+    AccountCreationFailedError.code,
+    AccountImportInProgressError.code,
+    AccountNotFoundInBodyError.code,
+    PaymentVendorNotFoundError.code,
+    PaymentVendorUnavailableError.code,
+    PaymentVendorUnreachableError.code,
+)
+_ALL = ResultFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """How many failed lines are pending again, and how many are left as they are."""
+
+    retried: int
+    #: Failed lines that are left: they would fail again for their content, or the filter leaves them out.
+    left: int
+
+
+def retry_failed(
+    session: Session, batch: Batch, wanted: ResultFilter = _ALL, *, everything: bool = False
+) -> Retried:
+    """Make those FAILED lines pending again that may pass now. Raise BatchStateError if none can be.
+
+    A line may pass if it failed for infrastructure or for the state of its account, or if the rules or the
+    profile have changed since. A line with a value that the database refused may not. With `everything`,
+    lines that failed for their content are retried as well. Lines that were too long to keep, and those that
+    repeat the account of an earlier line, are never retried. `wanted` leaves out lines that do not have its
+    code at its path.
+    """
+    if batch.state == BatchState.CANCELLED:
+        raise BatchStateError("The batch was cancelled.")
+    if batch.lines_removed_at:
+        raise BatchStateError("The lines of the batch are not kept any more.")
+    lines = session.scalars(_RETRY, _values(session, batch, wanted, everything)).all()
+    recount(session, batch.id, sorted(set(lines)))
+    if not wanted.picks_findings:
+        # The other lines may still pass under the rules of now.
+        batch.validated_under = _validated_now(session, batch)
+    if lines and batch.state in REOPEN.sources:
+        session.flush()
+        change_batch(session, batch, REOPEN)
+        batch.started_at = None
+    take_over(session, batch)
+    details = {"lines": len(lines), "code": wanted.code, "path": wanted.path}
+    record(
+        session,
+        AuditAction.BATCH_RETRIED,
+        "batch",
+        batch.id,
+        organisation_id=batch.organisation_id,
+        details={name: value for name, value in details.items() if value is not None},
+    )
+    failed = count_lines(session, [batch.id])[batch.id].get(LineStatus.FAILED, 0)
+    return Retried(len(lines), failed)
+
+
+def count_retryable(
+    session: Session, batch: Batch, wanted: ResultFilter = _ALL, *, everything: bool = False
+) -> int:
+    """Return how many lines `retry_failed` would retry."""
+    return session.scalar(_RETRYABLE, _values(session, batch, wanted, everything)) or 0
+
+
+def _values(session: Session, batch: Batch, wanted: ResultFilter, everything: bool) -> dict[str, Any]:
+    changed = batch.validated_under != _validated_now(session, batch)
+    codes = None if everything or changed else list(MAY_PASS)
+    return {"batch_id": batch.id, "codes": codes, "code": wanted.code, "path": wanted.pattern}
+
+
+def _validated_now(session: Session, batch: Batch) -> str:
+    supplier = session.get_one(ImportSupplier, batch.import_supplier_id)
+    return validated_under(batch.profile, supplier.profile)
+
+
+_FAILED_CHUNKS = f"""
+    batch_chunk.batch_id = :batch_id AND batch_chunk.state = '{ChunkState.DONE}'
+    AND batch_chunk.counts ? '{LineStatus.FAILED}'
+"""
+_MAY_BE_RETRIED = f"""
+    status = '{LineStatus.FAILED}' AND (payload IS NOT NULL OR account_import_process_id IS NOT NULL)
+    AND NOT errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
+    AND (CAST(:codes AS text[]) IS NULL OR NOT EXISTS (
+        SELECT FROM jsonb_array_elements(errors) AS error WHERE error ->> 'code' <> ALL (:codes)))
+    AND (:code IS NULL AND :path IS NULL OR {HAS_FINDING})
+"""
+_TYPES = (bindparam("codes", type_=ARRAY(Text)), bindparam("code", type_=Text), bindparam("path", type_=Text))
+
+# The chunks are opened again, so that their counts stay right. Those that a worker has at this moment are
+# left out. Returns, for each line, the first line of its chunk.
+_RETRY = text(f"""
+    WITH chunk AS MATERIALIZED (
+        SELECT batch_id, first_line, last_line, by_account FROM batch_chunk WHERE {_FAILED_CHUNKS} FOR UPDATE
+    ), own AS (
+        SELECT batch_chunk.first_line, own.line_number
+        FROM chunk AS batch_chunk CROSS JOIN LATERAL {LINES_OF_CHUNK} AS own
+    )
+    UPDATE batch_line SET status = '{LineStatus.PENDING}', errors = NULL, warnings = NULL
+    FROM own
+    WHERE batch_line.batch_id = :batch_id AND batch_line.line_number = own.line_number AND {_MAY_BE_RETRIED}
+    RETURNING own.first_line
+""").bindparams(*_TYPES)
+
+_RETRYABLE = text(f"""
+    SELECT count(*)
+    FROM batch_chunk CROSS JOIN LATERAL {LINES_OF_CHUNK} AS batch_line
+    WHERE {_FAILED_CHUNKS}
+      AND {_MAY_BE_RETRIED}
+""").bindparams(*_TYPES)

@@ -1,0 +1,57 @@
+"""What a plan would do, before anybody makes it: how many accounts each wave gets. Nothing is stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import exists, func, select
+from sqlalchemy.orm import Session
+
+from migration_service.errors import WavePlanOpenError
+from migration_service.models import AccountImportProcess, WavePlan
+from migration_service.services.imports.staging import require_ongoing
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.waves.orders import PlanOrder, WaveOrder
+from migration_service.services.waves.plans import find_listed, require_accounts
+from migration_service.states import ImportState
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPreview:
+    """How a plan would cut what is pending now."""
+
+    #: The accounts of each wave, in the order of the waves.
+    sizes: Sequence[int]
+    #: Accounts that would be in no wave.
+    unplanned: int
+
+
+def count_pending(session: Session, import_supplier_id: int) -> int:
+    """Return how many accounts of a supplier are pending."""
+    pending = (
+        AccountImportProcess.import_supplier_id == import_supplier_id,
+        AccountImportProcess.state == ImportState.PENDING,
+    )
+    return session.scalar(select(func.count()).where(*pending)) or 0
+
+
+def preview_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) -> PlanPreview:
+    """Return how many accounts each wave of a plan would get.
+
+    Raise what `plan_waves` raises for the supplier and the waves.
+    """
+    require_ongoing(supplier.status)
+    is_open = exists().where(WavePlan.import_supplier_id == supplier.id, WavePlan.finished_at.is_(None))
+    if session.scalar(select(is_open)):
+        raise WavePlanOpenError
+    listed = find_listed(session, supplier.id, order.waves)
+    left = count_pending(session, supplier.id) - sum(map(len, listed.values()))
+    sizes = {index: len(ids) for index, ids in listed.items()}
+    for index in sorted(set(range(len(order.waves))) - set(listed)):
+        sizes[index] = min(left, _wanted(order.waves[index], left))
+        left -= sizes[index]
+    require_accounts([sizes[index] for index in range(len(order.waves))])
+    return PlanPreview([sizes[index] for index in range(len(order.waves))], left)
+
+
+def _wanted(wave: WaveOrder, left: int) -> int:
+    return wave.sample or wave.size or left

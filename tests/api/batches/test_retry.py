@@ -1,0 +1,56 @@
+"""Retrying those failed lines only that have an error of a code at a path."""
+
+from typing import Any
+
+import pytest
+
+from batch_client import BatchClient, counts
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def batch_id(batches: BatchClient) -> str:
+    """A batch of one good line, two bad numbers at different paths, and a line without its names."""
+    accounts = batches.supplier.accounts(4)
+    accounts[1]["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    accounts[2]["customers"] = [{"family_name": "Jansen", "mobile": "not a number"}]
+    accounts[3]["customers"] = [{"family_name": 5}]
+    report = batches.run(accounts)
+    assert counts(report) == {"IMPORTED": 1, "FAILED": 3}
+    return str(report["batch_id"])
+
+
+@pytest.mark.parametrize(
+    ("query", "pending"),
+    [
+        ("code=invalid_phone_number", [2, 3]),
+        ("path=customers.*.mobile", [3]),
+        ("code=invalid_phone_number&path=customers.0.landline", [2]),
+        ("path=customers", [2, 3, 4]),
+        ("code=required&path=customers.*.mobile", []),
+    ],
+)
+def test_only_the_lines_that_the_filter_shows_are_retried(
+    batches: BatchClient, batch_id: str, query: str, pending: list[int]
+) -> None:
+    shown = batches.results(batch_id, f"?status=FAILED&{query}")
+    assert [line["line_number"] for line in shown] == pending
+    answer = batches.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true&{query}")
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json  # type: ignore[assignment]
+    assert (body["retried"], body["left"]) == (len(pending), 3 - len(pending))
+    again = batches.results(batch_id, "?status=PENDING")
+    assert [line["line_number"] for line in again] == pending
+
+
+def test_a_line_that_failed_for_its_content_is_left_whatever_the_filter(
+    batches: BatchClient, batch_id: str
+) -> None:
+    answer = batches.supplier.post(f"/batches/{batch_id}/retry-failed/?code=invalid_phone_number")
+    assert (answer.json["retried"], answer.json["left"]) == (0, 3)  # type: ignore[index]

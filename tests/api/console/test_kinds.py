@@ -1,0 +1,143 @@
+"""Files of every kind in the console: notes, transactions, statements and payment instructions."""
+
+from io import BytesIO
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient, counts, ndjson
+from console_client import ConsoleClient
+from migration_service.models import AuditEntry
+
+
+def _upload(client: ConsoleClient, batches: BatchClient, lines: list[Any], **fields: Any) -> Any:
+    path = f"/suppliers/{batches.supplier.code}/upload/"
+    form = {**client.tokens(path), "team": batches.supplier.team, "name": "", **fields}
+    form["file"] = (BytesIO(ndjson(lines)), "more.ndjson")
+    return client.client.post(f"/console{path}", data=form, content_type="multipart/form-data")
+
+
+def _note(batches: BatchClient, number: str, body: str = "Calls after six.") -> dict[str, Any]:
+    return {
+        "import_supplier": batches.supplier.code,
+        "external_account_number": number,
+        "notes": [{"body": body}],
+    }
+
+
+def _payment(batches: BatchClient, number: str) -> dict[str, Any]:
+    payment = {
+        "transaction_id": "T1",
+        "transaction_date": "2026-10-01",
+        "amount": "10.00",
+        "type": "PAYMENT",
+        "reference": "",
+        "payment_type": "DIRECT_CREDIT",
+    }
+    given = {"import_supplier": batches.supplier.code, "external_account_number": number}
+    return {**given, "transactions": [payment]}
+
+
+@pytest.fixture
+def number(batches: BatchClient) -> str:
+    """The number of an account that exists."""
+    (account,) = batches.supplier.accounts(1)
+    assert counts(batches.run([account])) == {"IMPORTED": 1}
+    return str(account["external_account_number"])
+
+
+def test_notes_are_checked_rehearsed_and_added(
+    administrator: ConsoleClient, batches: BatchClient, number: str, sessions: sessionmaker[Session]
+) -> None:
+    lines = [_note(batches, number), {**_note(batches, number), "notes": []}]
+    answer = _upload(administrator, batches, lines, kind="notes", step="validate")
+    assert answer.status_code == 303, answer.text
+    batch_id = answer.location.split("/")[-2]
+    batches.work()
+    page = administrator.see(f"/batches/{batch_id}/")
+    assert "<dd>notes</dd>" in page
+    assert "Undo the imports" not in page
+    for mode, sentence, status in (
+        ("dry-run", "2 lines are added and rolled back", "WOULD_ADD"),
+        ("import", "2 lines are added to their accounts", "ADDED"),
+    ):
+        path = f"/batches/{batch_id}/repeat/{mode}/"
+        assert path in administrator.see(f"/batches/{batch_id}/")
+        text = administrator.see(path)
+        assert sentence in text
+        assert 'name="team"' not in text
+        batch_id = administrator.send(path).location.split("/")[-2]
+        batches.work()
+        assert counts(batches.get(batch_id)) == {status: 1, "FAILED": 1}
+        assert f"{status} <b>1</b>" in administrator.see(f"/batches/{batch_id}/")
+    wanted = select(AuditEntry).where(AuditEntry.action == "batch.ordered", AuditEntry.subject == batch_id)
+    with sessions() as session:
+        assert session.scalars(wanted).one().details == {"mode": "import", "kind": "notes"}
+
+
+def test_what_a_line_adds_is_masked(administrator: ConsoleClient, batches: BatchClient, number: str) -> None:
+    batch_id = batches.run([_note(batches, number, "Ask for Kees.")], kind="notes")["batch_id"]
+    assert "Kees" not in administrator.see(f"/batches/{batch_id}/lines/1/")
+    administrator.send(f"/batches/{batch_id}/lines/1/reveal/", page=f"/batches/{batch_id}/lines/1/")
+    assert "Ask for Kees." in administrator.see(f"/batches/{batch_id}/lines/1/")
+
+
+def test_boxes_that_are_cleared_are_options_of_transactions(
+    administrator: ConsoleClient, batches: BatchClient, number: str
+) -> None:
+    lines, fields = [_payment(batches, number)], {"kind": "transactions", "step": "dry-run"}
+    boxes = {"check_previously_added": "1", "force_add_to_current_statement": "1"}
+    answer = _upload(administrator, batches, lines, **fields, **boxes)
+    assert batches.get(answer.location.split("/")[-2])["options"] == {}
+    cleared = _upload(administrator, batches, lines, **fields, check_previously_added="1")
+    batch_id = cleared.location.split("/")[-2]
+    batches.work()
+    assert batches.get(batch_id)["options"] == {"force_add_to_current_statement": False}
+    assert "force_add_to_current_statement" in administrator.see(f"/batches/{batch_id}/")
+    # The next step asks for the same.
+    repeated = administrator.send(f"/batches/{batch_id}/repeat/import/").location.split("/")[-2]
+    assert batches.get(repeated)["options"] == {"force_add_to_current_statement": False}
+    assert batches.get(repeated)["kind"] == "transactions"
+
+
+def test_only_accounts_are_staged(administrator: ConsoleClient, batches: BatchClient, number: str) -> None:
+    answer = _upload(administrator, batches, [_note(batches, number)], kind="notes", step="stage")
+    assert answer.status_code == 400
+    assert "Only accounts are staged." in answer.text
+    unknown = _upload(administrator, batches, [_note(batches, number)], kind="letters", step="validate")
+    assert unknown.status_code == 400
+
+
+def test_lines_that_wait_are_named_and_listed(administrator: ConsoleClient, batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    coming = batches.start([account])
+    number = account["external_account_number"]
+    batches.change(coming, "pause")
+    waiting = batches.run([_note(batches, number)], kind="notes")["batch_id"]
+    assert counts(batches.get(waiting)) == {"DEFERRED": 1}
+    page = administrator.see(f"/batches/{waiting}/")
+    assert "1 line waits" in page
+    assert "0 of 1 done" in page
+    lines = administrator.see(f"/batches/{waiting}/lines/?status=DEFERRED")
+    assert number in lines
+    assert "1 line that is left will wait" in administrator.see(f"/batches/{waiting}/pause/")
+
+
+def test_batches_are_filtered_by_kind_and_by_state(
+    administrator: ConsoleClient, batches: BatchClient, number: str
+) -> None:
+    code = batches.supplier.code
+    notes = batches.run([_note(batches, number)], kind="notes")["batch_id"]
+    accounts = batches.start(batches.supplier.accounts(3)[2:])
+    for query, shown, hidden in (
+        ("kind=notes", notes, accounts),
+        ("kind=accounts&state=RUNNING", accounts, notes),
+        ("state=COMPLETED", notes, accounts),
+    ):
+        text = administrator.see(f"/batches/?supplier={code}&{query}")
+        assert shown in text
+        assert hidden not in text
+    assert "There is no such batch." in administrator.see(f"/batches/?supplier={code}&kind=statements")
+    assert notes in administrator.see(f"/batches/?supplier={code}&kind=nothing&state=")

@@ -1,0 +1,258 @@
+"""Waves in the console: planned with a look at the cut first, carried on, decided, and in the audit."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient
+from console_client import ConsoleClient, LogIn
+from migration_service.models import AuditEntry, WavePlan
+from migration_service.services.access.operators import OperatorRole
+from migration_service.services.setup.organisations import create_organisation
+from wave_client import EVENING, NIGHT, WaveClient
+
+_SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
+
+
+@pytest.fixture
+def waves(batches: BatchClient) -> Iterator[WaveClient]:
+    client = WaveClient(batches)
+    with client.clock():
+        yield client
+
+
+def _fields(waves: WaveClient, *rows: tuple[str, str, str], **more: Any) -> dict[str, Any]:
+    fields = {"name": "Spring", "team": waves.supplier.team, **more}
+    for index, (name, takes, which) in enumerate(rows):
+        at = f"waves-{index}"
+        fields |= {f"{at}-name": name, f"{at}-takes": takes, f"{at}-which": which}
+    return fields
+
+
+def _plan(client: ConsoleClient, waves: WaveClient, *rows: tuple[str, str, str], **more: Any) -> str:
+    """Make a plan as a person does: look at it, and then make it. Return its path."""
+    path = f"/suppliers/{waves.supplier.code}/waves/new/"
+    fields = client.tokens(path) | _fields(waves, *rows, **more)
+    looked = client.post(path, fields)
+    assert looked.status_code == 200, looked.text
+    (seen,) = _SEEN.findall(looked.text)
+    made = client.post(path, {**fields, "seen": seen})
+    assert made.status_code == 303, made.text
+    return str(made.location).removeprefix("/console")
+
+
+def test_a_plan_is_made_only_after_a_look_at_how_it_cuts_the_accounts(
+    administrator: ConsoleClient, waves: WaveClient, sessions: sessionmaker[Session]
+) -> None:
+    numbers = waves.stage(7)
+    path = f"/suppliers/{waves.supplier.code}/waves/new/"
+    assert "7 accounts are pending" in administrator.see(path)
+    rows = (("Pilot", "sample", "2"), ("", "accounts", f"{numbers[0]} {numbers[1]}"), ("", "rest", ""))
+    fields = administrator.tokens(path) | _fields(waves, *rows)
+
+    looked = administrator.post(path, fields | {"seen": "0" * 64})
+    assert looked.status_code == 200
+    assert looked.text.count("2 accounts, started by hand") == 2
+    assert "3 accounts, started by hand" in looked.text
+    assert waves.supplier.get("/wave-plans/").json == []
+
+    seen = {"seen": _SEEN.findall(looked.text)[0]}
+    # One account more is pending now: the plan would do something else than was shown.
+    assert waves.supplier.stage(waves.supplier.accounts(8)[7]).status_code == 201
+    again = administrator.post(path, fields | seen)
+    assert "4 accounts, started by hand" in again.text
+    seen = {"seen": _SEEN.findall(again.text)[0]}
+    made, twice = administrator.post(path, fields | seen), administrator.post(path, fields | seen)
+    assert made.status_code == twice.status_code == 303
+    assert made.location == twice.location
+
+    page = administrator.see(made.location.removeprefix("/console"))
+    for text in ("Spring", "Pilot", "Wave 1 is WAITING (for a person who starts it)", "a person decides"):
+        assert text in page
+    (plan,) = waves.supplier.get("/wave-plans/").json  # type: ignore[misc]
+    assert [wave["lines"] for wave in plan["waves"]] == [2, 2, 4]
+    with sessions() as session:
+        entry = session.scalars(
+            select(AuditEntry).where(
+                AuditEntry.action == "wave_plan.created", AuditEntry.subject == plan["plan_id"]
+            )
+        ).one()
+    assert entry.actor_kind == "operator"
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "sentence"),
+    [
+        ([], {}, "empty"),
+        ([("", "size", "many")], {}, "waves.0.size"),
+        ([("", "size", "3"), ("", "rest", "")], {}, "No pending account is left for this wave."),
+        ([("", "accounts", "nobody")], {}, "The account is not pending."),
+        ([("", "rest", "")], {"start": "22:00"}, "window.end"),
+        ([("", "rest", "")], {"start": "22:00", "end": "06:00", "time_zone": "Mars"}, "IANA"),
+        ([("", "rest", "")], {"stop_after_errors": "lots"}, "brake.stop_after_errors"),
+    ],
+)
+def test_what_does_not_fit_is_said_beside_the_form(
+    administrator: ConsoleClient,
+    waves: WaveClient,
+    rows: list[tuple[str, str, str]],
+    more: dict[str, str],
+    sentence: str,
+) -> None:
+    waves.stage(3)
+    path = f"/suppliers/{waves.supplier.code}/waves/new/"
+    answer = administrator.post(path, administrator.tokens(path) | _fields(waves, *rows, **more))
+    assert answer.status_code == 400
+    assert sentence in answer.text
+    assert 'name="seen"' not in answer.text
+    assert waves.supplier.get("/wave-plans/").json == []
+
+
+def test_a_second_plan_and_more_rows(administrator: ConsoleClient, waves: WaveClient) -> None:
+    waves.stage(2)
+    path = f"/suppliers/{waves.supplier.code}/waves/new/"
+    fields = administrator.tokens(path) | _fields(waves, ("", "size", "1"))
+    more = administrator.post(path, fields | {"more": "1"}).text
+    assert 'name="waves-4-name"' in more
+    assert 'value="Spring"' in more
+    waves.plan({"size": 1})
+    answer = administrator.post(path, fields)
+    assert answer.status_code == 400
+    assert "wave_plan_not_finished" in answer.text
+
+
+def test_a_wave_is_started_paused_resumed_reconciled_and_approved(
+    administrator: ConsoleClient, waves: WaveClient, sessions: sessionmaker[Session]
+) -> None:
+    waves.stage(5)
+    plan = _plan(administrator, waves, ("Pilot", "size", "2"), ("", "rest", ""))
+    first, second = f"{plan}1/", f"{plan}2/"
+    assert "waits for somebody who starts it" in administrator.see("/")
+
+    for action, sentence, state in (
+        ("start", "The import of 2 accounts begins.", "RUNNING"),
+        ("pause", "2 accounts that are left wait", "PAUSED"),
+        ("resume", "The import of 2 accounts that are left goes on", "RUNNING"),
+    ):
+        assert f"{first}{action}/" in administrator.see(first)
+        assert sentence in administrator.see(f"{first}{action}/")
+        answer = administrator.send(f"{first}{action}/")
+        assert answer.location == f"/console{first}", answer.text
+        assert state in administrator.see(f"{first}?part=1")
+    waves.run()
+    page = administrator.see(first)
+    assert "Every account is created as it was staged." in page
+    assert "waits for your decision" in administrator.see("/")
+    assert "2 accounts are compared" in administrator.see(f"{first}reconcile/")
+    administrator.send(f"{first}reconcile/")
+    waves.run()
+
+    assert "Wave 2 may begin, with 3 accounts." in administrator.see(f"{first}approve/")
+    assert administrator.send(f"{first}approve/").status_code == 400
+    administrator.send(f"{first}approve/", {"reason": "The pilot is right."})
+    page = administrator.see(first)
+    assert "The pilot is right." in page
+    assert "APPROVED" in page
+    waves.run()
+
+    assert "3 accounts that are left are not imported" in administrator.see(f"{second}stop/")
+    assert "Stop 1 wave for good" in administrator.see(f"{second}stop/")
+    administrator.send(f"{second}stop/", {"reason": "Enough."})
+    assert "The plan is finished." in administrator.see(plan)
+    assert "STOPPED" in administrator.see(f"/waves/?supplier={waves.supplier.code}")
+
+    with sessions() as session:
+        acts = session.execute(
+            select(AuditEntry.action, func.count())
+            .where(
+                AuditEntry.actor_kind == "operator",
+                AuditEntry.subject.like(f"{plan.split('/')[2]} %"),
+            )
+            .group_by(AuditEntry.action)
+        ).all()
+    found = {str(action) for action, _number in acts}
+    assert {"wave.began", "wave.paused", "wave.went_on", "wave.approved", "wave.stopped"} <= found
+    assert f"/console{second}" in administrator.see("/audit/?action=wave.stopped")
+
+
+def test_a_window_is_shown_with_its_zone_and_the_next_time_it_opens(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    waves.stage(3)
+    plan = _plan(
+        administrator,
+        waves,
+        ("", "rest", ""),
+        start="22:00",
+        end="06:00",
+        time_zone="Europe/Amsterdam",
+        first_day="2026-03-07",
+        days=["sat", "sun"],
+        stop_after_errors="5%",
+        lines_per_minute="600",
+    )
+    page = administrator.see(f"{plan}1/")
+    assert "22:00 to 06:00 Europe/Amsterdam, from 7 Mar 2026: Saturday, Sunday" in page
+    assert "2026-03-07 21:00:00 UTC" in page
+    for text in ("for its window", "5% errors", "at most 600"):
+        assert text in page
+    answer = administrator.send(f"{plan}1/start/")
+    assert answer.status_code == 400
+    assert "wave_window_closed" in answer.text
+
+
+def test_what_is_not_possible_in_this_state_is_said_on_the_form(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    waves.stage(3)
+    plan = _plan(administrator, waves, ("", "size", "1"), ("", "rest", ""))
+    for number, action in ((2, "start"), (1, "pause"), (1, "resume"), (1, "reconcile")):
+        answer = administrator.send(f"{plan}{number}/{action}/")
+        assert answer.status_code == 400, action
+        assert "wave_state_conflict" in answer.text
+    answer = administrator.send(f"{plan}1/approve/", {"reason": "Now."})
+    assert "wave_state_conflict" in answer.text
+    for path in (f"{plan}3/", f"{plan}3/start/", f"{plan}{2**40}/"):
+        assert administrator.get(path).status_code == 404
+
+
+def test_a_wave_in_its_window_is_stopped_with_every_later_one(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    waves.stage(4)
+    plan = waves.plan({"size": 1}, {"size": 1}, {"rest": True}, window=NIGHT)
+    waves.now = EVENING
+    waves.sweep()
+    path = f"/waves/{plan['plan_id']}/"
+    assert "RUNNING" in administrator.see(path)
+    assert "1, 2, 3" in administrator.see(f"{path}1/stop/")
+    administrator.send(f"{path}1/stop/", {"reason": "The mapping is wrong."})
+    assert waves.states(plan) == ["STOPPED"] * 3
+
+
+def test_waves_are_seen_and_steered_by_whoever_may(
+    log_in: LogIn, waves: WaveClient, sessions: sessionmaker[Session]
+) -> None:
+    waves.stage(2)
+    plan = waves.plan({"rest": True})
+    path, new = f"/waves/{plan['plan_id']}/", f"/suppliers/{waves.supplier.code}/waves/new/"
+    reader = log_in(OperatorRole.READ)
+    assert "Stop" not in reader.see(f"{path}1/")
+    for form in (f"{path}1/start/", f"{path}1/stop/", new):
+        assert reader.get(form).status_code == 403
+    with sessions() as session:
+        owner = session.get_one(WavePlan, plan["plan_id"]).organisation_id
+    assert owner
+    stranger = log_in(OperatorRole.ADMINISTER, _other_organisation(sessions))
+    for hidden in (path, f"{path}1/", f"{path}1/start/", new):
+        assert stranger.get(hidden).status_code == 404
+    assert plan["plan_id"] not in stranger.see("/waves/")
+
+
+def _other_organisation(sessions: sessionmaker[Session]) -> str:
+    with sessions.begin() as session:
+        return create_organisation(session, "Somebody else").name
