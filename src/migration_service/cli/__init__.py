@@ -46,7 +46,7 @@ COMMANDS = {
     "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
     "report": (
         f"{_HERE}.report:report",
-        "Write a report of a supplier or a batch as one HTML page, to send on or to print.",
+        "Write a report as one HTML page, to send on or to print.",
     ),
     "acknowledgements": (
         f"{_HERE}.acknowledgements:acknowledgements",

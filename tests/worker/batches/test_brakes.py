@@ -53,8 +53,8 @@ def test_a_rehearsal_goes_to_the_end(batches: BatchClient, mode: str) -> None:
 
 
 def test_a_rehearsal_may_have_a_brake_and_an_import_none(batches: BatchClient) -> None:
-    report = batches.run([BROKEN] * 401, "validate", stop_after_errors="101")
-    assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 200, "PENDING": 201})
+    report = batches.run([BROKEN] * 801, "validate", stop_after_errors="101")
+    assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 200, "PENDING": 601})
     report = batches.run([BROKEN] * 401, stop_after_errors="off")
     assert (report["state"], report["brake"]) == ("COMPLETED", None)
 

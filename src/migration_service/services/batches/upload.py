@@ -29,18 +29,17 @@ from migration_service.schemas.json import encode_json
 from migration_service.services.batches.added_data.chunks import AccountChunks
 from migration_service.services.batches.brakes import brake_to_store, usual_brake
 from migration_service.services.batches.counts import recount
-from migration_service.services.batches.ndjson import Line
 from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.ranges import LAST_CHUNK_LINES, RangeChunks, cut_lines
 from migration_service.services.batches.spool import LINE_OVERHEAD, SpooledLines
 from migration_service.services.batches.states import WINDOW_CLOSED
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
-from migration_service.states import BatchKind, BatchMode, BatchState, ImportState, LineStatus
+from migration_service.states import BatchMode, BatchState, ImportState, LineStatus
 
-#: A chunk is what a worker takes at once: this many lines, or fewer if they are long (in bytes).
+#: A chunk is what a worker takes at once: this many lines, or fewer if they are long or the last ones.
 CHUNK_LINES = 100
-CHUNK_BYTES = 4_000_000
 #: The batch of a wave that has not begun: paused, and for whoever resumes it by itself, with its time over.
 _HELD = {
     "state": BatchState.PAUSED,
@@ -82,9 +81,9 @@ def start_batch(
         return start_batch(session, supplier, order, lines)
     session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_COPY}'"))
     if lines is None:
-        _take_pending(session, batch_id, supplier.id, order.wave_processes)
+        _take_pending(session, batch_id, supplier.id, order)
     else:
-        _copy_lines(session, batch_id, lines, order.kind)
+        _copy_lines(session, batch_id, lines, order)
     recount(session, batch_id)
     counted = {"stored_bytes": lines.stored_bytes if lines else None, "overhead": LINE_OVERHEAD}
     session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": digest, **counted})
@@ -179,11 +178,14 @@ def _find_number(line: bytes) -> str | None:
     return number if isinstance(number, str) and number.isprintable() and len(number) <= 128 else None
 
 
-def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines, kind: BatchKind) -> None:
+def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines, order: BatchOrder) -> None:
     too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
-    chunks: _Chunks | AccountChunks = _Chunks()
-    if kind.is_added_data:
+    by_account = order.kind.is_added_data
+    chunks: RangeChunks | AccountChunks
+    if by_account:
         chunks = AccountChunks(lines, CHUNK_LINES)
+    else:
+        chunks = RangeChunks(lines.count, CHUNK_LINES, _smallest_chunk(order))
     with OpenTransaction.of(session).copy(_COPY) as copy:
         copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb", "int8"])
         for line in lines:
@@ -193,40 +195,31 @@ def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines, kind: Bat
                 status, errors = LineStatus.FAILED, too_long
             row = (batch_id, line.number, line.text, number, status.value, errors, chunks.add(line, number))
             copy.write_row(row)
-    if not kind.is_added_data:
+    if not by_account:
         duplicate = encode_json([item.to_dict() for item in DuplicateLineError().errors]).decode()
         session.execute(_MARK_DUPLICATES, {"batch_id": batch_id, "errors": duplicate})
-    ranges = encode_json(chunks.ranges).decode()
-    by_account = kind.is_added_data
-    session.execute(_INSERT_CHUNKS, {"batch_id": batch_id, "ranges": ranges, "by_account": by_account})
+    _insert_chunks(session, batch_id, chunks.ranges, by_account=by_account)
 
 
-class _Chunks:
-    """The first and the last line of each chunk, recorded while the lines arrive."""
-
-    def __init__(self) -> None:
-        self.ranges: list[tuple[int, int]] = []
-        self._lines = self._bytes = 0
-
-    def add(self, line: Line, _number: str | None) -> None:
-        size = len(line.text or b"")
-        if not self.ranges or self._lines >= CHUNK_LINES or self._bytes + size > CHUNK_BYTES:
-            self.ranges.append((line.number, line.number))
-            self._lines = self._bytes = 0
-        self.ranges[-1] = (self.ranges[-1][0], line.number)
-        self._lines += 1
-        self._bytes += size
-
-
-def _take_pending(
-    session: Session, batch_id: UUID, import_supplier_id: int, process_ids: Sequence[int] | None
-) -> None:
+def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, order: BatchOrder) -> None:
     values = {"batch_id": batch_id, "import_supplier_id": import_supplier_id}
-    if process_ids is None:
-        session.execute(_TAKE_PENDING, values)
+    if order.wave_processes is None:
+        lines = session.scalar(_TAKE_PENDING, values)
     else:
-        session.execute(_TAKE_LISTED, values | {"process_ids": list(process_ids)})
-    session.execute(_CHUNK_PENDING, {"batch_id": batch_id, "lines": CHUNK_LINES})
+        lines = session.scalar(_TAKE_LISTED, values | {"process_ids": list(order.wave_processes)})
+    _insert_chunks(session, batch_id, cut_lines(lines or 0, CHUNK_LINES, _smallest_chunk(order)))
+
+
+def _smallest_chunk(order: BatchOrder) -> int:
+    """Return how few lines a chunk may have. A limit of lines a minute counts full chunks."""
+    return CHUNK_LINES if order.lines_per_minute else LAST_CHUNK_LINES
+
+
+def _insert_chunks(
+    session: Session, batch_id: UUID, ranges: Sequence[tuple[int, int]], *, by_account: bool = False
+) -> None:
+    values = {"batch_id": batch_id, "ranges": encode_json(ranges).decode(), "by_account": by_account}
+    session.execute(_INSERT_CHUNKS, values)
 
 
 _COPY = (
@@ -251,22 +244,27 @@ _INSERT_CHUNKS = text("""
     FROM jsonb_array_elements(CAST(:ranges AS jsonb)) AS range
 """)
 
-_TAKE = f"""
-    INSERT INTO batch_line (batch_id, line_number, external_account_number, account_import_process_id)
-    SELECT :batch_id, row_number() OVER (ORDER BY external_account_number), external_account_number, id
-    FROM account_import_process
-    WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}'
-"""
-_TAKE_PENDING = text(_TAKE)
-_TAKE_LISTED = text(f"{_TAKE} AND id = ANY (:process_ids)").bindparams(
+
+def _take(condition: str = "true") -> str:
+    """Return the statement that makes lines of pending accounts, and says how many there are."""
+    return f"""
+        WITH taken AS (
+            INSERT INTO batch_line
+                (batch_id, line_number, external_account_number, account_import_process_id)
+            SELECT :batch_id, row_number() OVER (ORDER BY external_account_number),
+                external_account_number, id
+            FROM account_import_process
+            WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}'
+              AND {condition}
+            RETURNING line_number)
+        SELECT count(*) FROM taken
+    """
+
+
+_TAKE_PENDING = text(_take())
+_TAKE_LISTED = text(_take("id = ANY (:process_ids)")).bindparams(
     bindparam("process_ids", type_=ARRAY(BigInteger))
 )
-
-_CHUNK_PENDING = text("""
-    INSERT INTO batch_chunk (batch_id, first_line, last_line)
-    SELECT :batch_id, min(line_number), max(line_number)
-    FROM batch_line WHERE batch_id = :batch_id GROUP BY (line_number - 1) / :lines
-""")
 
 _COUNT_LINES = text("""
     UPDATE batch SET request_sha256 = :sha256, lines = counted.lines,
