@@ -9,7 +9,19 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, Text, and_, bindparam, func, literal, select, text, true
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    Text,
+    and_,
+    bindparam,
+    func,
+    literal,
+    select,
+    text,
+    true,
+    union_all,
+)
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import DuplicateLineError, ParseError
@@ -29,6 +41,7 @@ _COLUMNS = (
     BatchLine.errors,
     BatchLine.warnings,
 )
+_OF_ACCOUNTS = BatchLine.chunk_line.is_(None)
 _NAMES = tuple(column.key for column in _COLUMNS)
 _CSV_NAMES = (*_NAMES[:4], "severity", "code", "path", "detail", "value")
 #: Characters of a value that are shown beside its error.
@@ -128,10 +141,11 @@ def find_lines(
     session: Session, import_supplier_id: int, external_account_number: str, limit: int = 20
 ) -> list[dict[str, Any]]:
     """Return the lines of batches that have an account, the newest first, with what became of each."""
-    rows = session.execute(
+    found = (
         select(
             Batch.id.label("batch_id"),
             Batch.name.label("batch_name"),
+            Batch.kind,
             Batch.mode,
             Batch.created_at,
             *_COLUMNS,
@@ -144,6 +158,12 @@ def find_lines(
         .order_by(Batch.id.desc(), BatchLine.line_number)
         .limit(limit)
     )
+    # Two statements, because the index by account has only the lines of accounts (`chunk_line` is null).
+    both = union_all(
+        *(select(found.where(is_it).subquery()) for is_it in (_OF_ACCOUNTS, ~_OF_ACCOUNTS))
+    ).subquery()
+    order = (both.c.batch_id.desc(), both.c.line_number)
+    rows = session.execute(select(both).order_by(*order).limit(limit))
     return [
         {**row, "errors": row["errors"] or [], "warnings": row["warnings"] or []} for row in rows.mappings()
     ]
