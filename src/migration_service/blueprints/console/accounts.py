@@ -17,7 +17,7 @@ from migration_service.blueprints.resources import resources
 from migration_service.db.statements import OpenTransaction
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.accounts.reading import find_account, read_account
-from migration_service.services.batches.results import find_lines
+from migration_service.services.batches.findings import list_lines_of_account
 from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.staging import find_process
@@ -55,7 +55,7 @@ def show(code: str, number: str) -> str:
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
         process = find_process(session, supplier.id, number)
-        lines = find_lines(session, supplier.id, number)
+        lines = list_lines_of_account(session, supplier.id, number)
         known = states.find(OpenTransaction.of(session), supplier.id, [number]).get(number)
         is_marked = known is not None and not known.id
         if process is None and not lines and not is_marked:

@@ -20,12 +20,11 @@ from sqlalchemy import (
     select,
     text,
     true,
-    union_all,
 )
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import DuplicateLineError, ParseError
-from migration_service.models import AccountImportProcess, Batch, BatchLine
+from migration_service.models import AccountImportProcess, BatchLine
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.states import LineStatus
 
@@ -41,7 +40,6 @@ _COLUMNS = (
     BatchLine.errors,
     BatchLine.warnings,
 )
-_OF_ACCOUNTS = BatchLine.chunk_line.is_(None)
 _NAMES = tuple(column.key for column in _COLUMNS)
 _CSV_NAMES = (*_NAMES[:4], "severity", "code", "path", "detail", "value")
 #: Characters of a value that are shown beside its error.
@@ -135,38 +133,6 @@ def stream_failed_lines(
     condition = failed.condition() & ~_IS_DUPLICATE
     for piece in _read(sessions, batch_id, condition, columns, _TEXT_PIECE):
         yield b"".join(text + b"\n" for line in piece if (text := _text(line)) is not None)
-
-
-def find_lines(
-    session: Session, import_supplier_id: int, external_account_number: str, limit: int = 20
-) -> list[dict[str, Any]]:
-    """Return the lines of batches that have an account, the newest first, with what became of each."""
-    found = (
-        select(
-            Batch.id.label("batch_id"),
-            Batch.name.label("batch_name"),
-            Batch.kind,
-            Batch.mode,
-            Batch.created_at,
-            *_COLUMNS,
-        )
-        .join(Batch, Batch.id == BatchLine.batch_id)
-        .where(
-            Batch.import_supplier_id == import_supplier_id,
-            BatchLine.external_account_number == external_account_number,
-        )
-        .order_by(Batch.id.desc(), BatchLine.line_number)
-        .limit(limit)
-    )
-    # Two statements, because the index by account has only the lines of accounts (`chunk_line` is null).
-    both = union_all(
-        *(select(found.where(is_it).subquery()) for is_it in (_OF_ACCOUNTS, ~_OF_ACCOUNTS))
-    ).subquery()
-    order = (both.c.batch_id.desc(), both.c.line_number)
-    rows = session.execute(select(both).order_by(*order).limit(limit))
-    return [
-        {**row, "errors": row["errors"] or [], "warnings": row["warnings"] or []} for row in rows.mappings()
-    ]
 
 
 def _read(
