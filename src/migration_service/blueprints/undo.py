@@ -26,6 +26,9 @@ from migration_service.errors import (
     RequestFailedValidationError,
     UndoNotFoundError,
     UndoStateError,
+    WaveNotFoundError,
+    WavePlanNotFoundError,
+    WaveStateError,
 )
 from migration_service.schemas.undo import (
     UndoAnswerSchema,
@@ -38,7 +41,7 @@ from migration_service.schemas.undo import (
     UndoTargetSchema,
 )
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
+from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
 from migration_service.services.undo.preview import preview_undo
 from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
 from migration_service.services.undo.starting import cancel_undo, start_undo
@@ -60,6 +63,9 @@ _TARGET_ERRORS = (
     ImportSupplierNotFoundInBodyError,
     BatchNotFoundError,
     BatchStateError,
+    WavePlanNotFoundError,
+    WaveNotFoundError,
+    WaveStateError,
 )
 
 
@@ -88,7 +94,8 @@ def start(body: dict[str, Any]) -> Response:
 
     Workers remove the accounts with everything that was created. Each one's import is pending again, with the
     payload that was staged, and can be processed again, which gives it another number. Unsent customer
-    e-mails are withdrawn. An account that something blocks is kept, and its outcome says why.
+    e-mails are withdrawn. An account that something blocks is kept, and its outcome says why. The plan of a
+    wave holds until the undo is over. Then the wave is reconciled again.
     """
     with resources().Session.begin() as session:
         undo_id = str(start_undo(session, _read_order(session, body)))
@@ -186,9 +193,14 @@ def _read_order(session: Session, body: dict[str, Any]) -> UndoOrder:
         organisation_id=caller().organisation_id,
         error=ImportSupplierNotFoundInBodyError,
     )
+    batch = None
+    if "batch" in body:
+        batch = get_batch_to_undo(session, body["batch"], supplier)
+    elif "wave" in body:
+        batch = get_wave_to_undo(session, body["wave"]["plan_id"], body["wave"]["number"], supplier)
     return UndoOrder(
         supplier=supplier,
-        batch=get_batch_to_undo(session, body["batch"], supplier) if "batch" in body else None,
+        batch=batch,
         external_account_numbers=body.get("external_account_numbers", ()),
         reason=body.get("reason", ""),
     )

@@ -12,6 +12,8 @@ BODY = TARGET | {"reason": "The mapping of tariffs was wrong."}
 PREVIEW = {
     "import_supplier": SUPPLIER,
     "batch_id": TARGET["batch"],
+    "plan_id": None,
+    "wave_number": None,
     "accounts": 1_000,
     "revertible": 997,
     "revertible_with_overrides": 1_000,
@@ -23,6 +25,8 @@ UNDO = {
     "undo_id": "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90",
     "import_supplier": SUPPLIER,
     "batch_id": TARGET["batch"],
+    "plan_id": None,
+    "wave_number": None,
     "state": "RUNNING",
     "reason": BODY["reason"],
     "overrides": [],

@@ -40,6 +40,7 @@ _PILOT: dict[str, Any] = {
     "reconciled_at": "2026-03-02T21:20:31Z",
     "differing": 0,
     "open": 2,
+    "reverted": 0,
     "decided_by": None,
     "decided_at": None,
     "decision_reason": None,
@@ -52,6 +53,7 @@ _SECOND: dict[str, Any] = {
     "batch_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b13",
     "lines": 10_000,
     "counts": {**_COUNTS, "PENDING": 10_000},
+    "reverted": 0,
     "window": _PILOT["window"],
     "opens_at": "2026-03-03T21:00:00Z",
     "closes_at": "2026-03-04T05:00:00Z",
@@ -67,5 +69,6 @@ PLAN: dict[str, Any] = {
     "created_at": "2026-03-01T10:15:00Z",
     "finished_at": None,
     "unplanned": 0,
+    "undo_id": None,
     "waves": [_PILOT, _SECOND],
 }

@@ -57,7 +57,7 @@ COMMANDS = {
         "Undo imports until go-live: remove created accounts, so that they are pending again.",
     ),
     "go-live": (
-        f"{_HERE}.undo:go_live",
+        f"{_HERE}.go_live:go_live",
         "Set when SUPPLIER goes live, and its accounts can no longer be undone.",
     ),
     "limit": (f"{_HERE}.limit:limit", "Show or set how many accounts may be processed at once."),

@@ -1,9 +1,10 @@
-"""`migration-service undo` and `go-live`."""
+"""`migration-service undo`."""
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
-from datetime import datetime
+from typing import Any, TypeVar
 
 import click
 from sqlalchemy.orm import Session
@@ -22,8 +23,7 @@ from migration_service.cli.session import open_session, open_sessions, read_sett
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.results import ResultFormat
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.undo.go_live import set_live
-from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
+from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
 from migration_service.services.undo.preview import UndoPreview, preview_undo
 from migration_service.services.undo.reading import (
     UndoReport,
@@ -39,7 +39,20 @@ from migration_service.tasks.undo import dispatch_undos
 #: Seconds between two looks at an undo that is watched.
 _PAUSE = 0.5
 
-_batch = click.option("--batch", "batch_id", metavar="ID", help="All accounts that this batch created.")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _accounts(command: _Command) -> _Command:
+    """Add the arguments and options that say which accounts."""
+    of_batch = click.option("--batch", "batch_id", metavar="ID", help="All accounts that this batch created.")
+    of_wave = click.option(
+        "--wave",
+        type=(str, click.IntRange(1)),
+        metavar="PLAN_ID NUMBER",
+        help="All accounts that this wave created.",
+    )
+    numbers = click.argument("external_account_numbers", nargs=-1)
+    return click.argument("supplier")(numbers(of_batch(of_wave(command))))
 
 
 @click.group()
@@ -48,19 +61,22 @@ def undo() -> None:
 
 
 @undo.command()
-@click.argument("supplier")
-@click.argument("external_account_numbers", nargs=-1)
-@_batch
+@_accounts
 @json_option
 def preview(
-    supplier: str, external_account_numbers: tuple[str, ...], batch_id: str | None, as_json: bool
+    supplier: str,
+    external_account_numbers: tuple[str, ...],
+    batch_id: str | None,
+    wave: tuple[str, int] | None,
+    as_json: bool,
 ) -> None:
     """Show what an undo of accounts of SUPPLIER would do: how many, and what blocks which of them.
 
-    Nothing is changed. Name the accounts, or the batch that created them.
+    Nothing is changed. Name the accounts, or the batch or the wave that created them.
     """
     with open_session(read_settings()) as session:
-        found = preview_undo(session, _read_order(session, supplier, external_account_numbers, batch_id))
+        order = _read_order(session, supplier, external_account_numbers, batch_id, wave)
+        found = preview_undo(session, order)
     if as_json:
         show_json(found)
         return
@@ -70,15 +86,13 @@ def preview(
 def _show_preview(found: UndoPreview) -> None:
     record = asdict(found)
     blockers = record.pop("blockers")
-    show_record(record, as_json=False)
+    show_record({name: value for name, value in record.items() if value is not None}, as_json=False)
     rows = [item | {"examples": ", ".join(item["examples"])} for item in blockers]
     show_list(rows, as_json=False, nothing="Nothing blocks any of them.")
 
 
 @undo.command()
-@click.argument("supplier")
-@click.argument("external_account_numbers", nargs=-1)
-@_batch
+@_accounts
 @click.option("--reason", required=True, help="Why, without personal data. It is kept.")
 @click.option(
     "--override",
@@ -95,17 +109,19 @@ def start(
     supplier: str,
     external_account_numbers: tuple[str, ...],
     batch_id: str | None,
+    wave: tuple[str, int] | None,
     reason: str,
     overrides: tuple[str, ...],
     watches: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Undo the import of accounts of SUPPLIER, or of all accounts that a batch created.
+    """Undo the import of accounts of SUPPLIER, or of all accounts that a batch or a wave created.
 
     Workers remove each account with everything below it. Its import is pending again, its number is never
     given out again, and unsent e-mails are withdrawn. An account that something blocks is kept, and its
-    outcome says why: see `undo preview`.
+    outcome says why: see `undo preview`. The plan of a wave holds until the undo is over. Then the wave is
+    reconciled again, and waits for a person.
 
     With --watch the exit status is 0 if every account was reverted, and 1 otherwise.
     """
@@ -113,7 +129,13 @@ def start(
     with open_sessions(settings) as sessions:
         with sessions.begin() as session:
             order = _read_order(
-                session, supplier, external_account_numbers, batch_id, reason=reason, overrides=overrides
+                session,
+                supplier,
+                external_account_numbers,
+                batch_id,
+                wave,
+                reason=reason,
+                overrides=overrides,
             )
             if not yes:
                 _confirm(session, order)
@@ -209,47 +231,27 @@ def cancel(undo_id: str, as_json: bool) -> None:
     show_done({"undo_id": undo_id, "state": found.state}, as_json, f"Undo {undo_id} is now {found.state}.")
 
 
-@click.command("go-live")
-@click.argument("supplier")
-@click.option(
-    "--at",
-    type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z"]),
-    metavar="MOMENT",
-    help="When, as 2026-03-01T06:00:00Z.  [default: now]",
-)
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-def go_live(supplier: str, at: datetime | None, yes: bool, as_json: bool) -> None:
-    """Set when SUPPLIER goes live, and its accounts can no longer be undone.
-
-    A moment in the future can be changed until it comes. After that it is final.
-    """
-    if not yes and at is None:
-        click.confirm(
-            f"Can the accounts of {supplier!r} no longer be undone from now on?", abort=True, err=True
-        )
-    with open_session(read_settings()) as session:
-        live_at = set_live(session, supplier, at)
-    record = {"import_supplier": supplier, "live_at": live_at}
-    sentence = f"Import supplier {supplier!r} goes live at {live_at:%Y-%m-%d %H:%M:%S} UTC."
-    show_done(record, as_json, sentence)
-
-
 def _read_order(
     session: Session,
     supplier: str,
     numbers: tuple[str, ...],
     batch_id: str | None,
+    wave: tuple[str, int] | None,
     *,
     reason: str = "",
     overrides: tuple[str, ...] = (),
 ) -> UndoOrder:
-    if bool(numbers) == (batch_id is not None):
-        raise click.UsageError("Expected either account numbers or --batch: give one of them.")
+    if sum((bool(numbers), batch_id is not None, wave is not None)) != 1:
+        raise click.UsageError("Expected account numbers, --batch or --wave: give exactly one of them.")
     found = get_import_supplier(session, supplier, organisation_id=None)
+    batch = None
+    if batch_id is not None:
+        batch = get_batch_to_undo(session, batch_id, found)
+    elif wave is not None:
+        batch = get_wave_to_undo(session, *wave, found)
     return UndoOrder(
         supplier=found,
-        batch=get_batch_to_undo(session, batch_id, found) if batch_id is not None else None,
+        batch=batch,
         external_account_numbers=numbers,
         reason=reason,
         overrides=frozenset(map(UndoBlocker, overrides)),

@@ -119,6 +119,7 @@ def _row(wave: WaveReport) -> Record:
         "failed": wave.counts[LineStatus.FAILED],
         "differing": wave.differing,
         "open": wave.open,
+        "reverted": wave.reverted or None,
         "opens_at": wave.opens_at,
         "closes_at": wave.closes_at,
         "brake": describe_brake(wave.brake) if wave.brake else None,

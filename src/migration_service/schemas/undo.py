@@ -10,6 +10,7 @@ from migration_service.schemas.fields import (
     Choice,
     Identifier,
     NormalIdentifier,
+    Object,
     Values,
     WholeNumber,
     about,
@@ -19,14 +20,22 @@ from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _UNDO_ID = "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90"
+_PLAN_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b12"
 _MOMENT = "2026-03-02T08:00:00Z"
 _COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 _CODES = [blocker.value for blocker in UndoBlocker]
 _BLOCKER = {"code": "email_sent", "may_be_overridden": True, "accounts": 3, "examples": ["10000001"]}
 
 
+class UndoneWaveSchema(CommandFields):
+    """A wave of a plan."""
+
+    plan_id = Identifier(required=True, metadata=about("The id of the plan.", _PLAN_ID))
+    number = WholeNumber(required=True, metadata=about("The number of the wave.", 1))
+
+
 class UndoTargetSchema(CommandFields):
-    """The accounts that are to be undone: those of a batch, or some by their numbers."""
+    """The accounts that are to be undone: those of a batch or a wave, or some by their numbers."""
 
     import_supplier = NormalIdentifier(
         required=True, metadata=about("Code of the accounts' import supplier.", "DEMO_SUPPLIER")
@@ -35,12 +44,19 @@ class UndoTargetSchema(CommandFields):
         NormalIdentifier(), metadata=about("The numbers of the accounts.", ["10000001"])
     )
     batch = Identifier(metadata=about("Instead of numbers: all accounts that this batch created.", _BATCH_ID))
+    wave = Object(
+        UndoneWaveSchema,
+        metadata=about(
+            "Instead of numbers: all accounts that this wave created.", {"plan_id": _PLAN_ID, "number": 1}
+        ),
+    )
 
     @validates_schema(skip_on_field_errors=True)
     def check_target(self, data: dict[str, Any], **_kwargs: Any) -> None:
-        """Require either account numbers or a batch."""
-        if bool(data.get("external_account_numbers")) == ("batch" in data):
-            message = "Expected either external_account_numbers or a batch."
+        """Require account numbers, a batch or a wave."""
+        given = [bool(data.get("external_account_numbers")), "batch" in data, "wave" in data]
+        if sum(given) != 1:
+            message = "Expected exactly one of external_account_numbers, batch and wave."
             raise ValidationError(Message(message, "required"), "external_account_numbers")
 
 
@@ -98,6 +114,12 @@ class UndoPreviewAnswerSchema(AnswerSchema):
 
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     batch_id = fields.UUID(allow_none=True, metadata=about("The batch, or null for numbers.", _BATCH_ID))
+    plan_id = fields.UUID(
+        allow_none=True, metadata=about("The plan, if the batch is a wave; or null.", _PLAN_ID)
+    )
+    wave_number = fields.Integer(
+        allow_none=True, metadata=about("The number of that wave in its plan, or null.", 1)
+    )
     accounts = fields.Integer(metadata=about("Created accounts that it is about.", 1_000))
     revertible = fields.Integer(metadata=about("Accounts that would be reverted.", 997))
     revertible_with_overrides = fields.Integer(
@@ -119,6 +141,12 @@ class UndoAnswerSchema(AnswerSchema):
     undo_id = fields.UUID(metadata=about("The id of the undo.", _UNDO_ID))
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     batch_id = fields.UUID(allow_none=True, metadata=about("The batch, or null for numbers.", _BATCH_ID))
+    plan_id = fields.UUID(
+        allow_none=True, metadata=about("The plan, if the batch is a wave; or null.", _PLAN_ID)
+    )
+    wave_number = fields.Integer(
+        allow_none=True, metadata=about("The number of that wave in its plan, or null.", 1)
+    )
     state = fields.String(metadata=about("Its state.", "RUNNING", enum=[state.value for state in UndoState]))
     reason = fields.String(metadata=about("Why.", "The mapping of tariffs was wrong."))
     overrides = fields.List(fields.String(), metadata=about("Blockers that an operator has overridden.", []))

@@ -281,6 +281,7 @@ class WaveAnswerSchema(AnswerSchema):
     open = fields.Integer(
         allow_none=True, metadata=about("Accounts that were not created, and not skipped.", 2)
     )
+    reverted = fields.Integer(metadata=about("Accounts that undos of the wave have reverted.", 0))
     decided_by = fields.String(
         allow_none=True, metadata=about("Who approved or stopped it.", "API key mig_4fQ2")
     )
@@ -312,6 +313,13 @@ class WavePlanAnswerSchema(AnswerSchema):
     )
     unplanned = fields.Integer(
         metadata=about("Accounts that were pending when it was made, and are in no wave.", 0)
+    )
+    undo_id = fields.UUID(
+        allow_none=True,
+        metadata=about(
+            "The undo of one of its waves that runs. No wave begins or goes on before it is over.",
+            "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90",
+        ),
     )
     waves = fields.List(
         fields.Nested(WaveAnswerSchema), metadata=about("Its waves, in their order.", [_WAVE])

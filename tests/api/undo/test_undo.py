@@ -89,6 +89,8 @@ def test_a_preview_changes_nothing_and_counts_what_is_gone(batches: BatchClient,
     assert found == {
         "import_supplier": batches.supplier.code,
         "batch_id": report["batch_id"],
+        "plan_id": None,
+        "wave_number": None,
         "accounts": 2,
         "revertible": 1,
         "revertible_with_overrides": 2,

@@ -6,12 +6,14 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
+from batch_client import BatchClient
 from imported_account import ImportedAccount
 from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
+from wave_client import WaveClient
 
 Run = Callable[..., Result]
 
@@ -78,6 +80,32 @@ def test_a_blocked_account_is_kept_unless_it_is_overridden(run: Run, account: Im
     UndoClient(account.supplier).work(reverted)
     assert "reverted\t1" in run("undo", "show", reverted).stdout
     assert run("undo", "start", "X", "1", "--reason", "r", "--override", "account_erased").exit_code == 2
+
+
+def test_a_wave_is_previewed_and_undone(
+    run: Run, supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    waves = WaveClient(BatchClient(supplier, worker_resources))
+    waves.stage(2)
+    plan = waves.plan({"rest": True})
+    assert waves.act(plan, 1, "start").status_code == 200
+    waves.run()
+    which = (supplier.code, "--wave", plan["plan_id"], "1")
+    previewed = run("undo", "preview", *which)
+    assert "wave number\t1" in previewed.stdout, previewed.output
+    assert json.loads(run("undo", "preview", *which, "--json").stdout)["revertible"] == 2
+    started = run("undo", "start", *which, "--reason", "A test.", "--yes", "--json")
+    undo_id = json.loads(started.stdout)["undo_id"]
+    UndoClient(supplier).work(undo_id)
+    shown = json.loads(run("undo", "show", undo_id, "--json").stdout)
+    assert (shown["plan_id"], shown["wave_number"]) == (plan["plan_id"], 1)
+    assert shown["counts"]["REVERTED"] == 2
+    shown_to_people = run("waves", "show", plan["plan_id"]).stdout
+    assert "reverted" in shown_to_people
+    missing = run("undo", "preview", supplier.code, "--wave", plan["plan_id"], "2")
+    assert (missing.exit_code, "has no wave" in missing.output) == (1, True)
+    both = run("undo", "preview", *which, "--batch", plan["waves"][0]["batch_id"])
+    assert (both.exit_code, "exactly one" in both.output) == (2, True)
 
 
 def test_an_undo_is_cancelled(run: Run, account: ImportedAccount) -> None:

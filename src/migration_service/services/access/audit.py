@@ -63,6 +63,7 @@ class AuditAction(StrEnum):
     WAVE_REOPENED = "wave.reopened"
     WAVE_FOUND_CLEAN = "wave.found_clean"
     WAVE_FOUND_DIFFERENT = "wave.found_different"
+    WAVE_UNDONE = "wave.undone"
     WAVE_APPROVED = "wave.approved"
     WAVE_STOPPED = "wave.stopped"
     #: A person resumed a wave outside its window: it goes on in the next one.

@@ -12,12 +12,15 @@ from migration_service.errors import (
     ErrorItem,
     PermissionDeniedError,
     RequestFailedValidationError,
+    WavePlanNotFoundError,
 )
 from migration_service.models import Batch
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.states import OPEN
 from migration_service.services.batches.steering import get_batch_with_lines
 from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.undo.waves import require_plan_at_rest
+from migration_service.services.waves.steering import get_plan, get_wave
 from migration_service.states import BatchKind, UndoBlocker
 
 
@@ -45,8 +48,8 @@ class UndoOrder:
 def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
     """Return the batch of the supplier.
 
-    Raise BatchNotFoundError if it does not exist, and BatchStateError if it creates accounts at this moment,
-    if it is of added data, or if its lines are no longer kept.
+    Raise BatchNotFoundError if it does not exist, BatchStateError if it creates accounts at this moment, if
+    it is of added data, or if its lines are no longer kept, and what `require_plan_at_rest` raises.
     """
     batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
@@ -55,7 +58,20 @@ def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) 
         raise BatchStateError(f"The batch is of kind {batch.kind}. Only batches of accounts are undone.")
     if batch.state in OPEN:
         raise BatchStateError(f"The batch is {batch.state}. Pause or cancel it before you undo it.")
+    require_plan_at_rest(session, batch)
     return batch
+
+
+def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> Batch:
+    """Return the batch of a wave of the supplier.
+
+    Raise WavePlanNotFoundError and WaveNotFoundError if it does not exist, and what `get_batch_to_undo`
+    raises.
+    """
+    plan = get_plan(session, plan_id, organisation_id=supplier.organisation_id)
+    if plan.import_supplier_id != supplier.id:
+        raise WavePlanNotFoundError(found=plan_id)
+    return get_batch_to_undo(session, str(get_wave(session, plan, number).batch_id), supplier)
 
 
 def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorRole | None) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.services.undo.blockers_sql import MAY_BE_OVERRIDDEN, OF_BATCH, OF_NUMBERS, judge
 from migration_service.services.undo.orders import UndoOrder
+from migration_service.services.undo.waves import find_wave
 from migration_service.states import EmailState, LineStatus, UndoBlocker
 
 #: Accounts that are named for each blocker.
@@ -31,6 +32,9 @@ class UndoPreview:
 
     import_supplier: str
     batch_id: UUID | None
+    #: The plan and the number of the wave that the batch is.
+    plan_id: UUID | None
+    wave_number: int | None
     #: Accounts that it is about: created, and still those that the batch created.
     accounts: int
     #: Accounts that would be reverted as things are.
@@ -47,10 +51,13 @@ class UndoPreview:
 def preview_undo(session: Session, order: UndoOrder) -> UndoPreview:
     """Return what an undo of these accounts would do now. Nothing is changed."""
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
+    wave = find_wave(session, order.batch)
     found = session.execute(_OF_BATCH if order.batch else _OF_NUMBERS, order.values()).one()
     return UndoPreview(
         import_supplier=order.supplier.code,
         batch_id=order.batch.id if order.batch else None,
+        plan_id=wave.plan_id if wave else None,
+        wave_number=wave.number if wave else None,
         accounts=found.accounts,
         revertible=found.revertible,
         revertible_with_overrides=found.revertible_with_overrides,

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import one_of
 from migration_service.errors import UndoNotFoundError
-from migration_service.models import ImportSupplier, Undo
+from migration_service.models import ImportSupplier, Undo, Wave
 from migration_service.origin import current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.scopes import require_supplier_allowed
@@ -29,6 +29,9 @@ class UndoReport:
     undo_id: UUID
     import_supplier: str
     batch_id: UUID | None
+    #: The plan and the number of the wave that the batch is.
+    plan_id: UUID | None
+    wave_number: int | None
     state: str
     reason: str
     overrides: list[str]
@@ -60,11 +63,12 @@ def get_undo(session: Session, undo_id: str, *, organisation_id: int | None) -> 
 def report_undo(session: Session, undo: Undo) -> UndoReport:
     """Return the full report of an undo."""
     code = session.get_one(ImportSupplier, undo.import_supplier_id).code
+    wave = session.scalars(select(Wave).where(Wave.batch_id == undo.batch_id)).one_or_none()
     counts = dict.fromkeys(map(str, UndoOutcome), 0)
     kept: dict[str, int] = {}
     for kind, name, number in session.execute(_COUNTS, {"undo_id": undo.id}):
         (counts if kind == "outcome" else kept)[name] = number
-    return UndoReport(**_fields(undo, code), counts=counts, kept_counts=kept)
+    return UndoReport(**_fields(undo, code, wave), counts=counts, kept_counts=kept)
 
 
 def list_undos(
@@ -77,8 +81,9 @@ def list_undos(
 ) -> list[UndoReport]:
     """Return the organisation's undos (None: every organisation's), newest first, older than `before`."""
     statement = (
-        select(Undo, ImportSupplier.code)
+        select(Undo, ImportSupplier.code, Wave)
         .join(ImportSupplier, ImportSupplier.id == Undo.import_supplier_id)
+        .outerjoin(Wave, Wave.batch_id == Undo.batch_id)
         .order_by(Undo.id.desc())  # in the order of time
         .limit(limit)
     )
@@ -91,7 +96,7 @@ def list_undos(
         statement = statement.where(ImportSupplier.code == import_supplier)
     if before is not None:
         statement = statement.where(Undo.id < before)
-    return [UndoReport(**_fields(undo, code)) for undo, code in session.execute(statement)]
+    return [UndoReport(**_fields(*row)) for row in session.execute(statement)]
 
 
 def stream_outcomes(
@@ -123,11 +128,13 @@ def stream_outcomes(
             yield b"".join(encode_json(line) + b"\n" for line in lines)
 
 
-def _fields(undo: Undo, code: str) -> dict[str, Any]:
+def _fields(undo: Undo, code: str, wave: Wave | None) -> dict[str, Any]:
     return {
         "undo_id": undo.id,
         "import_supplier": code,
         "batch_id": undo.batch_id,
+        "plan_id": wave.plan_id if wave else None,
+        "wave_number": wave.number if wave else None,
         "state": undo.state,
         "reason": undo.reason,
         "overrides": list(undo.overrides),

@@ -19,6 +19,7 @@ from migration_service.services.access.operators import OperatorRole
 from migration_service.services.undo import states
 from migration_service.services.undo.blockers_sql import OF_BATCH, OF_NUMBERS
 from migration_service.services.undo.orders import UndoOrder, require_overrides_allowed
+from migration_service.services.undo.waves import hold_plan
 from migration_service.states import ImportState
 
 
@@ -27,12 +28,15 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
 
     `role` is the one of the operator who asks; None: an API key. What blocks an account is found when a
     worker takes it. Raise ImportSupplierLiveError, NothingToUndoError if the batch has no account that
-    exists, RequestFailedValidationError with each number that has no account, and PermissionDeniedError if
-    blockers are overridden by somebody who may not.
+    exists, RequestFailedValidationError with each number that has no account, WaveStateError if the batch is
+    a wave whose plan is at work, and PermissionDeniedError if blockers are overridden by somebody who may
+    not.
     """
     require_overrides_allowed(order.overrides, role)
     _require_not_live(session, order.supplier.id)
-    if not order.batch:
+    if order.batch:
+        hold_plan(session, order.batch)
+    else:
         _require_created(session, order)
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
     origin = current_origin()

@@ -36,6 +36,7 @@ from migration_service.services.waves.states import (
     is_over,
 )
 from migration_service.services.waves.stopping import BATCH_CANCELLED, stop_waves
+from migration_service.services.waves.undone import find_running_undo, reconcile_undone
 from migration_service.services.waves.windows import Window, find_opening
 from migration_service.states import BatchState, ChunkState, WaveState
 
@@ -60,13 +61,20 @@ def carry_on(sessions: sessionmaker[Session]) -> None:
 
 
 def carry_on_plan(session: Session, plan_id: UUID) -> None:
-    """Do what is due in a plan. Do nothing if somebody else has its lock: they do it."""
+    """Do what is due in a plan.
+
+    Do nothing if somebody else has its lock: they do it. Do nothing either while accounts of it are undone.
+    """
     unfinished = select(WavePlan).where(WavePlan.id == plan_id, WavePlan.finished_at.is_(None))
     plan = session.scalars(unfinished.with_for_update(skip_locked=True, key_share=True)).one_or_none()
     if plan is None:
         return
+    if find_running_undo(session, plan_id):
+        return
     now = clock.read_clock(session)
     waves = list_waves(session, plan_id)
+    for wave in waves:
+        reconcile_undone(session, plan, wave)
     for wave, following in zip_longest(waves, waves[1:]):
         if not is_over(plan, wave):
             _carry_on_wave(session, plan, wave, following, now)

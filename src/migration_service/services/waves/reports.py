@@ -14,6 +14,7 @@ from migration_service.services.batches import clock
 from migration_service.services.batches.counts import count_lines
 from migration_service.services.waves.progress import list_waves
 from migration_service.services.waves.states import is_over
+from migration_service.services.waves.undone import count_reverted, find_running_undo
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait
 
@@ -42,6 +43,8 @@ class WaveReport:
     reconciled_at: datetime | None
     differing: int | None
     open: int | None
+    #: Accounts that undos of the wave have reverted.
+    reverted: int
     decided_by: str | None
     decided_at: datetime | None
     decision_reason: str | None
@@ -61,6 +64,8 @@ class PlanReport:
     finished_at: datetime | None
     #: Pending accounts that are in no wave.
     unplanned: int
+    #: The undo of a wave that runs. The plan holds until it is over.
+    undo_id: UUID | None
     waves: list[WaveReport]
 
 
@@ -72,7 +77,7 @@ def report_plan(session: Session, plan: WavePlan) -> PlanReport:
         batch.id: batch
         for batch in session.scalars(select(Batch).where(Batch.id.in_([wave.batch_id for wave in waves])))
     }
-    counts = count_lines(session, [*batches])
+    counts, reverted = count_lines(session, [*batches]), count_reverted(session, plan.id)
     return PlanReport(
         plan_id=plan.id,
         import_supplier=session.get_one(ImportSupplier, plan.import_supplier_id).code,
@@ -83,9 +88,15 @@ def report_plan(session: Session, plan: WavePlan) -> PlanReport:
         created_at=plan.created_at,
         finished_at=plan.finished_at,
         unplanned=plan.unplanned,
+        undo_id=find_running_undo(session, plan.id),
         waves=[
             _report_wave(
-                wave, batches[wave.batch_id], counts[wave.batch_id], now, _waits_for(plan, waves, wave)
+                wave,
+                batches[wave.batch_id],
+                counts[wave.batch_id],
+                now,
+                waits_for=_waits_for(plan, waves, wave),
+                reverted=reverted.get(wave.number, 0),
             )
             for wave in waves
         ],
@@ -93,7 +104,13 @@ def report_plan(session: Session, plan: WavePlan) -> PlanReport:
 
 
 def _report_wave(
-    wave: Wave, batch: Batch, counts: dict[str, int], now: datetime, waits_for: WaveWait | None
+    wave: Wave,
+    batch: Batch,
+    counts: dict[str, int],
+    now: datetime,
+    *,
+    waits_for: WaveWait | None,
+    reverted: int,
 ) -> WaveReport:
     needed = wave.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
     window = Window.from_dict(wave.time_window) if wave.time_window and needed else None
@@ -117,6 +134,7 @@ def _report_wave(
         reconciled_at=wave.reconciled_at,
         differing=wave.differing,
         open=wave.open,
+        reverted=reverted,
         decided_by=wave.decided_by,
         decided_at=wave.decided_at,
         decision_reason=wave.decision_reason,

@@ -8,6 +8,7 @@
     RUNNING, PAUSED      -- RECONCILE -->  RECONCILING     every line has an outcome
     CLEAN, DIFFERS       -- REOPEN -->     RUNNING         its failed lines are retried
     CLEAN, DIFFERS       -- COMPARE -->    RECONCILING     a person had it compared again
+    CLEAN, DIFFERS, APPROVED -- UNDO -->   RECONCILING     an undo of its accounts has ended
     RECONCILING -- FIND_CLEAN -->      CLEAN
     RECONCILING -- FIND_DIFFERENCE --> DIFFERS
     CLEAN, DIFFERS       -- APPROVE -->    APPROVED
@@ -48,6 +49,7 @@ RECONCILE = WaveChange(
 )
 REOPEN = WaveChange(_DECIDABLE, WaveState.RUNNING, AuditAction.WAVE_REOPENED)
 COMPARE = WaveChange(_DECIDABLE, WaveState.RECONCILING, AuditAction.WAVE_RECONCILED)
+UNDO = WaveChange((*_DECIDABLE, WaveState.APPROVED), WaveState.RECONCILING, AuditAction.WAVE_UNDONE)
 FIND_CLEAN = WaveChange((WaveState.RECONCILING,), WaveState.CLEAN, AuditAction.WAVE_FOUND_CLEAN)
 FIND_DIFFERENCE = WaveChange((WaveState.RECONCILING,), WaveState.DIFFERS, AuditAction.WAVE_FOUND_DIFFERENT)
 APPROVE = WaveChange(_DECIDABLE, WaveState.APPROVED, AuditAction.WAVE_APPROVED)
@@ -59,7 +61,7 @@ STOP = WaveChange(
 
 #: Every possible change.
 CHANGES = (
-    *(QUEUE, BEGIN, PAUSE, GO_ON, RECONCILE, REOPEN, COMPARE),
+    *(QUEUE, BEGIN, PAUSE, GO_ON, RECONCILE, REOPEN, COMPARE, UNDO),
     *(FIND_CLEAN, FIND_DIFFERENCE, APPROVE, STOP),
 )
 

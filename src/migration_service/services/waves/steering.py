@@ -36,6 +36,7 @@ from migration_service.services.waves.states import (
     record_act,
 )
 from migration_service.services.waves.stopping import stop_waves
+from migration_service.services.waves.undone import require_no_undo
 from migration_service.states import BatchState, WaveState
 
 
@@ -61,6 +62,11 @@ def lock_wave(session: Session, plan: WavePlan, number: int) -> Wave:
     """Lock the plan, and return its wave of this number. Raise WaveNotFoundError if there is none."""
     # Not its key: a foreign key of a wave, which somebody else may have locked, would have to wait for it.
     session.refresh(plan, with_for_update={"key_share": True})
+    return get_wave(session, plan, number)
+
+
+def get_wave(session: Session, plan: WavePlan, number: int) -> Wave:
+    """Return the wave of this number. Raise WaveNotFoundError if there is none."""
     wave = session.get(Wave, (plan.id, number), populate_existing=True) if number < 2**31 else None
     if wave is None:
         raise WaveNotFoundError(found=str(number))
@@ -70,8 +76,10 @@ def lock_wave(session: Session, plan: WavePlan, number: int) -> Wave:
 def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     """Begin a wave by hand. One that has a window only begins within it.
 
-    Raise WaveStateError if it is not its turn, and WaveWindowClosedError.
+    Raise WaveStateError if it is not its turn, or accounts of the plan are being undone, and
+    WaveWindowClosedError.
     """
+    require_no_undo(session, plan)
     earlier = [it for it in list_waves(session, plan.id) if it.number < wave.number]
     if not all(is_over(plan, it) for it in earlier):
         raise WaveStateError("An earlier wave is not over. Wait for it, or approve it, first.")
@@ -103,8 +111,10 @@ def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     """Let a paused wave go on: now, or in its next window if its window is closed.
 
-    The brake counts from now on. Raise WaveStateError if it is not paused.
+    The brake counts from now on. Raise WaveStateError if it is not paused, or accounts of the plan are being
+    undone.
     """
+    require_no_undo(session, plan)
     batch = lock_batch(session, wave)
     if wave.state != WaveState.PAUSED or batch.state not in (BatchState.PAUSED, BatchState.STOPPED):
         raise WaveStateError(f"The wave is {wave.state}. This is only possible if it is PAUSED.")
@@ -119,7 +129,11 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
 
 def compare_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Compare a wave again, after something was corrected. Raise WaveStateError if it is not reconciled."""
+    """Compare a wave again, after something was corrected.
+
+    Raise WaveStateError if it is not reconciled, or accounts of the plan are being undone.
+    """
+    require_no_undo(session, plan)
     _require_completed(session, wave)
     change_wave(session, plan, wave, COMPARE)
     wave.reconciled_to, wave.differing, wave.open = 0, None, None
@@ -129,8 +143,9 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
     """Let the next wave begin, whatever reconciliation found.
 
     From now on the failed lines of this wave may be retried at any time. Raise WaveStateError if it is not
-    reconciled.
+    reconciled, or accounts of the plan are being undone.
     """
+    require_no_undo(session, plan)
     batch = _require_completed(session, wave)
     found = {"differing": wave.differing, "open": wave.open}
     change_wave(session, plan, wave, APPROVE, details={"because": reason, **found})

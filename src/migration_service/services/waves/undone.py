@@ -1,0 +1,56 @@
+"""What an undo of a wave's accounts means for its plan.
+
+While the undo runs, the plan holds: no wave begins or goes on. After it the wave is reconciled again. What
+was reverted is open, so a person decides about the wave once more before the next one begins.
+"""
+
+from uuid import UUID
+
+from sqlalchemy import exists, func, select
+from sqlalchemy.orm import Session
+
+from migration_service.errors import WaveStateError
+from migration_service.models import Undo, UndoLine, Wave, WavePlan
+from migration_service.services.waves.states import UNDO, change_wave
+from migration_service.states import UndoOutcome
+
+
+def find_running_undo(session: Session, plan_id: UUID) -> UUID | None:
+    """Return the undo of a wave of this plan that is not over, or None."""
+    batches = select(Wave.batch_id).where(Wave.plan_id == plan_id)
+    running = select(Undo.id).where(Undo.finished_at.is_(None), Undo.batch_id.in_(batches))
+    return session.scalars(running.order_by(Undo.id).limit(1)).one_or_none()
+
+
+def require_no_undo(session: Session, plan: WavePlan) -> None:
+    """Raise WaveStateError if accounts of the plan are being undone."""
+    if undo_id := find_running_undo(session, plan.id):
+        detail = f"Undo {undo_id} of accounts of this plan runs. Wait until it is over, or cancel it."
+        raise WaveStateError(detail)
+
+
+def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
+    """Have a wave compared again if an undo of its accounts has ended since it was last compared.
+
+    Its approval is void: what was approved is not there any more. The audit has it.
+    """
+    if wave.state not in UNDO.sources or wave.reconciled_at is None:
+        return
+    ended = exists().where(Undo.batch_id == wave.batch_id, Undo.finished_at > wave.reconciled_at)
+    if not session.scalar(select(ended)):
+        return
+    change_wave(session, plan, wave, UNDO)
+    wave.reconciled_to, wave.differing, wave.open = 0, None, None
+    wave.decided_by = wave.decided_at = wave.decision_reason = None
+
+
+def count_reverted(session: Session, plan_id: UUID) -> dict[int, int]:
+    """Return how many accounts of each wave were reverted by undos of it, by the number of the wave."""
+    counted = (
+        select(Wave.number, func.count().label("accounts"))
+        .join(Undo, Undo.batch_id == Wave.batch_id)
+        .join(UndoLine, UndoLine.undo_id == Undo.id)
+        .where(Wave.plan_id == plan_id, UndoLine.outcome == UndoOutcome.REVERTED)
+        .group_by(Wave.number)
+    )
+    return {row.number: row.accounts for row in session.execute(counted)}

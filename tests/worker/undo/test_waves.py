@@ -1,0 +1,298 @@
+"""Undoing waves: their plan holds meanwhile, and the wave is decided about once more afterwards."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from sqlalchemy import select, update
+
+from batch_client import BatchClient
+from interleavings import COMMIT, Run, Scenario, Step, explore
+from migration_service.errors import WaveStateError
+from migration_service.models import AuditEntry, Batch, BatchChunk, WavePlan
+from migration_service.services.batches import upload as batch_upload
+from migration_service.services.batches.execution import perform_chunk
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.undo.orders import UndoOrder
+from migration_service.services.undo.starting import start_undo
+from migration_service.services.waves.progress import carry_on_plan
+from migration_service.states import UndoState
+from migration_service.tasks.app import WorkerResources
+from supplier_client import SupplierClient
+from undo_client import UndoClient
+from wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
+
+
+@pytest.fixture
+def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
+    client = WaveClient(BatchClient(supplier, worker_resources))
+    with client.clock(), patch.object(batch_upload, "CHUNK_LINES", 5):
+        yield client
+
+
+@pytest.fixture
+def undos(supplier: SupplierClient) -> UndoClient:
+    return UndoClient(supplier)
+
+
+def _pilot(waves: WaveClient, beginning: str = "", **more: Any) -> dict[str, Any]:
+    """Return a plan of two waves. The first one, of four accounts, is created and CLEAN."""
+    for account in waves.supplier.accounts(6):
+        account["external_account_number"] = f"{beginning}{account['external_account_number']}"
+        assert waves.supplier.stage(account).status_code == 201
+    plan = waves.plan({"size": 4}, {"rest": True, "window": NIGHT}, **more)
+    assert waves.act(plan, 1, "start").status_code == 200
+    waves.run()
+    assert waves.states(plan)[0] == "CLEAN"
+    return plan
+
+
+def _wave(plan: dict[str, Any], number: int = 1) -> dict[str, Any]:
+    return {"plan_id": plan["plan_id"], "number": number}
+
+
+def _refused(answer: Any) -> str:
+    assert (answer.status_code, answer.json["code"]) == (400, "wave_state_conflict"), answer.text
+    return str(answer.json["errors"][0]["detail"])
+
+
+def _actions(waves: WaveClient, plan: dict[str, Any]) -> list[str]:
+    with waves.supplier.Session() as session:
+        entries = select(AuditEntry).where(AuditEntry.subject == f"{plan['plan_id']} 1")
+        return [it.action for it in session.scalars(entries.order_by(AuditEntry.id))]
+
+
+def test_an_approved_wave_is_previewed_and_undone_and_waits_for_a_person(
+    waves: WaveClient, undos: UndoClient
+) -> None:
+    plan = _pilot(waves)
+    assert waves.act(plan, 1, "approve", reason="Compared by hand.").status_code == 200
+    waves.sweep()
+    preview = undos.preview(wave=_wave(plan))
+    assert (preview["accounts"], preview["revertible"]) == (4, 4)
+    batch_id = plan["waves"][0]["batch_id"]
+    assert (preview["batch_id"], preview["plan_id"], preview["wave_number"]) == (batch_id, plan["plan_id"], 1)
+
+    undo_id = undos.start(wave=_wave(plan))
+    waves.now = EVENING
+    waves.run()
+    held = waves.get(plan)
+    assert (held["undo_id"], waves.states(plan)) == (undo_id, ["APPROVED", "WAITING"])
+    for number, action, body in (
+        (2, "start", {}),
+        (1, "reconcile", {}),
+        (1, "approve", {"reason": "Again."}),
+    ):
+        assert undo_id in _refused(waves.act(plan, number, action, **body))
+
+    undos.work(undo_id)
+    report = undos.get(undo_id)
+    assert (report["state"], report["counts"]["REVERTED"]) == ("COMPLETED", 4)
+    assert (report["plan_id"], report["wave_number"]) == (plan["plan_id"], 1)
+    waves.run()
+    wave = waves.get(plan)["waves"][0]
+    assert (wave["state"], wave["open"], wave["differing"], wave["reverted"]) == ("DIFFERS", 4, 0, 4)
+    assert (wave["decided_by"], wave["decided_at"], wave["decision_reason"]) == (None, None, None)
+    assert (waves.get(plan)["undo_id"], waves.states(plan)[1]) == (None, "WAITING"), "its window is open"
+    assert _actions(waves, plan)[-3:] == ["wave.approved", "wave.undone", "wave.found_different"]
+
+    assert waves.act(plan, 1, "approve", reason="They are sent again.").status_code == 200
+    waves.run()
+    assert waves.states(plan) == ["APPROVED", "CLEAN"]
+
+
+def test_the_batch_of_a_wave_is_the_wave(waves: WaveClient, undos: UndoClient) -> None:
+    plan = _pilot(waves)
+    report = undos.run(batch=plan["waves"][0]["batch_id"])
+    assert (report["plan_id"], report["wave_number"]) == (plan["plan_id"], 1)
+    waves.sweep()
+    assert waves.states(plan)[0] == "DIFFERS"
+    (listed,) = waves.supplier.get("/undos/").json or []
+    assert (listed["plan_id"], listed["wave_number"]) == (plan["plan_id"], 1)
+
+
+def test_what_is_imported_again_after_an_undo_makes_the_wave_clean(
+    waves: WaveClient, undos: UndoClient
+) -> None:
+    plan = _pilot(waves)
+    numbers = waves.numbers(plan["waves"][0])
+    undos.run(wave=_wave(plan))
+    corrected = [
+        account for account in waves.supplier.accounts(6) if account["external_account_number"] in numbers
+    ]
+    waves.batches.run(corrected)
+    waves.run()
+    assert waves.states(plan)[0] == "CLEAN"
+
+
+def test_a_wave_is_not_undone_while_its_plan_is_at_work(waves: WaveClient, undos: UndoClient) -> None:
+    plan = _pilot(waves, continue_if_clean=True)
+    waves.now = EVENING
+    waves.sweep()
+    assert waves.states(plan) == ["CLEAN", "RUNNING"]
+    for target in ({"wave": _wave(plan)}, {"batch": plan["waves"][0]["batch_id"]}):
+        assert "Wave 2 of the plan runs." in _refused(undos.post(**target))
+    assert waves.act(plan, 2, "pause").status_code == 200
+    undo_id = undos.start(wave=_wave(plan))
+    assert undo_id in _refused(waves.act(plan, 2, "resume"))
+    assert waves.act(plan, 2, "stop", reason="The mapping is wrong.").status_code == 200
+    undos.work(undo_id)
+    waves.run()
+    assert waves.states(plan) == ["CLEAN", "STOPPED"], "the plan was finished before the undo was over"
+    assert waves.get(plan)["waves"][0]["reverted"] == 4
+
+
+def test_a_wave_that_is_being_reconciled_is_not_undone(waves: WaveClient, undos: UndoClient) -> None:
+    plan = _pilot(waves)
+    assert waves.act(plan, 1, "reconcile").status_code == 200
+    assert "is being reconciled" in _refused(undos.post(wave=_wave(plan)))
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_wave_between_two_windows_waits_for_a_person_once_it_is_undone(
+    waves: WaveClient, undos: UndoClient, *, is_followed: bool
+) -> None:
+    waves.stage(7)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    waves.now = EVENING
+    waves.sweep()
+    batches = waves.batches
+    first, second = batches.dispatch()
+    assert perform_chunk(batches.resources.Session, batches.resources.slots, first, reserve=50)
+    waves.now = NOON + DAY
+    assert perform_chunk(batches.resources.Session, batches.resources.slots, second, reserve=50)
+    if is_followed:
+        waves.sweep()
+    assert batches.get(plan["waves"][0]["batch_id"])["reason"] == "window_closed"
+    assert undos.run(wave=_wave(plan))["counts"]["REVERTED"] == 5
+    waves.now = EVENING + DAY
+    waves.run()
+    wave = waves.get(plan)["waves"][0]
+    assert (wave["state"], wave["reason"], wave["reverted"]) == ("PAUSED", None, 5)
+    assert waves.act(plan, 1, "resume").status_code == 200
+    _recover(waves)
+    waves.run()
+    wave = waves.get(plan)["waves"][0]
+    assert (wave["state"], wave["open"], wave["counts"]["IMPORTED"]) == ("DIFFERS", 5, 7)
+
+
+def _recover(waves: WaveClient) -> None:
+    with waves.supplier.Session.begin() as session:
+        dispatched = update(BatchChunk).where(BatchChunk.state == "DISPATCHED")
+        session.execute(dispatched.values(state="PENDING"))
+
+
+def test_a_plan_goes_on_if_an_undo_has_kept_every_account(waves: WaveClient, undos: UndoClient) -> None:
+    plan = _pilot(waves, continue_if_clean=True)
+    undo_id = undos.start(wave=_wave(plan))
+    assert waves.supplier.post(f"/undos/{undo_id}/cancel/").status_code == 200
+    waves.sweep()
+    assert _actions(waves, plan)[-2:] == ["wave.undone", "wave.found_clean"]
+    waves.now = EVENING
+    waves.run()
+    assert waves.states(plan) == ["CLEAN", "CLEAN"]
+
+
+def test_a_finished_plan_stays_as_it_was_decided(waves: WaveClient, undos: UndoClient) -> None:
+    waves.stage(2)
+    plan = waves.plan({"rest": True})
+    assert waves.act(plan, 1, "start").status_code == 200
+    waves.run()
+    assert waves.act(plan, 1, "approve", reason="Fine.").status_code == 200
+    waves.sweep()
+    undos.run(wave=_wave(plan))
+    waves.run()
+    report = waves.get(plan)
+    (wave,) = report["waves"]
+    assert (wave["state"], wave["decision_reason"], wave["reverted"]) == ("APPROVED", "Fine.", 2)
+    assert report["finished_at"] is not None
+    assert waves.plan({"rest": True})["waves"][0]["lines"] == 2, "what was reverted can be planned again"
+
+
+def test_a_wave_that_has_created_nothing_has_nothing_to_undo(waves: WaveClient, undos: UndoClient) -> None:
+    plan = _pilot(waves)
+    answer = undos.post(wave=_wave(plan, 2))
+    assert (answer.status_code, (answer.json or {})["code"]) == (400, "nothing_to_undo")
+
+
+@pytest.mark.parametrize("number", [0, 3, 2**31 - 1])
+def test_a_wave_that_does_not_exist_is_not_found(waves: WaveClient, undos: UndoClient, number: int) -> None:
+    plan = _pilot(waves)
+    answer = undos.post(wave=_wave(plan, number))
+    assert (answer.status_code, (answer.json or {})["code"]) == (404, "wave_not_found")
+
+
+def test_only_a_plan_of_the_supplier_is_undone(waves: WaveClient, undos: UndoClient) -> None:
+    plan = _pilot(waves)
+    supplier = waves.supplier
+    stranger = UndoClient(SupplierClient.create(supplier.app, supplier.Session))
+    for client, wave in (
+        (stranger, _wave(plan)),
+        (undos, {"plan_id": "no plan", "number": 1}),
+        (undos, {"plan_id": plan["waves"][0]["batch_id"], "number": 1}),
+    ):
+        answer = client.post(wave=wave)
+        assert (answer.status_code, (answer.json or {})["code"]) == (404, "wave_plan_not_found")
+
+
+def test_accounts_are_said_in_one_way(undos: UndoClient) -> None:
+    wave = {"plan_id": "x", "number": 1}
+    for fields in ({}, {"wave": wave, "batch": "x"}, {"wave": wave, "external_account_numbers": ["1"]}):
+        answer = undos.post(**fields)
+        (error,) = (answer.json or {})["errors"]
+        assert (answer.status_code, error["code"], error["attr"]) == (
+            400,
+            "required",
+            "external_account_numbers",
+        )
+    answer = undos.post(wave={"plan_id": "x"})
+    assert [error["attr"] for error in (answer.json or {})["errors"]] == ["wave.number"]
+
+
+def test_a_sweep_and_an_undo_at_once_never_let_a_wave_begin_that_is_held(waves: WaveClient) -> None:
+    client = UndoClient(waves.supplier)
+    orders = count(1)
+
+    def scenario() -> Scenario:
+        waves.now = NOON
+        plan = _pilot(waves, f"order {next(orders)} ", continue_if_clean=True)
+        waves.sweep()
+        waves.now = EVENING
+        plan_id = plan["plan_id"]
+
+        def undo(session: Any) -> str | None:
+            supplier = get_import_supplier(session, waves.supplier.code, organisation_id=None)
+            batch = session.get_one(Batch, waves.batch_id(plan, 1))
+            try:
+                return str(start_undo(session, UndoOrder(supplier=supplier, batch=batch, reason="A test.")))
+            except WaveStateError:
+                return None
+
+        def sweep(session: Any) -> None:
+            carry_on_plan(session, session.get_one(WavePlan, plan_id).id)
+            session.flush()
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            undo_id = run.results["person.undo"]
+            state = waves.states(plan)[1]
+            assert state == ("RUNNING" if undo_id is None else "WAITING")
+            if undo_id:
+                client.work(undo_id)
+                assert client.get(undo_id)["state"] == UndoState.COMPLETED
+            assert waves.act(plan, 2, "stop", reason="The next order.").status_code == 200
+            waves.run()
+            for wave in waves.get(plan)["waves"]:
+                if wave["state"] not in ("STOPPED", "CLEAN"):
+                    waves.act(plan, wave["number"], "approve", reason="The next order.")
+            waves.sweep()
+
+        acts: dict[str, list[Step]] = {
+            "sweep": [("carry on", sweep), COMMIT],
+            "person": [("undo", undo), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(waves.supplier.Session, scenario) > 3
