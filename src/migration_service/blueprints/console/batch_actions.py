@@ -93,8 +93,9 @@ def retry(batch_id: UUID) -> Response:
 
     def preview(session: Session) -> Preview:
         batch = batch_of(session, batch_id)
-        lines = count_retryable(session, batch, wanted, everything=everything)
-        left = count_retryable(session, batch, wanted, everything=True) - lines
+        found = count_retryable(session, batch, wanted)
+        lines = found.everything if everything else found.may_pass
+        left = found.everything - lines
         facts: list[tuple[str, Any]] = [(_("Code"), wanted.code), (_("Path"), wanted.path)]
         facts.append((_("Failed for their content, to be corrected and sent again"), left))
         return Preview(
