@@ -1,9 +1,13 @@
 """Servers for every test that wants them: started once, on free ports, gone at the end."""
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from argon2 import PasswordHasher
 from celery import current_app
 from flask import Flask
 from hypothesis import settings as hypothesis_settings
@@ -15,8 +19,9 @@ from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.services.access import operators
 from migration_service.tasks.app import WorkerResources
-from servers import EmbeddedServers
+from servers import EmbeddedServers, temporary_folder
 from supplier_client import SEEDS, SupplierClient
 
 # The same examples at each run; MIGRATION_SERVICE_FUZZ, which asks for more of them, also asks for others.
@@ -24,23 +29,57 @@ hypothesis_settings.register_profile("the same", derandomize=True, deadline=None
 hypothesis_settings.register_profile("others", derandomize=False, deadline=None)
 hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_FUZZ") else "the same")
 
-#: Fixtures that are too expensive to be made by two processes: their tests stay together, and the first ones
-#: here begin first, as they take longest.
-_MADE_ONCE = ("scene", "running", "environment", "localstripe_url", "sandbox_url", "hasty")
+#: Fixtures that are too expensive to be made by two processes: their tests stay together.
+_MADE_ONCE = ("running", "port", "localstripe_url", "sandbox_url", "hasty")
+#: The tests of the running service mostly wait, for a restart or a time-out. So two processes have one each:
+#: in one of them tests cause faults, in the other they use it as its clients do.
+_WITH_FAULTS = ("test_batches_for_real", "test_limit", "test_poison", "test_redis_away", "test_shutdown")
+#: What takes longest begins first, so that no process is the only one that works at the end.
+_LONGEST_FIRST = (
+    "tests/e2e/test_drill.py",
+    "tests/e2e/test_docs.py",
+    "tests/local/up/test_up.py",
+    "tests/e2e/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests that share an expensive fixture, and begin with the groups that take longest."""
+    """Group the tests that share an expensive fixture, and begin with what takes longest."""
     for item in items:
-        shared = next((name for name in _MADE_ONCE if name in getattr(item, "fixturenames", ())), None)
-        if shared:
-            item.add_marker(pytest.mark.xdist_group(shared if shared == "scene" else f"{item.path}:{shared}"))
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=_turn)
 
 
+def _group(item: pytest.Item) -> str:
+    """Return the group of tests that run in one process, or nothing for a test that runs in any."""
+    if not isinstance(item, pytest.Function):
+        return ""
+    # A fixture of a single test may have the same name.
+    wide = {it for it, found in item._fixtureinfo.name2fixturedefs.items() if found[-1].scope != "function"}
+    if "scene" in wide:
+        return "scene with faults" if item.path.stem in _WITH_FAULTS else "scene"
+    return next((f"{item.path}:{name}" for name in _MADE_ONCE if name in wide), "")
+
+
 def _turn(item: pytest.Item) -> int:
-    names = getattr(item, "fixturenames", ())
-    return next((turn for turn, name in enumerate(_MADE_ONCE[:2]) if name in names), len(_MADE_ONCE))
+    """Return the place of a test: the groups of the running service, then long tests, then all others."""
+    marker = item.get_closest_marker("xdist_group")
+    if marker and marker.args[0].startswith("scene"):
+        return -1
+    turns = enumerate(_LONGEST_FIRST)
+    return next((turn for turn, path in turns if item.nodeid.startswith(path)), len(_LONGEST_FIRST))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def slow_hasher() -> Iterator[Callable[[], PasswordHasher]]:
+    """Hash passwords of operators quickly in this process. Return what the service hashes them with.
+
+    It takes a tenth of a second of both processors by design, and hundreds of tests log in.
+    """
+    of_the_service, quick = operators._hasher, PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with patch.object(operators, "_hasher", lambda: quick):
+        yield of_the_service
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +101,16 @@ def embedded_servers() -> Iterator[EmbeddedServers]:
     """A PostgreSQL and a Valkey that all tests share; a test that kills some makes its own."""
     with EmbeddedServers() as servers:
         yield servers
+
+
+@pytest.fixture(scope="session")
+def prepared_servers() -> Iterator[Path]:
+    """A folder with the data of servers that are stopped, for `EmbeddedServers.copy_of`."""
+    folder = temporary_folder()
+    with EmbeddedServers(folder):
+        pass
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,28 @@
 """Real servers and the real service, which tests can use, kill and start again."""
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
 import psutil
 import psycopg
+from coverage import Coverage
+from psycopg import sql
 from redis import Redis
+from sqlalchemy import make_url
 
 from migration_service.db.revisions import upgrade
 from migration_service_local.servers.home import Home
-from migration_service_local.servers.postgres import DATABASE, Postgres
+from migration_service_local.servers.postgres import DATABASE, OWNER, Postgres
 from migration_service_local.servers.process import Child, Program, stop_children, wait_until_ready
 from migration_service_local.servers.valkey import Valkey
 
@@ -81,6 +85,7 @@ END $$;
 class EmbeddedServers:
     """PostgreSQL and Valkey in their own folder, on free ports. Use it in a `with` statement.
 
+    A folder of its own is kept. To create its data takes longest: tests not about that use `copy_of`.
     `durable=False` does not wait for the disk, which only tests of crashes need. `kill` and `start` take
     "postgres" or "valkey".
     """
@@ -93,6 +98,7 @@ class EmbeddedServers:
         self.valkey = Valkey(self.home)
         self.log = self.folder / "servers.log"
         self.children: dict[str, Child] = {}
+        self._cleaner: psycopg.Connection | None = None
 
     @property
     def database_url(self) -> str:
@@ -121,8 +127,7 @@ class EmbeddedServers:
 
         Bindings of queues stay, as producers declare them once. No slot is held, and none has to be restored.
         """
-        with self.postgres._connect_as_superuser(DATABASE) as connection:
-            connection.execute("CALL kept.empty()")
+        self._empty_database()
         with Redis.from_url(self.redis_url) as redis:
             left = [key for key in redis.scan_iter() if not key.startswith(b"_kombu.binding.")]
             if left:
@@ -132,9 +137,45 @@ class EmbeddedServers:
                 mapping={"ready": 1, "admit_from": 0, "reconciled_at": redis.time()[0] * 1_000},
             )
 
+    def _empty_database(self) -> None:
+        # To connect takes four times as long as to empty the tables, and thousands of tests end with it.
+        if self._cleaner is None:
+            self._cleaner = self.postgres._connect_as_superuser(DATABASE)
+        try:
+            self._cleaner.execute("CALL kept.empty()")
+        except psycopg.OperationalError:
+            if not self._cleaner.closed:
+                raise
+            # A test has ended all sessions.
+            self._cleaner = None
+            self._empty_database()
+
     def connect_as_superuser(self) -> psycopg.Connection:
         """Yield a connection that may create databases and roles."""
         return self.postgres._connect_as_superuser()
+
+    @contextmanager
+    def new_database(self) -> Iterator[tuple[str, str]]:
+        """Yield the addresses of a database without tables, for the role of the service and for the owner."""
+        name = f"new_{secrets.token_hex(4)}"
+        identifier = sql.Identifier(name)
+        with self.connect_as_superuser() as admin:
+            admin.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(identifier, sql.Identifier(OWNER)))
+        urls = (make_url(url).set(database=name) for url in (self.database_url, self.owner_url))
+        of_service, of_owner = (url.render_as_string(hide_password=False) for url in urls)
+        yield of_service, of_owner
+        with self.connect_as_superuser() as admin:
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+
+    @classmethod
+    def copy_of(cls, prepared: Path, *, durable: bool = False) -> "EmbeddedServers":
+        """Return servers with a copy of the data and passwords in this folder, whose servers are stopped."""
+        folder = temporary_folder()
+        subprocess.run(["cp", "-a", str(prepared / "home"), str(folder)], check=True)
+        (folder / "home" / "ports.json").unlink()
+        servers = cls(folder, durable=durable)
+        servers._keep = False
+        return servers
 
     def __enter__(self) -> "EmbeddedServers":
         self.start("postgres")
@@ -145,6 +186,8 @@ class EmbeddedServers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._cleaner is not None:
+            self._cleaner.close()
         stop_children(list(self.children.values()))
         self.home.close()
         if not self._keep:
@@ -203,7 +246,7 @@ class RunningService:
     ) -> None:
         if error is not None:
             sys.stdout.write(self.output)
-        self.stop()
+        self.stop_at_once()
 
     def wait_for(self, text: str, seconds: float = 60) -> None:
         """Wait until it printed `text`."""
@@ -214,13 +257,22 @@ class RunningService:
 
     def wait_until_serving(self) -> None:
         """Wait until everything runs and the addresses are printed."""
-        self.wait_for("serving; Ctrl-C stops everything")
+        self.wait_for("serving; Ctrl-C stops everything", 150)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, wait for the end, and return the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(90)
+
+    def stop_at_once(self) -> None:
+        """Stop as with Ctrl-C twice: the servers are stopped, and everything else is killed.
+
+        If coverage is measured, it is stopped as usual, as killed programs would write no measurements.
+        """
+        if self.process.poll() is None and Coverage.current() is None:
+            self.process.send_signal(signal.SIGINT)
+        self.stop(signal.SIGTERM)
 
     def find(self, name: str) -> psutil.Process | None:
         """Return the process of a program (`web`, `valkey` ...) that `up` started, or None."""

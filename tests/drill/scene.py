@@ -31,6 +31,9 @@ TEAM = "Drill team"
 #: There are two, so that an account with the wrong one is noticed.
 TEAMS = (TEAM, "Other drill team")
 
+#: The concurrency limit that a new service has.
+LIMIT = 250
+
 #: Seconds after which an unacknowledged message is redelivered. They are few, so that it happens in a drill.
 VISIBILITY_TIMEOUT = 8
 
@@ -90,7 +93,7 @@ class Scene:
         self,
         folder: Path,
         *,
-        limit: int | None = 250,
+        limit: int | None = LIMIT,
         arguments: tuple[str, ...] = (),
         environment: dict[str, str] | None = None,
     ) -> None:

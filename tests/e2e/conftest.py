@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from drill.scene import Scene
+from drill.scene import LIMIT, Scene
+from e2e.condition import find_faults, settings_of
 from servers import temporary_folder
 
 #: How long a client may take to send a request.
@@ -14,7 +15,7 @@ REQUEST_SECONDS = 3.0
 
 @pytest.fixture(scope="session")
 def scene() -> Iterator[Scene]:
-    """One running service for all tests. Each leaves it running and idle, with the limit at 250.
+    """One running service for all tests of a process. Each leaves it running and idle, with the limit at 250.
 
     It logs everything, so that tests can search the log for values that must not be there. It waits only a
     short time for clients that send slowly.
@@ -27,3 +28,25 @@ def scene() -> Iterator[Scene]:
     with Scene(folder, environment=environment) as scene:
         yield scene
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def settings_at_first(scene: Scene) -> dict[str, str]:
+    """What was set up in the scene before the first test."""
+    return settings_of(scene)
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail the test that leaves the scene in another condition, instead of those that come after it."""
+    if "scene" not in request.fixturenames:
+        yield
+        return
+    scene: Scene = request.getfixturevalue("scene")
+    settings: dict[str, str] = request.getfixturevalue("settings_at_first")
+    yield
+    if faults := find_faults(scene, settings):
+        scene.set_limit(LIMIT)
+        settings.clear()
+        settings.update(settings_of(scene))
+        pytest.fail(f"The test leaves the scene in another condition: {'; '.join(faults)}.")

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -25,9 +26,9 @@ STEPS = {"task-received", "task-started", "task-succeeded"}
 
 
 @pytest.fixture
-def servers() -> Iterator[EmbeddedServers]:
+def servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
     """Servers with the service's tables."""
-    with EmbeddedServers() as servers:
+    with EmbeddedServers.copy_of(prepared_servers) as servers:
         values = {
             "DATABASE_URL": servers.database_url,
             "REDIS_URL": servers.redis_url,

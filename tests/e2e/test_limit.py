@@ -10,10 +10,9 @@ import pytest
 import requests
 
 from drill.faults import frozen
-from drill.scene import SUPPLIER, Scene
+from drill.scene import LIMIT, SUPPLIER, Scene
 from servers import processes_in, wait_until
 
-LIMIT = 250
 CLIENTS = 400
 
 

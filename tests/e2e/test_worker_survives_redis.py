@@ -6,6 +6,7 @@ Celery 5.7.0 ends about every third time, in one of two ways. A new version has 
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -45,8 +46,8 @@ class Publisher(threading.Thread):
 
 
 @pytest.fixture
-def servers() -> Iterator[EmbeddedServers]:
-    with EmbeddedServers() as servers:
+def servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
+    with EmbeddedServers.copy_of(prepared_servers) as servers:
         yield servers
 
 

@@ -19,8 +19,8 @@ PASSWORDS = {"OWNER_PASSWORD": "owner's $1", "SERVICE_PASSWORD": 'the "service"'
 
 
 @pytest.fixture
-def servers() -> Iterator[EmbeddedServers]:
-    with EmbeddedServers() as running:
+def servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
+    with EmbeddedServers.copy_of(prepared_servers) as running:
         yield running
 
 

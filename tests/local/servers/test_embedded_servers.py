@@ -26,8 +26,8 @@ from servers import EmbeddedServers, processes_in, temporary_folder, wait_until
 
 
 @pytest.fixture
-def servers() -> Iterator[EmbeddedServers]:
-    with EmbeddedServers(durable=True) as running:
+def servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
+    with EmbeddedServers.copy_of(prepared_servers, durable=True) as running:
         yield running
 
 
@@ -98,8 +98,8 @@ def test_the_role_of_the_service_can_change_rows_but_not_tables(migrated: Settin
                 connection.execute(forbidden)
 
 
-def test_a_database_of_an_earlier_version_gets_its_owner() -> None:
-    with EmbeddedServers() as servers:
+def test_a_database_of_an_earlier_version_gets_its_owner(prepared_servers: Path) -> None:
+    with EmbeddedServers.copy_of(prepared_servers) as servers:
         with psycopg.connect(servers.owner_url) as connection:
             connection.execute("GRANT CREATE ON SCHEMA public TO migration_service")
         write_row(servers.owner_url)

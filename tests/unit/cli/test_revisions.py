@@ -13,14 +13,14 @@ from servers import EmbeddedServers
 
 
 @pytest.fixture
-def environment() -> Iterator[dict[str, str]]:
+def environment(embedded_servers: EmbeddedServers) -> Iterator[dict[str, str]]:
     """A new database without tables."""
-    with EmbeddedServers() as servers:
+    with embedded_servers.new_database() as (database_url, owner_url):
         yield {
-            "DATABASE_URL": servers.database_url,
-            "MIGRATION_SERVICE_OWNER_DATABASE_URL": servers.owner_url,
-            "REDIS_URL": servers.redis_url,
-            "MIGRATION_SERVICE_SECRET_KEY": servers.home.secret("secret_key"),
+            "DATABASE_URL": database_url,
+            "MIGRATION_SERVICE_OWNER_DATABASE_URL": owner_url,
+            "REDIS_URL": embedded_servers.redis_url,
+            "MIGRATION_SERVICE_SECRET_KEY": embedded_servers.home.secret("secret_key"),
         }
 
 

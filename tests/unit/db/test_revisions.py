@@ -27,10 +27,10 @@ WRITE_LOCK = text("LOCK TABLE import_supplier IN ROW EXCLUSIVE MODE")
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
+def engine(embedded_servers: EmbeddedServers) -> Iterator[Engine]:
     """A new, empty database."""
-    with EmbeddedServers() as servers:
-        engine = make_engine(servers.owner_url, pool_size=1, max_overflow=1, application_name="tests")
+    with embedded_servers.new_database() as (_, owner_url):
+        engine = make_engine(owner_url, pool_size=1, max_overflow=1, application_name="tests")
         yield engine
         engine.dispose()
 

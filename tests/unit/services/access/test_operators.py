@@ -1,8 +1,10 @@
 """Operators: roles, passwords, and logins that reveal nothing to guesses."""
 
 import secrets
+from collections.abc import Callable
 
 import pytest
+from argon2 import PasswordHasher
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -15,6 +17,7 @@ from migration_service.errors import (
     UnauthenticatedError,
 )
 from migration_service.models import AuditEntry, Operator
+from migration_service.services.access import operators
 from migration_service.services.access.operators import (
     OperatorRole,
     authenticate_operator,
@@ -56,13 +59,25 @@ def test_a_login_returns_the_operator_with_role_and_organisations(
         assert bound == [customer.organisation]
 
 
-def test_a_password_is_stored_as_argon2id_only(sessions: sessionmaker[Session], name: str) -> None:
+def test_a_password_is_stored_as_argon2id_only(
+    sessions: sessionmaker[Session],
+    name: str,
+    slow_hasher: Callable[[], PasswordHasher],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(operators, "_hasher", slow_hasher)
+    with sessions.begin() as session:
+        authenticate_operator(session, name, PASSWORD)  # which stores a hash that takes longer from now on
+    with sessions.begin() as session:
+        authenticate_operator(session, name, PASSWORD)
     with sessions() as session:
         stored = session.scalars(select(Operator.password_hash).where(Operator.name == name)).one()
         entries = session.scalars(select(AuditEntry).where(AuditEntry.subject == name)).all()
     assert stored is not None
-    assert stored.startswith("$argon2id$")
-    assert sorted(entry.action for entry in entries) == ["operator.created", "operator.password_set"]
+    assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert sorted(entry.action for entry in entries) == [
+        *("operator.created", "operator.logged_in", "operator.logged_in", "operator.password_set")
+    ]
     assert PASSWORD not in repr([entry.details for entry in entries])
 
 

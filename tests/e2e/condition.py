@@ -1,0 +1,78 @@
+"""The condition in which each test has to leave the scene, as the next one begins with it."""
+
+from pathlib import Path
+
+import psutil
+import psycopg
+
+from drill.scene import SUPPLIER, TEAMS, Scene, obtain_token
+from servers import processes_in, wait_until
+
+PROGRAMS = ("postgres", "valkey", "interactive", "batch", "vendors", "maintenance", "beat", "flower", "web")
+
+#: What is set up once, by what it is: the limit, and all that the requests of the tests need.
+SETTINGS = """
+SELECT 'the concurrency limit', concurrency_limit::text FROM service_limit
+UNION ALL
+SELECT 'supplier ' || code, to_jsonb(supplier)::text FROM import_supplier supplier WHERE code = %(code)s
+UNION ALL
+SELECT 'key ' || prefix, (to_jsonb(key) - 'last_used_at')::text FROM api_key key
+JOIN import_supplier supplier USING (organisation_id) WHERE code = %(code)s
+UNION ALL
+SELECT 'team ' || operations_team.name, to_jsonb(operations_team)::text FROM operations_team
+WHERE name = ANY(%(teams)s)
+UNION ALL
+SELECT 'operator ' || name, (to_jsonb(operator) - 'last_login_at')::text FROM operator WHERE name = 'admin'
+"""
+
+
+def settings_of(scene: Scene) -> dict[str, str]:
+    """Return what is set up in the scene, by what it is."""
+    with psycopg.connect(scene.database_url) as connection:
+        return dict(connection.execute(SETTINGS, {"code": SUPPLIER, "teams": list(TEAMS)}).fetchall())
+
+
+def missing_programs(scene: Scene) -> list[str]:
+    """Return the programs that `up` is about to start again."""
+    # One look at all processes of the machine instead of one for each program.
+    folders = {Path(process.cwd()).relative_to(scene.home.resolve()) for process in processes_in(scene.home)}
+    running = {part for folder in folders for part in folder.parts}
+    return [name for name in PROGRAMS if name not in running]
+
+
+def is_at_rest(scene: Scene) -> bool:
+    """Return True if every program runs, requests are answered, and nothing is in progress."""
+    try:
+        return (
+            not missing_programs(scene)
+            and scene.is_serving()
+            and scene.is_idle()
+            and not scene.query("SELECT FROM batch WHERE state = 'RUNNING'")
+        )
+    except psutil.Error:  # one has ended meanwhile
+        return False
+
+
+def find_faults(scene: Scene, settings: dict[str, str]) -> list[str]:
+    """Return what is not as a test has to leave it: `settings` are those from before.
+
+    What was frozen goes on, and a new token is obtained, so that only this test fails.
+    """
+    frozen = [it for it in processes_in(scene.home) if it.status() == psutil.STATUS_STOPPED]
+    faults = [f"{process.name()} in {process.cwd()} is frozen" for process in frozen]
+    for process in frozen:
+        process.resume()
+    try:
+        wait_until(lambda: is_at_rest(scene), "at rest", 60)
+    except AssertionError:
+        return [*faults, f"it is not at rest after a minute, and these do not run: {missing_programs(scene)}"]
+    found = settings_of(scene)
+    faults += [
+        f"{what} was {settings.get(what)} and is {found.get(what)}"
+        for what in sorted(settings.keys() | found.keys())
+        if settings.get(what) != found.get(what)
+    ]
+    if scene.send("GET", f"pending-account-import-processes/{SUPPLIER}/").status_code != 200:
+        faults.append("the token is not accepted any more")
+        scene.token = obtain_token(scene.address)
+    return faults
