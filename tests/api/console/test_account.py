@@ -77,6 +77,8 @@ def test_what_differs_from_what_was_sent_is_listed_and_masked(
     assert "1 value is not written as it was sent." in page
     assert "customers.0.family_name" in page
     assert "De Boer" not in page
+    assert "Piet" not in page
+    assert "&#34;•••&#34;" in page
     administrator.send(f"{path}reveal/", page=path)
     page = administrator.see(path)
     for text in ("&#34;Jansen&#34;", "&#34;De Boer&#34;"):

@@ -155,7 +155,9 @@ class _Compared:
     """A difference as the page shows it."""
 
     def __init__(self, found: FieldDifference, is_shown: bool) -> None:
-        self.path, is_masked = found.path, not is_shown and is_personal(found.path)
+        # A field that the account does not have may be of the supplier's own, and about a person.
+        is_masked = not is_shown and (is_personal(found.path) or found.created is None)
+        self.path = found.path
         self.sent = MASK if is_masked else found.sent
         self.created = MASK if is_masked and found.created is not None else found.created
 
