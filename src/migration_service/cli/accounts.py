@@ -14,7 +14,7 @@ from migration_service.errors import AccountNotStagedError
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.accounts.reading import find_account, read_account
-from migration_service.services.batches.results import find_lines
+from migration_service.services.batches.findings import list_lines_of_account
 from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.staging import find_process
@@ -147,7 +147,7 @@ def _id_of(session: Session, supplier: str) -> int:
 def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     supplier = get_import_supplier(session, supplier_code, organisation_id=None)
     process = find_process(session, supplier.id, number)
-    lines = find_lines(session, supplier.id, number)
+    lines = list_lines_of_account(session, supplier.id, number)
     marked = number in states.find(OpenTransaction.of(session), supplier.id, [number])
     if process is None and not lines and not marked:
         raise AccountNotStagedError(

@@ -1,25 +1,28 @@
 """Finding an account, and everything about one: its process, its attempts, its data, and its story."""
 
+from collections.abc import Callable
+
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
-from migration_service.blueprints.console.access import current_operator, supplier_of, visible
+from migration_service.blueprints.console.access import supplier_of, visible
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.masking import is_revealed, mask, reveal
+from migration_service.blueprints.console.masking import MASK, is_personal, is_revealed, mask, reveal
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.console.timeline import tell
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import OpenTransaction
 from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.access.audit_trail import TrailFilter, read_trail
 from migration_service.services.accounts.reading import find_account, read_account
-from migration_service.services.batches.results import find_lines
+from migration_service.services.batches.findings import list_lines_of_account
 from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.staging import find_process
-from migration_service.services.processing.attempts import list_attempts
+from migration_service.services.reporting.field_differences import FieldDifference, compare_fields, read_sent
+from migration_service.services.reporting.reconciliation import compare_account
 from migration_service.services.reporting.search import find_accounts
 from migration_service.services.setup.suppliers import list_import_suppliers
 
@@ -52,18 +55,18 @@ def show(code: str, number: str) -> str:
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
         process = find_process(session, supplier.id, number)
-        lines = find_lines(session, supplier.id, number)
-        is_marked = number in states.find(OpenTransaction.of(session), supplier.id, [number])
+        lines = list_lines_of_account(session, supplier.id, number)
+        known = states.find(OpenTransaction.of(session), supplier.id, [number]).get(number)
+        is_marked = known is not None and not known.id
         if process is None and not lines and not is_marked:
             abort(404)
         account = find_account(session, supplier.id, number) if process else None
         data = read_account(session, account) if account else None
-        attempts = list_attempts(session, process.id) if process else []
-        # Attempts and lines have lists of their own: reading their tables for the audit takes long.
-        seen = current_operator().organisation_ids
-        wanted = TrailFilter(account=(code, number), organisation_ids=seen, only_entries=True)
-        trail = read_trail(session, wanted, limit=50)[0] if process else []
+        story = tell(session, process, account, lines, subject=f"{code} {number}")
+        sent = read_sent(session, process.id) if process and account else None
+        measures = compare_account(session, process.id) if process and sent else []
     is_shown = is_revealed(_subject(code, number))
+    fields = list(compare_fields(sent, data)) if sent else []
     data = data if data is None or is_shown else mask(data)
     return render_template(
         "account.html",
@@ -71,11 +74,12 @@ def show(code: str, number: str) -> str:
         number=number,
         process=process,
         is_marked=is_marked,
-        lines=lines,
-        attempts=list(reversed(attempts)),
+        story=story,
+        has_sent=sent is not None,
+        measures=measures,
+        fields=[_Compared(it, is_shown) for it in fields],
         added={name: (data or {}).get(name) for name in _ADDED},
         payload_tree=view_payload({k: v for k, v in data.items() if k not in _ADDED}, []) if data else None,
-        trail=trail,
         is_shown=is_shown,
         remedy_of=remedy_of,
     )
@@ -98,46 +102,65 @@ def show_personal_data(code: str, number: str) -> Response:
 @blueprint.route("/suppliers/<code>/accounts/<number:number>/skip/", methods=["GET", "POST"])
 def skip(code: str, number: str) -> Response:
     """Skip an account: it is neither staged nor created."""
-
-    def preview(session: Session) -> Preview:
-        supplier_of(session, code)
-        return Preview(
-            title=_("Skip account %(number)s", number=number),
-            sentence=_("One account will be neither staged nor created, until it is put back."),
-            button=_("Skip the account"),
-            back=_page_of(code, number),
-        )
-
-    def perform(session: Session) -> Done:
-        skip_accounts(session, supplier_of(session, code).id, [number])
-        return Done(_("Account %(number)s is skipped.", number=number))
-
-    return act(ActionForm(), preview, perform)
+    return _mark(
+        code,
+        number,
+        skip_accounts,
+        title=_("Skip account %(number)s", number=number),
+        sentence=_("One account will be neither staged nor created, until it is put back."),
+        button=_("Skip the account"),
+        done=_("Account %(number)s is skipped.", number=number),
+    )
 
 
 @blueprint.route("/suppliers/<code>/accounts/<number:number>/unskip/", methods=["GET", "POST"])
 def unskip(code: str, number: str) -> Response:
     """Put an account back that was skipped."""
+    return _mark(
+        code,
+        number,
+        unskip_accounts,
+        title=_("Put back account %(number)s", number=number),
+        sentence=_("One account can be staged and created again."),
+        button=_("Put the account back"),
+        done=_("Account %(number)s is put back.", number=number),
+    )
+
+
+def _mark(
+    code: str,
+    number: str,
+    mark: Callable[[Session, int, list[str]], object],
+    *,
+    title: str,
+    sentence: str,
+    button: str,
+    done: str,
+) -> Response:
+    """Skip one account, or put it back."""
 
     def preview(session: Session) -> Preview:
         supplier_of(session, code)
-        return Preview(
-            title=_("Put back account %(number)s", number=number),
-            sentence=_("One account can be staged and created again."),
-            button=_("Put the account back"),
-            back=_page_of(code, number),
-        )
+        back = url_for("accounts.show", code=code, number=number)
+        return Preview(title=title, sentence=sentence, button=button, back=back)
 
     def perform(session: Session) -> Done:
-        unskip_accounts(session, supplier_of(session, code).id, [number])
-        return Done(_("Account %(number)s is put back.", number=number))
+        mark(session, supplier_of(session, code).id, [number])
+        return Done(done)
 
     return act(ActionForm(), preview, perform)
 
 
+class _Compared:
+    """A difference as the page shows it."""
+
+    def __init__(self, found: FieldDifference, is_shown: bool) -> None:
+        # A field that the account does not have may be of the supplier's own, and about a person.
+        is_masked = not is_shown and (is_personal(found.path) or found.created is None)
+        self.path = found.path
+        self.sent = MASK if is_masked else found.sent
+        self.created = MASK if is_masked and found.created is not None else found.created
+
+
 def _subject(code: str, number: str) -> str:
     return f"account {code} {number}"
-
-
-def _page_of(code: str, number: str) -> str:
-    return url_for("accounts.show", code=code, number=number)

@@ -14,7 +14,7 @@ from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Link, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.languages import mark_plural, ngettext
 from migration_service.blueprints.console.ordering import (
     STEPS,
     Lines,
@@ -39,60 +39,50 @@ blueprint = Blueprint("batch_actions", __name__, url_prefix="/batches/<uuid:batc
 @blueprint.route("/pause/", methods=["GET", "POST"])
 def pause(batch_id: UUID) -> Response:
     """Pause a batch: no further line is begun."""
-
-    def preview(session: Session) -> Preview:
-        return Preview(
-            title=_("Pause the batch"),
-            sentence=ngettext(
-                "%(num)s line that is left will wait until the batch is resumed.",
-                "%(num)s lines that are left will wait until the batch is resumed.",
-                _pending(session, batch_id),
-            ),
-            button=_("Pause"),
-            back=_back(batch_id),
-        )
-
-    return _steer(batch_id, preview, steering.pause_batch, _l("The batch is paused."))
+    return _steer(
+        batch_id,
+        steering.pause_batch,
+        title=_l("Pause the batch"),
+        sentences=mark_plural(
+            "%(num)s line that is left will wait until the batch is resumed.",
+            "%(num)s lines that are left will wait until the batch is resumed.",
+        ),
+        button=_l("Pause"),
+        done=_l("The batch is paused."),
+    )
 
 
 @blueprint.route("/resume/", methods=["GET", "POST"])
 def resume(batch_id: UUID) -> Response:
     """Resume a batch that is paused or stopped."""
-
-    def preview(session: Session) -> Preview:
-        return Preview(
-            title=_("Resume the batch"),
-            sentence=ngettext(
-                "%(num)s line that is left will be worked on.",
-                "%(num)s lines that are left will be worked on.",
-                _pending(session, batch_id),
-            ),
-            button=_("Resume"),
-            back=_back(batch_id),
-        )
-
-    return _steer(batch_id, preview, steering.resume_batch, _l("The batch continues."))
+    return _steer(
+        batch_id,
+        steering.resume_batch,
+        title=_l("Resume the batch"),
+        sentences=mark_plural(
+            "%(num)s line that is left will be worked on.",
+            "%(num)s lines that are left will be worked on.",
+        ),
+        button=_l("Resume"),
+        done=_l("The batch continues."),
+    )
 
 
 @blueprint.route("/cancel/", methods=["GET", "POST"])
 def cancel(batch_id: UUID) -> Response:
     """Cancel a batch for good."""
-
-    def preview(session: Session) -> Preview:
-        report = steering.report_batch(session, batch_of(session, batch_id))
-        return Preview(
-            title=_("Cancel the batch %(name)s", name=report.name or report.file_name or ""),
-            sentence=ngettext(
-                "%(num)s line will never be worked on. What is done stays. This cannot be taken back.",
-                "%(num)s lines will never be worked on. What is done stays. This cannot be taken back.",
-                count_open(report.counts),
-            ),
-            button=_("Cancel the batch for good"),
-            back=_back(batch_id),
-            is_dangerous=True,
-        )
-
-    return _steer(batch_id, preview, steering.cancel_batch, _l("The batch is cancelled."))
+    return _steer(
+        batch_id,
+        steering.cancel_batch,
+        title=_l("Cancel the batch"),
+        sentences=mark_plural(
+            "%(num)s line will never be worked on. What is done stays. This cannot be taken back.",
+            "%(num)s lines will never be worked on. What is done stays. This cannot be taken back.",
+        ),
+        button=_l("Cancel the batch for good"),
+        done=_l("The batch is cancelled."),
+        is_dangerous=True,
+    )
 
 
 @blueprint.route("/retry/", methods=["GET", "POST"])
@@ -103,8 +93,9 @@ def retry(batch_id: UUID) -> Response:
 
     def preview(session: Session) -> Preview:
         batch = batch_of(session, batch_id)
-        lines = count_retryable(session, batch, wanted, everything=everything)
-        left = count_retryable(session, batch, wanted, everything=True) - lines
+        found = count_retryable(session, batch, wanted)
+        lines = found.everything if everything else found.may_pass
+        left = found.everything - lines
         facts: list[tuple[str, Any]] = [(_("Code"), wanted.code), (_("Path"), wanted.path)]
         facts.append((_("Failed for their content, to be corrected and sent again"), left))
         return Preview(
@@ -206,20 +197,32 @@ def repeat(batch_id: UUID, mode: str) -> Response:
 
 def _steer(
     batch_id: UUID,
-    preview: Callable[[Session], Preview],
     change: Callable[[Session, Batch], None],
-    message: object,
+    *,
+    title: object,
+    sentences: tuple[str, str],
+    button: object,
+    done: object,
+    is_dangerous: bool = False,
 ) -> Response:
+    """Change the state of a batch. `sentences` say what becomes of the lines that are left."""
+
+    def preview(session: Session) -> Preview:
+        report = steering.report_batch(session, batch_of(session, batch_id))
+        name = report.name or report.file_name
+        return Preview(
+            title=f"{title}: {name}" if name else str(title),
+            sentence=ngettext(*sentences, count_open(report.counts)),
+            button=str(button),
+            back=_back(batch_id),
+            is_dangerous=is_dangerous,
+        )
+
     def perform(session: Session) -> Done:
         change(session, batch_of(session, batch_id))
-        return Done(str(message))
+        return Done(str(done))
 
     return act(ActionForm(), preview, perform, feeds=True)
-
-
-def _pending(session: Session, batch_id: UUID) -> int:
-    report = steering.report_batch(session, batch_of(session, batch_id))
-    return count_open(report.counts)
 
 
 def _back(batch_id: UUID) -> str:

@@ -59,7 +59,7 @@ def show(batch_id: UUID) -> Response:
         has_failed = report.counts[LineStatus.FAILED] > 0 and report.lines_removed_at is None
         retryable = 0
         if has_failed and report.state not in _OPEN and may("batch_actions.retry"):
-            retryable = count_retryable(session, batch)
+            retryable = count_retryable(session, batch).may_pass
     moves = report.state in _OPEN
     return page(
         "batch.html",

@@ -47,8 +47,8 @@ def show_code(batch_id: UUID, code: str) -> str:
             values = count_values(session, batch_id, wanted)
         retryable = everything = 0
         if report.state in _RETRIED and may("batch_actions.retry"):
-            retryable = count_retryable(session, batch, wanted)
-            everything = count_retryable(session, batch, wanted, everything=True)
+            found = count_retryable(session, batch, wanted)
+            retryable, everything = found.may_pass, found.everything
     if not paths:
         abort(404)
     return render_template(

@@ -70,6 +70,17 @@ def read_trail(
     return records, f"{more.at.isoformat()}|{more.key}" if more else None
 
 
+def list_entries_about(
+    session: Session, subject_kind: str, subjects: Collection[str], limit: int = 50
+) -> list[dict[str, Any]]:
+    """Return the entries of the audit about a subject by any of its names, the newest first.
+
+    This is faster than `read_trail`, which finds the names of accounts for every entry.
+    """
+    values = {"subject_kind": subject_kind, "subjects": list(subjects), "limit": limit}
+    return [dict(row) for row in session.execute(_ABOUT, values).mappings()]
+
+
 def stream_trail(session: Session, wanted: TrailFilter) -> Iterator[dict[str, Any]]:
     """Yield all selected entries, newest first, in constant memory."""
     values = _values(wanted) | {"limit": None, "before_at": None, "before_key": None}
@@ -220,6 +231,12 @@ _ENTRIES = """
          ON entry.subject_kind = 'account' AND account.id::text = entry.subject
     LEFT JOIN import_supplier AS supplier ON supplier.id = account.import_supplier_id
 """
+
+_ABOUT = text("""
+    SELECT at, actor_kind, actor, address, request_id, action, subject_kind, subject, outcome, code, details
+    FROM audit_entry WHERE subject_kind = :subject_kind AND subject = ANY (CAST(:subjects AS text[]))
+    ORDER BY at DESC, id DESC LIMIT :limit
+""")
 
 _STORY = " UNION ALL ".join([_ENTRIES, *_ROWS])
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, bindparam, func, select, text
+from sqlalchemy import Text, bindparam, func, select, text, union_all
 from sqlalchemy.orm import Session
 
 from migration_service.errors import ParseError
-from migration_service.models import AccountImportProcess, BatchLine
+from migration_service.models import AccountImportProcess, Batch, BatchLine
 from migration_service.schemas.json import parse_json
 from migration_service.services.batches.counts import LINES_OF_CHUNK
 from migration_service.services.batches.results import ResultFilter, value_at
@@ -91,6 +91,39 @@ def find_line(session: Session, batch_id: UUID, line_number: int) -> SentLine | 
         return SentLine(_shown(row), parse_json(sent) if sent is not None else None, None)
     except ParseError:
         return SentLine(_shown(row), None, bytes(sent or b"").decode(errors="replace"))
+
+
+def list_lines_of_account(
+    session: Session, import_supplier_id: int, external_account_number: str, limit: int = 20
+) -> list[dict[str, Any]]:
+    """Return the lines of batches that have an account, the newest first, with what became of each."""
+    found = (
+        select(
+            Batch.id.label("batch_id"),
+            Batch.name.label("batch_name"),
+            Batch.kind,
+            Batch.mode,
+            Batch.created_at,
+            *_COLUMNS,
+        )
+        .join(Batch, Batch.id == BatchLine.batch_id)
+        .where(
+            Batch.import_supplier_id == import_supplier_id,
+            BatchLine.external_account_number == external_account_number,
+        )
+        .order_by(Batch.id.desc(), BatchLine.line_number)
+        .limit(limit)
+    )
+    # Two statements, because the index by account has only the lines of accounts (`chunk_line` is null).
+    of_accounts = BatchLine.chunk_line.is_(None)
+    both = union_all(
+        *(select(found.where(is_it).subquery()) for is_it in (of_accounts, ~of_accounts))
+    ).subquery()
+    order = (both.c.batch_id.desc(), both.c.line_number)
+    rows = session.execute(select(both).order_by(*order).limit(limit))
+    return [
+        {**row, "errors": row["errors"] or [], "warnings": row["warnings"] or []} for row in rows.mappings()
+    ]
 
 
 def count_values(session: Session, batch_id: UUID, wanted: ResultFilter) -> list[tuple[str, int]]:

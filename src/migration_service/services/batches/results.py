@@ -9,11 +9,22 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, Text, and_, bindparam, func, literal, select, text, true
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    Text,
+    and_,
+    bindparam,
+    func,
+    literal,
+    select,
+    text,
+    true,
+)
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import DuplicateLineError, ParseError
-from migration_service.models import AccountImportProcess, Batch, BatchLine
+from migration_service.models import AccountImportProcess, BatchLine
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.states import LineStatus
 
@@ -122,31 +133,6 @@ def stream_failed_lines(
     condition = failed.condition() & ~_IS_DUPLICATE
     for piece in _read(sessions, batch_id, condition, columns, _TEXT_PIECE):
         yield b"".join(text + b"\n" for line in piece if (text := _text(line)) is not None)
-
-
-def find_lines(
-    session: Session, import_supplier_id: int, external_account_number: str, limit: int = 20
-) -> list[dict[str, Any]]:
-    """Return the lines of batches that have an account, the newest first, with what became of each."""
-    rows = session.execute(
-        select(
-            Batch.id.label("batch_id"),
-            Batch.name.label("batch_name"),
-            Batch.mode,
-            Batch.created_at,
-            *_COLUMNS,
-        )
-        .join(Batch, Batch.id == BatchLine.batch_id)
-        .where(
-            Batch.import_supplier_id == import_supplier_id,
-            BatchLine.external_account_number == external_account_number,
-        )
-        .order_by(Batch.id.desc(), BatchLine.line_number)
-        .limit(limit)
-    )
-    return [
-        {**row, "errors": row["errors"] or [], "warnings": row["warnings"] or []} for row in rows.mappings()
-    ]
 
 
 def _read(

@@ -61,7 +61,7 @@ def retry_failed(
         raise BatchStateError("The batch was cancelled.")
     if batch.lines_removed_at:
         raise BatchStateError("The lines of the batch are not kept any more.")
-    lines = session.scalars(_RETRY, _values(session, batch, wanted, everything)).all()
+    lines = session.scalars(_RETRY, _values(session, batch, wanted, everything=everything)).all()
     recount(session, batch.id, sorted(set(lines)))
     if not wanted.picks_findings:
         # The other lines may still pass under the rules of now.
@@ -84,14 +84,21 @@ def retry_failed(
     return Retried(len(lines), failed)
 
 
-def count_retryable(
-    session: Session, batch: Batch, wanted: ResultFilter = _ALL, *, everything: bool = False
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Retryable:
+    """How many lines `retry_failed` would retry, and how many with `everything`."""
+
+    may_pass: int
+    everything: int
+
+
+def count_retryable(session: Session, batch: Batch, wanted: ResultFilter = _ALL) -> Retryable:
     """Return how many lines `retry_failed` would retry."""
-    return session.scalar(_RETRYABLE, _values(session, batch, wanted, everything)) or 0
+    row = session.execute(_RETRYABLE, _values(session, batch, wanted, everything=False)).one()
+    return Retryable(row.may_pass, row.everything)
 
 
-def _values(session: Session, batch: Batch, wanted: ResultFilter, everything: bool) -> dict[str, Any]:
+def _values(session: Session, batch: Batch, wanted: ResultFilter, *, everything: bool) -> dict[str, Any]:
     changed = batch.validated_under != _validated_now(session, batch)
     codes = None if everything or changed else list(MAY_PASS)
     return {"batch_id": batch.id, "codes": codes, "code": wanted.code, "path": wanted.pattern}
@@ -102,16 +109,21 @@ def _validated_now(session: Session, batch: Batch) -> str:
     return validated_under(batch.profile, supplier.profile)
 
 
+# Only chunks that have failed lines, and the code, are read.
 _FAILED_CHUNKS = f"""
     batch_chunk.batch_id = :batch_id AND batch_chunk.state = '{ChunkState.DONE}'
     AND batch_chunk.counts ? '{LineStatus.FAILED}'
+    AND (:code IS NULL OR batch_chunk.error_counts ? :code OR batch_chunk.warning_counts ? :code)
 """
-_MAY_BE_RETRIED = f"""
-    status = '{LineStatus.FAILED}' AND (payload IS NOT NULL OR account_import_process_id IS NOT NULL)
-    AND NOT errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
-    AND (CAST(:codes AS text[]) IS NULL OR NOT EXISTS (
-        SELECT FROM jsonb_array_elements(errors) AS error WHERE error ->> 'code' <> ALL (:codes)))
+_IS_CANDIDATE = f"""
+    batch_line.status = '{LineStatus.FAILED}'
+    AND (batch_line.payload IS NOT NULL OR batch_line.account_import_process_id IS NOT NULL)
+    AND NOT batch_line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
     AND (:code IS NULL AND :path IS NULL OR {HAS_FINDING})
+"""
+_MAY_SUCCEED = """
+    (CAST(:codes AS text[]) IS NULL OR NOT EXISTS (
+        SELECT FROM jsonb_array_elements(batch_line.errors) AS error WHERE error ->> 'code' <> ALL (:codes)))
 """
 _TYPES = (bindparam("codes", type_=ARRAY(Text)), bindparam("code", type_=Text), bindparam("path", type_=Text))
 
@@ -126,13 +138,13 @@ _RETRY = text(f"""
     )
     UPDATE batch_line SET status = '{LineStatus.PENDING}', errors = NULL, warnings = NULL
     FROM own
-    WHERE batch_line.batch_id = :batch_id AND batch_line.line_number = own.line_number AND {_MAY_BE_RETRIED}
+    WHERE batch_line.batch_id = :batch_id AND batch_line.line_number = own.line_number
+      AND {_IS_CANDIDATE} AND {_MAY_SUCCEED}
     RETURNING own.first_line
 """).bindparams(*_TYPES)
 
 _RETRYABLE = text(f"""
-    SELECT count(*)
+    SELECT count(*) FILTER (WHERE {_MAY_SUCCEED}) AS may_pass, count(*) AS everything
     FROM batch_chunk CROSS JOIN LATERAL {LINES_OF_CHUNK} AS batch_line
-    WHERE {_FAILED_CHUNKS}
-      AND {_MAY_BE_RETRIED}
+    WHERE {_FAILED_CHUNKS} AND {_IS_CANDIDATE}
 """).bindparams(*_TYPES)

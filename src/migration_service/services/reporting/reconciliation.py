@@ -25,6 +25,7 @@ from migration_service.services.reporting.differences import AccountDifference, 
 from migration_service.services.reporting.reconciliation_sql import (
     COMPARE,
     ID_MAP,
+    LIST_ACCOUNT,
     LIST_PAGE,
     LIST_PAGE_OF_BATCH,
 )
@@ -80,6 +81,12 @@ def compare_page(
         return None, []
     found = _compare(session, page, totals)
     return page[-1].place, [*_order(page, found)]
+
+
+def compare_account(session: Session, process_id: int) -> list[Difference]:
+    """Return in which counts and sums one created account is not as it was staged."""
+    page = session.execute(LIST_ACCOUNT, {"process_id": process_id}).all()
+    return _compare(session, page, Totals()).get(process_id, [])
 
 
 def _compare(session: Session, page: Sequence[Row[Any]], totals: Totals) -> dict[int, list[Difference]]:

@@ -18,6 +18,16 @@ LIST_PAGE = text(f"""
     ORDER BY process.external_account_number LIMIT :limit
 """)
 
+#: The same of one account.
+LIST_ACCOUNT = text(f"""
+    SELECT process.id, process.external_account_number, process.service_account_number,
+           process.state = '{ImportState.IMPORTED}' AS is_imported,
+           process.payload IS NOT NULL AS has_payload, account.id IS NOT NULL AS has_account
+    FROM account_import_process AS process
+    LEFT JOIN account ON account.account_import_process_id = process.id
+    WHERE process.id = :process_id
+""")
+
 #: The same of the accounts on the lines of a batch. An account that is on two lines counts on the first.
 LIST_PAGE_OF_BATCH = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,

@@ -1,0 +1,99 @@
+"""The page of an account: one timeline of everything, and what is other than it was sent."""
+
+import re
+from uuid import UUID
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient
+from console_client import ConsoleClient
+from migration_service.models import Account, Customer
+from migration_service.services.undo.execution import Progress, revert_piece
+
+
+def _told(page: str) -> list[str]:
+    """The moments of the timeline as text, the newest first."""
+    story = page[page.index('<ol class="timeline">') :]
+    items = story[: story.index("</ol>")].split("<li>")[1:]
+    return [" ".join(re.sub(r"<[^>]+>", " ", item).split()) for item in items]
+
+
+def _places(told: list[str], *wanted: str) -> list[int]:
+    """Where the timeline has the first moment with each of these texts."""
+    found = [[place for place, text in enumerate(told) if it in text] for it in wanted]
+    assert all(found), (wanted, told)
+    return [places[0] for places in found]
+
+
+def test_everything_is_told_in_one_order_of_time(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    number, code = account["external_account_number"], batches.supplier.code
+    path = f"/suppliers/{code}/accounts/{number}/"
+    batches.run([account], "stage", name="first")
+    assert f"{path}skip/" in administrator.see(path)
+    administrator.send(f"{path}skip/")
+    administrator.send(f"{path}unskip/")
+    batches.run([account], "import", name="second")
+    given = {"import_supplier": code, "external_account_number": number}
+    batches.run([{**given, "notes": [{"body": "One."}, {"body": "Two."}]}], kind="notes")
+    page = administrator.see(path)
+    assert "Put back" not in page
+    told = _told(page)
+    order = _places(told, "2 notes were added", "Created", "second, line 1", "account.unskipped", "Staged")
+    assert order == sorted(order)
+    assert "Attempt SUCCEEDED" in " ".join(told)
+    assert "One." not in " ".join(told)
+
+    undo = administrator.send(f"{path}undo/", {"reason": "Again.", "overrides": ["data_added_later"]})
+    undo_id = UUID(undo.location.split("/")[-2])
+    while True:
+        with sessions.begin() as session:
+            if revert_piece(session, undo_id) is not Progress.WORKED:
+                break
+    told = _told(administrator.see(path))
+    assert _places(told, "Undo REVERTED") == [0]
+    assert "2 notes were added" not in " ".join(told)
+
+
+def test_what_differs_from_what_was_sent_is_listed_and_masked(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["customers"] = [{"given_name": "Piet", "family_name": "Jansen"}]
+    number = account["external_account_number"]
+    batches.run([account])
+    path = f"/suppliers/{batches.supplier.code}/accounts/{number}/"
+    assert (
+        "Every count and sum is as it was staged. Every value is the one that was sent."
+        in administrator.see(path)
+    )
+    with sessions.begin() as session:
+        owned = session.query(Account.id).filter_by(external_account_number=number)
+        session.execute(update(Customer).where(Customer.account_pk.in_(owned)).values(family_name="De Boer"))
+    page = administrator.see(path)
+    assert "1 value is not written as it was sent." in page
+    assert "customers.0.family_name" in page
+    assert "De Boer" not in page
+    assert "Piet" not in page
+    assert "&#34;•••&#34;" in page
+    administrator.send(f"{path}reveal/", page=path)
+    page = administrator.see(path)
+    for text in ("&#34;Jansen&#34;", "&#34;De Boer&#34;"):
+        assert text in page
+
+
+def test_an_account_that_was_never_staged_has_its_lines(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    batches.run([account], "stage", name="faulty")
+    number = account["external_account_number"]
+    page = administrator.see(f"/suppliers/{batches.supplier.code}/accounts/{number}/")
+    (line,) = _told(page)
+    assert "faulty, line 1 accounts, stage FAILED" in line
+    assert "invalid_phone_number" in line
+    assert "Sent and created" not in page
