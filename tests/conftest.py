@@ -127,13 +127,15 @@ def redis_url(embedded_servers: EmbeddedServers) -> str:
 
 @pytest.fixture(scope="session")
 def settings(embedded_servers: EmbeddedServers) -> Settings:
-    """The settings of a service on these servers; everything else as it is by default."""
+    """The settings of a service on these servers. It looks up callers and suppliers in each request."""
     return Settings(
         home=embedded_servers.home.path,
         database_url=embedded_servers.database_url,
         owner_database_url=embedded_servers.owner_url,
         redis_url=embedded_servers.redis_url,
         secret_key=embedded_servers.home.secret("secret_key"),
+        # Tests change rows with services, which do not wait until every web process knows.
+        reference_lease_seconds=0.0,
     )
 
 

@@ -44,8 +44,8 @@ def temporary_folder() -> Path:
     return folder
 
 
-# Triggers do not run: neither those that keep the audit nor those of foreign keys. A test that left a
-# transaction open is found at the row that it holds.
+# Triggers do not run: neither those that keep the audit nor those of foreign keys, nor those that notify. A
+# test that left a transaction open is found at the row that it holds.
 _REMEMBER = """
 CREATE SCHEMA kept;
 CREATE PROCEDURE kept.empty() LANGUAGE plpgsql AS $$
@@ -65,6 +65,7 @@ BEGIN
       EXECUTE format('INSERT INTO public.%I SELECT * FROM kept.%I', name, name);
     END IF;
   END LOOP;
+  PERFORM pg_notify('migration_reference', '');
 END $$;
 DO $$
 DECLARE

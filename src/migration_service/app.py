@@ -3,6 +3,7 @@
 from functools import partial
 
 from flask import Flask
+from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.middleware.proxy_fix import ProxyFix
 
@@ -38,15 +39,22 @@ from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.reference_data.lease import Lease
+from migration_service.db.reference_data.listener import ChangeListener
+from migration_service.db.reference_data.reader import ReferenceReader
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
+from migration_service.services.access.tokens import FIND_CALLER
 from migration_service.services.processing.announcement import announce
 from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
+from migration_service.services.setup.suppliers import FIND_SUPPLIER
 from migration_service.slots import Slots
 from migration_service.tasks.accounts import publish_attempt, publish_set
 
 #: Requests that may wait for an outcome at once in one process. Each needs a connection to Redis.
 _MOST_WAITING = 512
+#: What a web process keeps in memory.
+KEPT_STATEMENTS = (FIND_CALLER, FIND_SUPPLIER)
 
 
 def create_app(settings: Settings) -> Flask:
@@ -129,5 +137,23 @@ def _connect(settings: Settings) -> Resources:
     publish = partial(publish_attempt, celery)
     dispatch = Dispatch(session_maker, slots, waiting, announced, publish, settings.process_wait_seconds)
     return Resources(
-        settings, session_maker, redis, dispatch, celery, Throttle(redis), RefusalLog(session_maker)
+        settings,
+        session_maker,
+        _reference(settings, session_maker),
+        redis,
+        dispatch,
+        celery,
+        Throttle(redis),
+        RefusalLog(session_maker),
     )
+
+
+def _reference(settings: Settings, session_maker: sessionmaker[Session]) -> ReferenceReader:
+    lease = Lease(settings.reference_lease_seconds)
+    listener = None
+    if settings.reference_lease_seconds and not settings.database_pooler:
+        engine = make_engine(
+            settings.database_url, pool_size=1, max_overflow=0, application_name="migration-listener"
+        )
+        listener = ChangeListener(engine, lease)
+    return ReferenceReader(session_maker, KEPT_STATEMENTS, lease, listener)

@@ -187,6 +187,13 @@ class Settings:
         "on, if DATABASE_URL is a pgbouncer in transaction mode. No connection then keeps any state.",
         False,
     )
+    reference_lease_seconds: float = _setting(
+        "MIGRATION_SERVICE_REFERENCE_LEASE_SECONDS",
+        "Seconds for which a web process may use API keys, sessions and import suppliers from memory without "
+        "another proof that nothing has changed: at most 1. Revoking a key takes as long. The same for every "
+        "process. 0: they are looked up in each request.",
+        1.0,
+    )
     broker_url: str = _setting(
         "MIGRATION_SERVICE_BROKER_URL",
         "The broker of the queues, if it is not REDIS_URL: any that Celery supports, "
@@ -354,6 +361,11 @@ class Settings:
         if self.batch_retention_days < 30:
             raise SettingsError(
                 f"MIGRATION_SERVICE_BATCH_RETENTION_DAYS must be 30 or more, not {self.batch_retention_days}."
+            )
+        if not 0 <= self.reference_lease_seconds <= 1:
+            raise SettingsError(
+                "MIGRATION_SERVICE_REFERENCE_LEASE_SECONDS must be from 0 to 1, "
+                f"not {self.reference_lease_seconds}."
             )
         self._check_console()
         for setting in ("batch_idle", "payload_retention", "staged_retention", "error_retention"):

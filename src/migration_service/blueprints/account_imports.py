@@ -101,8 +101,8 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     """
     loaded = read_account(read_text())
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
-    with reporting(arguments), autocommit(resources().Session) as statements:
-        _supplier, account = validate_payload(statements, caller(), loaded, profile)
+    with reporting(arguments):
+        _supplier, account = validate_payload(resources().reference, caller(), loaded, profile)
     return answer_validated(account, arguments)
 
 
@@ -137,9 +137,10 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     `report=full` it responds as validate does.
     """
     loaded = read_account(read_text())
-    with reporting(arguments), autocommit(resources().Session) as statements:
-        supplier, account = validate_payload(statements, caller(), loaded)
-        first = imports.stage_account(statements, supplier, account)
+    with reporting(arguments):
+        supplier, account = validate_payload(resources().reference, caller(), loaded)
+        with autocommit(resources().Session) as statements:
+            first = imports.stage_account(statements, supplier, account)
     return answer_staged(account, arguments, first=first)
 
 

@@ -6,7 +6,6 @@ from typing import cast
 from flask import g, request
 
 from migration_service.blueprints.resources import resources
-from migration_service.db.statements import autocommit
 from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
 from migration_service.log import request_id
 from migration_service.origin import ActorKind, Origin, set_origin
@@ -57,8 +56,7 @@ def require_token() -> None:
     shared = resources()
     try:
         token = read_token(request.headers.get("Authorization", ""))
-        with autocommit(shared.Session) as statements:
-            g.caller = authenticate_token(statements, shared.settings, token)
+        g.caller = authenticate_token(shared.reference, shared.settings, token)
         _act_as(g.caller)
         require_scope(g.caller.scopes, scopes_of(request.endpoint or ""))
     except NotAuthenticatedError:

@@ -10,7 +10,7 @@ from migration_service.blueprints.body import query_arguments, refuse_parameters
 from migration_service.blueprints.description_headers import refer
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.paging import read_page
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.resources import resources, wait_until_known
 from migration_service.errors import RequestFailedValidationError, TokenSessionNotFoundError
 from migration_service.schemas.sessions import SessionAnswerSchema, SessionListArgumentsSchema
 from migration_service.services.access.sessions import (
@@ -68,12 +68,15 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
 @answers_errors(blueprint, RequestFailedValidationError, TokenSessionNotFoundError)
 @refuse_parameters
 def end_one_session(session_id: str) -> SessionReport:
-    """End a session, and at once every token of it
+    """End a session, and every token of it
 
-    The API key stays valid. Ending a session again changes nothing.
+    None of its tokens is accepted once this is answered, which takes about a second. The API key stays valid.
+    Ending a session again changes nothing.
     """
     with resources().Session.begin() as session:
         ended = end_session(
             session, session_id, ENDED_BY_ORGANISATION, organisation_id=caller().organisation_id
         )
-        return report_session(session, ended)
+        report = report_session(session, ended)
+    wait_until_known()
+    return report

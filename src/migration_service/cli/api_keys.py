@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from migration_service.cli.output import Record, json_option, show_done, show_list
-from migration_service.cli.session import open_session, read_settings
+from migration_service.cli.session import open_session, open_session_of_reference, read_settings
 from migration_service.models import ApiKey
 from migration_service.services.access.api_keys import (
     KeyLimits,
@@ -125,7 +125,7 @@ def roll(prefix: str, overlap: timedelta, as_json: bool) -> None:
 
     It has the same name and limits. The old key ends after the overlap.
     """
-    with open_session(read_settings()) as session:
+    with open_session_of_reference(read_settings()) as session:
         api_key, old = roll_api_key(session, prefix, overlap)
         ends = {"old_prefix": old.prefix, "old_expires_at": old.expires_at}
     _show_key(api_key, {"api_key": api_key, "prefix": find_prefix(api_key), **ends}, as_json)
@@ -137,9 +137,10 @@ def roll(prefix: str, overlap: timedelta, as_json: bool) -> None:
 def revoke(prefix: str, as_json: bool) -> None:
     """Revoke the API key with this PREFIX, and with it every token that was obtained with it.
 
-    Its batches are paused.
+    None of the tokens is accepted once the command has ended, which takes about a second. Batches of the key
+    are paused.
     """
-    with open_session(read_settings()) as session:
+    with open_session_of_reference(read_settings()) as session:
         api_key = revoke_api_key(session, prefix)
         record = {"prefix": api_key.prefix, "revoked_at": api_key.revoked_at}
     show_done(record, as_json, f"API key {api_key.prefix} was revoked. Its tokens are no longer accepted.")
@@ -168,8 +169,11 @@ def sessions(prefix: str, as_json: bool) -> None:
 @click.argument("session_id")
 @json_option
 def end(session_id: str, as_json: bool) -> None:
-    """End the session SESSION_ID, and at once every token of it. The key stays valid."""
-    with open_session(read_settings()) as session:
+    """End the session SESSION_ID, and every token of it. The key stays valid.
+
+    None of the tokens is accepted once the command has ended, which takes about a second.
+    """
+    with open_session_of_reference(read_settings()) as session:
         record = {"session_id": session_id, "ended_at": end_session(session, session_id).ended_at}
     show_done(record, as_json, f"The tokens of session {session_id} are no longer accepted.")
 

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.config import Settings, SettingsError, system_user
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker, parse_database_url
+from migration_service.db.reference_data.lease import wait_out_lease
 from migration_service.errors import RequestFailedValidationError, ServiceError
 from migration_service.origin import ActorKind, Origin, acting_as
 
@@ -48,6 +49,17 @@ def open_session(settings: Settings) -> Iterator[Session]:
     """
     with open_sessions(settings) as sessions, sessions.begin() as session:
         yield session
+
+
+@contextmanager
+def open_session_of_reference(settings: Settings) -> Iterator[Session]:
+    """Open the transaction of a command that changes an API key, a session or an import supplier.
+
+    As `open_session`. After the commit it waits until every web process knows of the change.
+    """
+    with open_session(settings) as session:
+        yield session
+    wait_out_lease(settings.reference_lease_seconds)
 
 
 @contextmanager

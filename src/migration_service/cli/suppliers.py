@@ -3,7 +3,12 @@
 import click
 
 from migration_service.cli.output import Record, json_option, show_done, show_list, show_record
-from migration_service.cli.session import CannotRunError, open_session, read_settings
+from migration_service.cli.session import (
+    CannotRunError,
+    open_session,
+    open_session_of_reference,
+    read_settings,
+)
 from migration_service.config import SettingsError
 from migration_service.models import ImportSupplier
 from migration_service.services.processing.customer_emails import mail_server
@@ -97,7 +102,7 @@ def change_status(code: str, status: str, as_json: bool) -> None:
     paused    no accounts are accepted now; more are expected later
     complete  no more accounts are accepted
     """
-    with open_session(read_settings()) as session:
+    with open_session_of_reference(read_settings()) as session:
         set_status(session, code, _STATUSES[status])
     record = {"code": code, "status": _STATUSES[status]}
     show_done(record, as_json, f"The status of import supplier {code!r} is now {_STATUSES[status]}.")
@@ -119,7 +124,7 @@ def change_emails(code: str, state: str, as_json: bool) -> None:
             mail_server(settings)
         except SettingsError as error:
             raise CannotRunError(f"Customer e-mails cannot be sent: {error}") from error
-    with open_session(settings) as session:
+    with open_session_of_reference(settings) as session:
         set_customer_emails(session, code, on=state == "on")
     show_done(
         {"code": code, "customer_emails": state},

@@ -4,10 +4,11 @@ For a short statement a Session takes longer than the round trip and the driver 
 measurements). Connections come from the engine's pool, and errors are SQLAlchemy's, as everywhere. A
 statement is written in full, with `%(name)s` for each value.
 
-There are two types, so that the type checker refuses to mix them up:
+There are these types, so that the type checker refuses to mix them up:
 
 Statements            single statements. Each is a transaction of its own, unless the subclass is given
-└── OpenTransaction   statements that are committed together or not at all
+├── OpenTransaction   statements that are committed together or not at all
+└── ReferenceReader   single statements, some of them answered from memory (db/reference_data/reader.py)
 
 A function that locks rows, writes with more than one statement, or must be rolled back takes an
 OpenTransaction.

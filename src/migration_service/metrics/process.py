@@ -49,6 +49,17 @@ SECURITY_EVENTS = Counter(
     ("event",),
 )
 
+REFERENCE_READS = Counter(
+    "migration_reference_reads_total",
+    "Reads of API keys, sessions and import suppliers, by where they were answered from.",
+    ("source",),
+)
+
+REFERENCE_LEASES_LOST = Counter(
+    "migration_reference_leases_lost_total",
+    "Times that a web process had to drop the rows it kept because it could no longer listen for changes.",
+)
+
 
 def exposition(collector: Collector, *, shared_folder: str) -> bytes:
     """Return everything that the processes of this server counted, and what `collector` reads now.

@@ -9,7 +9,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient, counts, ndjson
 from console_client import ConsoleClient, LogIn
-from migration_service.models import ApiKey, AuditEntry, Batch, Operator, ServiceLimit
+from migration_service.blueprints.console import acting
+from migration_service.models import ApiKey, AuditEntry, Batch, ImportSupplier, Operator, ServiceLimit
+from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
 
 
@@ -264,6 +266,29 @@ def test_a_key_is_shown_once_then_rolled_and_revoked(
     assert len(_audited(sessions, "api_key.revoked", key.prefix)) == 1
     wrong = administrator.send(path, {"organisation": batches.supplier.organisation, "networks": "nowhere"})
     assert wrong.status_code == 400
+
+
+def test_what_web_processes_keep_in_memory_is_answered_when_all_of_them_know(
+    administrator: ConsoleClient,
+    batches: BatchClient,
+    sessions: sessionmaker[Session],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known: list[tuple[bool, str]] = []
+
+    def wait() -> None:
+        with sessions() as session:
+            key = session.scalars(select(ApiKey).where(ApiKey.prefix == prefix)).one()
+            supplier = session.scalars(select(ImportSupplier).where(ImportSupplier.code == code)).one()
+            known.append((key.revoked_at is not None, supplier.status))
+
+    code, prefix = batches.supplier.code, find_prefix(batches.supplier.api_key)
+    monkeypatch.setattr(acting, "wait_until_known", wait)
+    administrator.see(f"/suppliers/{code}/status/")
+    assert known == []
+    administrator.send(f"/suppliers/{code}/status/", {"status": "Paused"})
+    administrator.send(f"/setup/keys/{prefix}/revoke/")
+    assert known == [(False, "Paused"), (True, "Paused")]
 
 
 def test_a_bound_administrator_makes_nothing_for_another_organisation(

@@ -230,8 +230,21 @@ def test_a_plan_is_reported_as_the_sum_of_its_waves(batches: BatchClient) -> Non
     assert report.totals.measures["accounts"] == (Decimal(4), Decimal(4))
     assert (report.totals.differing, report.failed) == (1, [])
     text = _Page(render_report(report)).text
-    for shown in ("Wave plan Spring", "Decisions after each wave", "Known rounding.", "WAITING"):
+    for shown in ("Wave plan Spring", "Decisions after each wave", "Known rounding.", "WAITING for a person"):
         assert shown in text
+
+
+def test_an_undone_wave_is_reported_as_undone(batches: BatchClient) -> None:
+    plan = _plan_of_two_waves(batches)
+    undos = UndoClient(batches.supplier)
+    undo_id = undos.start(wave={"plan_id": plan["plan_id"], "number": 1}, reason="Wrong tariff.")
+    holds = "Accounts are being undone."
+    assert holds in _Page(render_report(_report(batches.supplier, plan["plan_id"]))).text
+    undos.work(undo_id)
+    text = _Page(render_report(_report(batches.supplier, plan["plan_id"]))).text
+    assert "4 accounts were undone" in text
+    assert "Wrong tariff." in text
+    assert holds not in text
 
 
 def test_a_supplier_is_reported_with_the_decisions_about_its_waves(batches: BatchClient) -> None:

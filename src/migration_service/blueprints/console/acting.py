@@ -19,7 +19,7 @@ from wtforms import HiddenField
 from migration_service.blueprints.console.access import current_session
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.errors import status_of
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.resources import resources, wait_until_known
 from migration_service.errors import InvalidError, RequestFailedValidationError, ServiceError
 from migration_service.services.access.operator_sessions import (
     FormAnswer,
@@ -131,6 +131,20 @@ def _do(
     if done.secret is not None:
         return make_response(render_template("secret.html", done=done, back=back))
     return _go(answer)
+
+
+def act_on_reference(
+    form: ActionForm,
+    preview: Callable[[Session], Preview],
+    perform: Callable[[Session], Done],
+    *,
+    feeds: bool = False,
+) -> Response:
+    """Do what `act` does, for API keys and import suppliers: answer once every web process knows."""
+    response = act(form, preview, perform, feeds=feeds)
+    if request.method == "POST":
+        wait_until_known()
+    return response
 
 
 @dataclass(frozen=True, slots=True)

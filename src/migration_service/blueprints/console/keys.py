@@ -9,7 +9,7 @@ from wtforms import IntegerField, SelectField, SelectMultipleField, StringField
 from wtforms.validators import InputRequired, Length, NumberRange, Optional
 
 from migration_service.blueprints.console.access import sees, visible
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, act_on_reference
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
@@ -128,7 +128,7 @@ def roll(prefix: str) -> Response:
         new, _old = roll_api_key(session, prefix, timedelta(days=form.days.data or 0))
         return Done(_("The successor was issued. It is not shown again."), secret=new)
 
-    return act(form, preview, perform)
+    return act_on_reference(form, preview, perform)
 
 
 @blueprint.route("/<prefix>/revoke/", methods=["GET", "POST"])
@@ -154,7 +154,7 @@ def revoke(prefix: str) -> Response:
         revoke_api_key(session, prefix)
         return Done(_("API key %(prefix)s was revoked.", prefix=prefix))
 
-    return act(ActionForm(), preview, perform)
+    return act_on_reference(ActionForm(), preview, perform)
 
 
 def _key(session: Session, prefix: str) -> ApiKey:

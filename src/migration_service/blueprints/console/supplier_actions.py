@@ -7,7 +7,7 @@ from wtforms import BooleanField, SelectField, StringField
 from wtforms.validators import InputRequired, Length
 
 from migration_service.blueprints.console.access import supplier_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, act_on_reference
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
@@ -83,7 +83,7 @@ def set_status_of(code: str) -> Response:
         set_status(session, code, SupplierStatus(form.status.data))
         return Done(_("Supplier %(code)s is %(status)s.", code=code, status=form.status.data))
 
-    return act(form, preview, perform, feeds=True)
+    return act_on_reference(form, preview, perform, feeds=True)
 
 
 @blueprint.route("/<code>/emails/", methods=["GET", "POST"])
@@ -110,7 +110,7 @@ def set_emails(code: str) -> Response:
             return Done(_("Customers of %(code)s get an e-mail from now on.", code=code))
         return Done(_("Customers of %(code)s get no e-mail from now on.", code=code))
 
-    return act(form, preview, perform)
+    return act_on_reference(form, preview, perform)
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])

@@ -1,8 +1,9 @@
 """Tokens (section 5): signed texts with the API key that they were obtained with, and the time they expire.
 
-Each request looks at the row of the API key and at the session of the token, so that revoking the one or
-ending the other ends the token at once. A token names its key by prefix, not by a number that another
-database would use again.
+Each request reads the row of the API key and the session of the token, so that revoking the one or ending
+the other ends the token. A web process keeps them in memory while nothing changes (decision 10), and whoever
+revokes or ends waits until every process knows it. A token names its key by prefix, not by a number that
+another database would use again.
 """
 
 import time
@@ -26,9 +27,11 @@ from migration_service.services.access.scopes import require_address
 from migration_service.services.access.sessions import RefreshGrant, begin_session, exchange
 from migration_service.services.access.signing import read_claims, sign
 
-_FIND_CALLER = """
+#: A web process keeps its rows in memory: it may only read columns that notify (revision 0017).
+FIND_CALLER = """
     SELECT key.id, key.organisation_id, key.scopes, key.import_supplier_ids, key.allowed_networks,
-           key.revoked_at IS NOT NULL AS revoked, coalesce(key.expires_at <= now(), false) AS expired,
+           key.revoked_at IS NOT NULL AS revoked,
+           extract(epoch FROM key.expires_at - now())::float8 AS seconds_left,
            session.id IS NOT NULL AND session.ended_at IS NULL AS session_holds
     FROM api_key AS key
     LEFT JOIN token_session AS session
@@ -107,11 +110,11 @@ def authenticate_token(statements: Statements, settings: Settings, token: str) -
     """
     claims = _verify(settings, token, TokenKind.ACCESS)
     session_id = claims.get("sid")
-    rows = statements.execute(_FIND_CALLER, {"prefix": claims["sub"], "session_id": session_id})
+    rows = statements.execute(FIND_CALLER, {"prefix": claims["sub"], "session_id": session_id})
     if not rows or rows[0].revoked:
         raise ApiKeyRevokedError(_REVOKED)
     (row,) = rows
-    if row.expired:
+    if row.seconds_left is not None and row.seconds_left <= 0:
         raise UnauthenticatedError(_KEY_EXPIRED)
     # Tokens that were issued before there were sessions name none; the last of them expires in an hour.
     if session_id is not None and not row.session_holds:

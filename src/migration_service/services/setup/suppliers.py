@@ -54,7 +54,8 @@ _SELECT = """
     FROM import_supplier supplier JOIN organisation ON organisation.id = supplier.organisation_id
 """
 # The code alone is unique, so that the organisation only says whether the caller may see the supplier.
-_BY_CODE = f"{_SELECT} WHERE supplier.code = %(code)s"
+# A web process keeps its rows in memory: it may only read columns that notify (revision 0017).
+FIND_SUPPLIER = f"{_SELECT} WHERE supplier.code = %(code)s"
 _BY_ID = f"{_SELECT} WHERE supplier.id = %(id)s"
 
 
@@ -109,7 +110,7 @@ def find_import_supplier(
     """
     if not is_name(code, MAX_CODE):
         return None
-    rows = _statements(database).execute(_BY_CODE, {"code": code})
+    rows = _statements(database).execute(FIND_SUPPLIER, {"code": code})
     supplier = KnownSupplier(*rows[0]) if rows else None
     if supplier and organisation_id not in (None, supplier.organisation_id):
         return None

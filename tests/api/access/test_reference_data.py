@@ -1,0 +1,178 @@
+"""A web process keeps callers and suppliers in memory, and answers as if it looked them up each time."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from flask.testing import FlaskClient
+from prometheus_client import REGISTRY
+from sqlalchemy import text, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, MakeClient, make_customer, obtain
+from migration_service.cli import main
+from migration_service.config import Settings
+from migration_service.models import ApiKey
+from migration_service_local.samples import generate_accounts
+from servers import wait_until
+
+SESSIONS = "/v1/data-import/sessions/"
+VALIDATE = "/v1/data-import/validate-account/"
+STATUS = "/v1/data-import/account-transfer-status/{}/10000001/"
+
+
+@pytest.fixture
+def keeping(make_client: MakeClient, migrated: Settings) -> FlaskClient:
+    """A client of an application with a lease of a second."""
+    return make_client(replace(migrated, reference_lease_seconds=1.0))
+
+
+@pytest.fixture
+def other(sessions: sessionmaker[Session]) -> Customer:
+    return make_customer(sessions)
+
+
+def _log_in(client: FlaskClient, customer: Customer) -> tuple[dict[str, str], str]:
+    """The headers of a new session, and its id."""
+    tokens = obtain(client, APIKey=customer.api_key)
+    return {"Authorization": f"Token {tokens['token']}"}, tokens["payload"]["sid"]
+
+
+def _from_memory() -> float:
+    return REGISTRY.get_sample_value("migration_reference_reads_total", {"source": "memory"}) or 0.0
+
+
+def _status(client: FlaskClient, headers: dict[str, str], customer: Customer, **environment: Any) -> int:
+    """The status of a request of the caller: 404 if it is accepted, as nothing is staged."""
+    path = STATUS.format(customer.import_supplier)
+    return client.get(path, headers=headers, environ_overrides=environment).status_code
+
+
+def _wait_until_kept(client: FlaskClient, headers: dict[str, str], customer: Customer) -> None:
+    def is_kept() -> bool:
+        before = _from_memory()
+        assert _status(client, headers, customer) == 404
+        return _from_memory() > before
+
+    wait_until(is_kept, "a caller that is kept")
+
+
+def test_the_next_request_of_a_session_needs_no_look_up(
+    keeping: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    headers, _ = _log_in(keeping, customer)
+    _wait_until_kept(keeping, headers, customer)
+    account = next(iter(generate_accounts(1, supplier=customer.import_supplier, seed=1)))
+
+    def both_are_kept() -> bool:
+        before = _from_memory()
+        assert keeping.post(VALIDATE, json=account, headers=headers).status_code == 200
+        return _from_memory() == before + 2
+
+    wait_until(both_are_kept, "a caller and a supplier that are kept")
+
+
+def test_a_session_is_over_once_ending_it_is_answered(keeping: FlaskClient, customer: Customer) -> None:
+    own, _ = _log_in(keeping, customer)
+    copied, session_id = _log_in(keeping, customer)
+    _wait_until_kept(keeping, copied, customer)
+    assert keeping.post(f"{SESSIONS}{session_id}/end/", headers=own).status_code == 200
+    assert _status(keeping, copied, customer) == 401
+    assert _status(keeping, own, customer) == 404
+
+
+@pytest.fixture
+def environment(migrated: Settings) -> dict[str, str]:
+    return {
+        "DATABASE_URL": migrated.database_url,
+        "REDIS_URL": migrated.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+        "MIGRATION_SERVICE_HOME": "/nonexistent",
+    }
+
+
+def test_commands_are_done_when_every_web_process_knows(
+    keeping: FlaskClient, customer: Customer, environment: dict[str, str]
+) -> None:
+    headers, session_id = _log_in(keeping, customer)
+    others, _ = _log_in(keeping, customer)
+    account = next(iter(generate_accounts(1, supplier=customer.import_supplier, seed=1)))
+    stage = "/v1/data-import/account-import-process/create-or-update/"
+    assert keeping.post(stage, json=account, headers=headers).status_code == 201
+
+    def run(*arguments: str) -> None:
+        result = CliRunner().invoke(main, arguments, env=environment)
+        assert result.exit_code == 0, result.output
+
+    _wait_until_kept(keeping, headers, customer)
+    run("suppliers", "set-status", customer.import_supplier, "paused")
+    paused = keeping.post(stage, json=account, headers=headers)
+    assert (paused.status_code, paused.json and paused.json["code"]) == (400, "import_supplier_paused")
+    run("api-keys", "end-session", session_id)
+    assert _status(keeping, headers, customer) == 401
+    _wait_until_kept(keeping, others, customer)
+    run("api-keys", "revoke", customer.prefix)
+    assert _status(keeping, others, customer) == 401
+
+
+def test_a_key_that_is_limited_to_networks_is_refused_from_another_address(
+    keeping: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    with sessions.begin() as session:
+        of_key = update(ApiKey).where(ApiKey.prefix == customer.prefix)
+        session.execute(of_key.values(allowed_networks=["127.0.0.0/8"]))
+    headers, _ = _log_in(keeping, customer)
+    _wait_until_kept(keeping, headers, customer)
+    before = _from_memory()
+    assert _status(keeping, headers, customer, REMOTE_ADDR="192.0.2.1") == 403
+    assert _from_memory() > before
+
+
+def test_a_supplier_that_is_kept_does_not_exist_for_another_organisation(
+    keeping: FlaskClient, customer: Customer, other: Customer
+) -> None:
+    account = next(iter(generate_accounts(1, supplier=customer.import_supplier, seed=1)))
+    own, _ = _log_in(keeping, customer)
+    foreign, _ = _log_in(keeping, other)
+    _wait_until_kept(keeping, own, customer)
+    assert keeping.post(VALIDATE, json=account, headers=own).status_code == 200
+    refused = keeping.post(VALIDATE, json=account, headers=foreign)
+    assert (refused.status_code, refused.json and refused.json["code"]) == (400, "import_supplier_not_found")
+
+
+def test_requests_are_answered_while_the_listening_connection_is_cut_off_again_and_again(
+    keeping: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    headers, _ = _log_in(keeping, customer)
+    for _ in range(3):
+        _wait_until_kept(keeping, headers, customer)
+        with sessions.begin() as session:
+            cut = session.scalar(
+                text(
+                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                    " WHERE application_name = 'migration-listener'"
+                )
+            )
+        assert cut == 1
+        assert {_status(keeping, headers, customer) for _ in range(20)} == {404}
+    _wait_until_kept(keeping, headers, customer)
+
+
+@pytest.fixture
+def looking_up(make_client: MakeClient, migrated: Settings) -> Iterator[FlaskClient]:
+    """A client of an application behind a pooler, which keeps nothing."""
+    yield make_client(replace(migrated, reference_lease_seconds=1.0, database_pooler=True))
+
+
+def test_nothing_is_kept_and_nobody_listens_behind_a_pooler(
+    looking_up: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    headers, _ = _log_in(looking_up, customer)
+    before = _from_memory()
+    assert {_status(looking_up, headers, customer) for _ in range(5)} == {404}
+    assert _from_memory() == before
+    with sessions() as session:
+        listeners = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'migration-listener'"
+        assert session.scalar(text(listeners)) == 0
