@@ -24,11 +24,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.orm import Session, sessionmaker
 
 #: Seconds for one step. A step that takes longer, and does not wait for a lock of another act, is a mistake.
 _STEP_TIMEOUT = 30.0
+#: Seconds that a step has before the database is asked whether it waits for a lock.
+_PAUSE = 0.005
 
 Step = tuple[str, Callable[[Session], Any]]
 
@@ -102,7 +104,8 @@ def _perform(
     """Run the acts in the order that begins with `prefix`. Return it, and (choice, possibilities) of each."""
     run = Run()
     choices: list[tuple[int, int]] = []
-    with sessions() as observer, ThreadPoolExecutor(len(scenario.acts)) as pool:
+    observing = sessions.kw["bind"].connect().execution_options(isolation_level="AUTOCOMMIT")
+    with observing as observer, ThreadPoolExecutor(len(scenario.acts)) as pool:
         acts = [_Act(name, steps, sessions, pool, run) for name, steps in scenario.acts.items()]
         try:
             while any(act.is_left for act in acts):
@@ -121,17 +124,18 @@ def _perform(
     return run, choices
 
 
-def _settle(acts: Sequence["_Act"], observer: Session) -> None:
+def _settle(acts: Sequence["_Act"], observer: Connection) -> None:
     """Return as soon as every step that was begun has ended or waits for a lock."""
     deadline = time.monotonic() + _STEP_TIMEOUT
     while running := [act for act in acts if not act.has_ended()]:
+        # Most steps end in a few milliseconds. To ask the database all the time would only delay them.
+        wait([act.pending for act in running if act.pending], _PAUSE, FIRST_COMPLETED)
         waiting = [act for act in running if act.waits(observer)]
         # A lock that was just released lets a session continue. Only sessions that still wait after that are
         # waiting.
         if len(waiting) == len(running) and all(act.waits(observer) for act in running):
             return
         assert time.monotonic() < deadline, f"{[act.name for act in running]} neither end nor wait"
-        time.sleep(0.001)
 
 
 class _Act:
@@ -183,10 +187,11 @@ class _Act:
         self.pending = None
         return True
 
-    def waits(self, observer: Session) -> bool:
+    def waits(self, observer: Connection) -> bool:
         """Return True if the running step waits for a lock."""
+        if self.pending is None or self.pending.done():
+            return False
         blocking = observer.scalar(text("SELECT cardinality(pg_blocking_pids(:pid))"), {"pid": self._pid})
-        observer.rollback()
         if blocking and self.pending and not self.pending.done():
             self._run.waited.add(self._step)
             return True
