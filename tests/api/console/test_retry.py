@@ -38,3 +38,37 @@ def test_the_lines_of_a_code_and_a_path_are_retried(
     with sessions() as session:
         (entry,) = session.scalars(wanted)
     assert entry.details == {"lines": 2, "code": "invalid_phone_number", "path": "customers.*.mobile"}
+
+
+def test_one_line_is_downloaded_and_retried(
+    administrator: ConsoleClient, log_in: LogIn, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    accounts = batches.supplier.accounts(3)
+    for account in accounts[:2]:
+        account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    batch_id = batches.run(accounts)["batch_id"]
+    page, form = f"/batches/{batch_id}/lines/2/", f"/batches/{batch_id}/retry/?line=2"
+    file = f"/batches/{batch_id}/failed-lines.ndjson?line=2"
+    number = accounts[1]["external_account_number"]
+    account_page = f"/suppliers/{batches.supplier.code}/accounts/{number}/"
+    for shown in (page, account_page):
+        assert f"/console{form}" in administrator.see(shown)
+    assert f"/console{file}" in administrator.see(page)
+    assert "retry" not in administrator.see(f"/batches/{batch_id}/lines/3/")
+    assert "retry" not in log_in(OperatorRole.READ).see(page)
+
+    (line,) = administrator.get(file).get_data().splitlines()
+    assert number.encode() in line
+
+    assert "Also retry 1 line that failed for its content" in administrator.see(form)
+    assert "1 line will be retried, unchanged." in administrator.see(f"{form}&everything=1")
+    answer = administrator.send(f"{form}&everything=1")
+    assert answer.location == f"/console{page}"
+    assert counts(batches.get(batch_id)) == {"IMPORTED": 1, "FAILED": 1, "PENDING": 1}
+    assert "PENDING" in administrator.see(page)
+    wanted = select(AuditEntry).where(AuditEntry.action == "batch.retried", AuditEntry.subject == batch_id)
+    with sessions() as session:
+        (entry,) = session.scalars(wanted)
+    assert entry.details == {"lines": 1, "line": 2}
+    nothing = administrator.see(f"/batches/{batch_id}/retry/?everything=1&line={10**30}")
+    assert "0 lines will be retried" in nothing

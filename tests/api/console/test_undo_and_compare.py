@@ -46,7 +46,9 @@ def test_the_imports_of_a_batch_are_undone_and_an_undo_is_cancelled(
 ) -> None:
     report = batches.run(batches.supplier.accounts(3))
     path = f"/batches/{report['batch_id']}/undo/"
-    assert "3 accounts are removed with everything below them" in administrator.see(path)
+    preview = administrator.see(path)
+    assert "3 accounts are removed with everything below them" in preview
+    assert f"Undo the imports of batch {report['batch_id'][-12:]}" in preview
     undo = administrator.send(path, {"reason": "Again."}).location.removeprefix("/console")
     assert "3 accounts that are left stay" in administrator.see(f"{undo}cancel/")
     administrator.send(f"{undo}cancel/")

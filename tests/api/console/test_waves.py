@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import func, select
@@ -13,6 +14,7 @@ from console_client import ConsoleClient, LogIn
 from migration_service.models import AuditEntry, WavePlan
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.organisations import create_organisation
+from migration_service.services.undo.execution import Progress, revert_piece
 from wave_client import EVENING, NIGHT, WaveClient
 
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
@@ -157,9 +159,14 @@ def test_a_wave_is_started_paused_resumed_reconciled_and_approved(
     page = administrator.see(first)
     assert "The pilot is right." in page
     assert "APPROVED" in page
+    supplier = administrator.see(f"/suppliers/{waves.supplier.code}/")
+    assert f"/console{plan}" in supplier
+    assert "Wave 2 is WAITING (for a person who starts it)." in supplier
+    assert "Every account is created as it was staged. Compared" in supplier
     waves.run()
 
     assert "3 accounts that are left are not imported" in administrator.see(f"{second}stop/")
+    assert f"Stop wave 2 of {waves.supplier.code}" in administrator.see(f"{second}stop/")
     assert "Stop 1 wave for good" in administrator.see(f"{second}stop/")
     administrator.send(f"{second}stop/", {"reason": "Enough."})
     assert "The plan is finished." in administrator.see(plan)
@@ -200,6 +207,11 @@ def test_a_window_is_shown_with_its_zone_and_the_next_time_it_opens(
     assert "2026-03-07 21:00:00 UTC" in page
     for text in ("for its window", "5% errors", "at most 600"):
         assert text in page
+    listed = administrator.see("/waves/")
+    windows = listed[listed.index("Windows to come") : listed.index(">Plans<")]
+    assert "2026-03-07 21:00:00 UTC" in windows
+    assert f"/console{plan}1/" in windows
+    assert "1 plan is not finished, 0 wait for somebody." in listed
     answer = administrator.send(f"{plan}1/start/")
     assert answer.status_code == 400
     assert "wave_window_closed" in answer.text
@@ -232,6 +244,29 @@ def test_a_wave_in_its_window_is_stopped_with_every_later_one(
     assert "1, 2, 3" in administrator.see(f"{path}1/stop/")
     administrator.send(f"{path}1/stop/", {"reason": "The mapping is wrong."})
     assert waves.states(plan) == ["STOPPED"] * 3
+
+
+def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(
+    administrator: ConsoleClient, waves: WaveClient, sessions: sessionmaker[Session]
+) -> None:
+    waves.stage(3)
+    plan = _plan(administrator, waves, ("", "size", "2"), ("", "rest", ""))
+    first = f"{plan}1/"
+    administrator.send(f"{first}start/")
+    waves.run()
+    assert "1 plan is not finished, 1 waits for somebody." in administrator.see("/waves/")
+    (form,) = re.findall(r'href="/console(/batches/[^"]+/undo/)"', administrator.see(first))
+    undo = administrator.send(form, {"reason": "The mapping was wrong."}).location.removeprefix("/console")
+    for page in (plan, first):
+        assert f"/console{undo}" in administrator.see(page)
+        assert "No wave begins until it is over." in administrator.see(page)
+    while True:
+        with sessions.begin() as session:
+            if revert_piece(session, UUID(undo.split("/")[-2])) is not Progress.WORKED:
+                break
+    page = administrator.see(first)
+    assert "2 accounts of the wave were removed again." in page
+    assert "No wave begins" not in page
 
 
 def test_waves_are_seen_and_steered_by_whoever_may(

@@ -25,6 +25,7 @@ from migration_service.services.reporting.field_differences import FieldDifferen
 from migration_service.services.reporting.reconciliation import compare_account
 from migration_service.services.reporting.search import find_accounts
 from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.states import LineStatus
 
 blueprint = Blueprint("accounts", __name__)
 
@@ -75,6 +76,7 @@ def show(code: str, number: str) -> str:
         process=process,
         is_marked=is_marked,
         story=story,
+        failed_line=lines[0] if lines and lines[0]["status"] == LineStatus.FAILED else None,
         has_sent=sent is not None,
         measures=measures,
         fields=[_Compared(it, is_shown) for it in fields],

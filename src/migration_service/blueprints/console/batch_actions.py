@@ -1,6 +1,7 @@
 """What operators do with a batch: pause, resume, cancel, retry, and go on to the next step."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from wtforms import SelectField
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Link, Preview, act
+from migration_service.blueprints.console.filters import read_filter
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark_plural, ngettext
@@ -87,9 +89,9 @@ def cancel(batch_id: UUID) -> Response:
 
 @blueprint.route("/retry/", methods=["GET", "POST"])
 def retry(batch_id: UUID) -> Response:
-    """Retry failed lines that may pass now: all, or those with an error of a code at a path."""
+    """Retry failed lines that may pass now: all, those with an error of a code at a path, or one line."""
     everything = "everything" in request.args
-    wanted = ResultFilter(code=request.args.get("code") or None, path=request.args.get("path") or None)
+    wanted = replace(read_filter(), status=None)  # only failed lines are retried
 
     def preview(session: Session) -> Preview:
         batch = batch_of(session, batch_id)
@@ -97,6 +99,7 @@ def retry(batch_id: UUID) -> Response:
         lines = found.everything if everything else found.may_pass
         left = found.everything - lines
         facts: list[tuple[str, Any]] = [(_("Code"), wanted.code), (_("Path"), wanted.path)]
+        facts.append((_("Line"), wanted.line))
         facts.append((_("Failed for their content, to be corrected and sent again"), left))
         return Preview(
             title=_("Retry failed lines"),
@@ -119,7 +122,8 @@ def retry(batch_id: UUID) -> Response:
     def perform(session: Session) -> Done:
         found = retry_failed(session, batch_of(session, batch_id), wanted, everything=everything)
         done = ngettext("%(num)s line is pending again.", "%(num)s lines are pending again.", found.retried)
-        return Done(done, _back(batch_id))
+        # The page of a code may be empty now. That of a line is not.
+        return Done(done, None if wanted.line is not None else _back(batch_id))
 
     return act(ActionForm(), preview, perform, feeds=True)
 
@@ -127,7 +131,12 @@ def retry(batch_id: UUID) -> Response:
 def _retry_everything(batch_id: UUID, wanted: ResultFilter, left: int) -> Link:
     """Return the link to the form that also retries what failed for its content."""
     location = url_for(
-        "batch_actions.retry", batch_id=batch_id, everything=1, code=wanted.code, path=wanted.path
+        "batch_actions.retry",
+        batch_id=batch_id,
+        everything=1,
+        code=wanted.code,
+        path=wanted.path,
+        line=wanted.line,
     )
     return Link(
         location,
@@ -140,6 +149,8 @@ def _retry_everything(batch_id: UUID, wanted: ResultFilter, left: int) -> Link:
 
 
 def _back_to_filter(batch_id: UUID, wanted: ResultFilter) -> str:
+    if wanted.line is not None:
+        return url_for("findings.show_line", batch_id=batch_id, line_number=wanted.line)
     if wanted.code is None:
         return _back(batch_id)
     return url_for("findings.show_code", batch_id=batch_id, code=wanted.code, path=wanted.path)
@@ -209,9 +220,8 @@ def _steer(
 
     def preview(session: Session) -> Preview:
         report = steering.report_batch(session, batch_of(session, batch_id))
-        name = report.name or report.file_name
         return Preview(
-            title=f"{title}: {name}" if name else str(title),
+            title=f"{title}: {report.name or report.file_name or str(batch_id)[-12:]}",
             sentence=ngettext(*sentences, count_open(report.counts)),
             button=str(button),
             back=_back(batch_id),

@@ -3,20 +3,19 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from migration_service.blueprints.console.access import batch_of
+from migration_service.blueprints.console.filters import read_filter
 from migration_service.blueprints.resources import resources
 from migration_service.blueprints.streaming import CONTENT_TYPES, stream
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.results import (
-    ResultFilter,
     ResultFormat,
     stream_failed_lines,
     stream_results,
 )
 from migration_service.services.batches.steering import get_batch_with_lines
-from migration_service.states import LineStatus
 
 blueprint = Blueprint("downloads", __name__, url_prefix="/batches/<uuid:batch_id>")
 
@@ -25,8 +24,7 @@ blueprint = Blueprint("downloads", __name__, url_prefix="/batches/<uuid:batch_id
 def failed_lines(batch_id: UUID) -> Response:
     """Send the failed lines as they were sent, to correct them and send them again."""
     _note_reading(batch_id)
-    wanted = ResultFilter(code=request.args.get("code"), path=request.args.get("path"))
-    pieces = stream_failed_lines(resources().Session, batch_id, wanted)
+    pieces = stream_failed_lines(resources().Session, batch_id, read_filter())
     return _file(pieces, f"failed-lines-{batch_id}.ndjson", CONTENT_TYPES[ResultFormat.NDJSON])
 
 
@@ -34,13 +32,7 @@ def failed_lines(batch_id: UUID) -> Response:
 def results(batch_id: UUID, kind: str) -> Response:
     """Send what became of each line, with every error at its path and with its value."""
     _note_reading(batch_id)
-    status = request.args.get("status")
-    wanted = ResultFilter(
-        LineStatus(status) if status in set(LineStatus) else None,
-        request.args.get("code"),
-        request.args.get("path"),
-    )
-    pieces = stream_results(resources().Session, batch_id, ResultFormat(kind), wanted)
+    pieces = stream_results(resources().Session, batch_id, ResultFormat(kind), read_filter())
     return _file(pieces, f"results-{batch_id}.{kind}", CONTENT_TYPES[ResultFormat(kind)])
 
 

@@ -14,7 +14,6 @@ from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
 from migration_service.services.batches.counts import count_open
-from migration_service.services.batches.states import WINDOW_CLOSED
 from migration_service.services.batches.steering import BatchReport, get_batch, list_batches, report_batch
 from migration_service.services.reporting.counts import read_in_progress
 from migration_service.services.setup.suppliers import list_import_suppliers
@@ -48,10 +47,10 @@ def show() -> Response:
         suppliers = [supplier for supplier, _owner in owned]
         states = count_accounts_by_state(session, [(it.id, it.code) for it in suppliers])
         newest = list_batches(session, organisation_id=None, limit=_NEWEST)
+        # However old: a batch that was paused weeks ago still needs somebody.
         running = [
             report_batch(session, get_batch(session, str(it.batch_id), organisation_id=None))
-            for it in newest
-            if it.state not in _OVER
+            for it in list_batches(session, organisation_id=None, only_open=True, limit=_NEWEST)
         ]
         limit = read_in_progress(session).limit
         plans = [plan for plan in list_plans(session, organisation_id=None) if plan.finished_at is None]
@@ -96,7 +95,7 @@ def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
         if batch.condition is not None:
             sentence = _("Batch %(name)s makes no progress: %(why)s.", name=name, why=batch.condition)
             yield Concern(sentence, location, True)
-        elif batch.state in (BatchState.PAUSED, BatchState.STOPPED) and batch.reason != WINDOW_CLOSED:
+        elif batch.state in (BatchState.PAUSED, BatchState.STOPPED):
             left = count_open(batch.counts)
             sentence = ngettext(
                 "Batch %(name)s is %(state)s, with %(num)s line left.",

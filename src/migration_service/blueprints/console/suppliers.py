@@ -1,12 +1,15 @@
 """The page of an import supplier: how far its book is, and what became of what was sent."""
 
+from datetime import datetime
 from itertools import islice
+from typing import cast
 
 from flask import Blueprint, Response, render_template, request
 
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day
 from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.batches.steering import get_batch_to_reconcile, list_batches
@@ -14,6 +17,8 @@ from migration_service.services.reporting.differences import Totals
 from migration_service.services.reporting.history import count_failures_by_code
 from migration_service.services.reporting.reconciliation import find_differences
 from migration_service.services.reporting.sent import count_sent, find_open
+from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
+from migration_service.services.waves.steering import list_plans
 from migration_service.states import BatchState
 
 blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
@@ -35,6 +40,8 @@ def show(code: str) -> Response:
         keys = [key for key, _owner in list_api_keys(session) if key.organisation_id == owner]
         codes = count_failures_by_code(session, supplier.id)
         created = created_by_day(session, supplier.id)
+        plans = list_plans(session, organisation_id=None, import_supplier=code, limit=1)
+        plan = report_plan(session, plans[0]) if plans else None
     return page(
         "supplier.html",
         poll=BUSY if any(it.state == BatchState.RUNNING for it in batches) else CALM,
@@ -45,7 +52,15 @@ def show(code: str) -> Response:
         keys=[key for key in keys if key.revoked_at is None],
         codes=codes,
         created=created,
+        plan=plan,
+        current=find_current(plan) if plan else None,
+        reconciled=_find_last_reconciled(plan),
     )
+
+
+def _find_last_reconciled(plan: PlanReport | None) -> WaveReport | None:
+    waves = [it for it in plan.waves if it.reconciled_at is not None] if plan else []
+    return max(waves, key=lambda it: cast(datetime, it.reconciled_at), default=None)
 
 
 @blueprint.get("/<code>/reconciliation/")

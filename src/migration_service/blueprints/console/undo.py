@@ -57,8 +57,11 @@ def undo_batch(batch_id: UUID) -> AnyResponse:
         found = get_batch_to_undo(session, str(batch_id), supplier)
         return UndoOrder(supplier=supplier, batch=found, reason=reason, overrides=overrides)
 
+    with resources().Session.begin() as session:
+        batch = batch_of(session, batch_id)
+        name = batch.name or batch.file_name or str(batch_id)[-12:]
     back = url_for("batches.show", batch_id=batch_id)
-    return _undo(find, _("Undo the imports of the batch"), back)
+    return _undo(find, _("Undo the imports of batch %(name)s", name=name), back)
 
 
 @blueprint.route("/suppliers/<code>/accounts/<number:number>/undo/", methods=["GET", "POST"])
@@ -153,9 +156,10 @@ def cancel(undo_id: UUID) -> AnyResponse:
     """Cancel an undo for good."""
 
     def preview(session: Session) -> Preview:
-        counts = report_undo(session, _get(session, undo_id)).counts or {}
+        report = report_undo(session, _get(session, undo_id))
+        counts = report.counts or {}
         return Preview(
-            title=_("Cancel the undo"),
+            title=_("Cancel the undo for %(code)s", code=report.import_supplier),
             sentence=ngettext(
                 "%(num)s account that is left stays. This cannot be taken back.",
                 "%(num)s accounts that are left stay. This cannot be taken back.",

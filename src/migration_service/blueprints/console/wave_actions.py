@@ -153,7 +153,7 @@ def stop(plan_id: UUID, number: int) -> Response:
         stopped = [it for it in plan.waves if it.number >= number and it.state != WaveState.STOPPED]
         left = sum(count_open(it.counts) for it in stopped)
         return Preview(
-            title=_("Stop wave %(number)s", number=number),
+            title=_("Stop wave %(number)s of %(code)s", number=number, code=plan.import_supplier),
             sentence=ngettext(
                 "%(num)s account that is left is not imported. What was created stays. "
                 "This cannot be taken back.",

@@ -1,5 +1,6 @@
 """Plans of waves: how far each wave is, what was found after it, and who decided what."""
 
+from datetime import datetime
 from uuid import UUID
 
 from flask import Blueprint, Response, request
@@ -11,11 +12,13 @@ from migration_service.errors import WaveNotFoundError
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.services.waves.steering import list_plans
-from migration_service.states import WaveState
+from migration_service.states import WaveState, WaveWait
 
 blueprint = Blueprint("waves", __name__, url_prefix="/waves")
 
 _MOVING = (WaveState.RUNNING, WaveState.RECONCILING)
+#: A person decides about such a wave.
+_DECIDED = (WaveState.CLEAN, WaveState.DIFFERS)
 _OVER = (WaveState.APPROVED, WaveState.STOPPED)
 
 
@@ -27,7 +30,15 @@ def show_all() -> Response:
         suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
         found = list_plans(session, organisation_id=None, import_supplier=code)
         plans = [report_plan(session, plan) for plan in found]
-    return page("plans.html", poll=_next_poll(plans), plans=plans, suppliers=suppliers, chosen=code)
+    return page(
+        "plans.html",
+        poll=_next_poll(plans),
+        plans=plans,
+        suppliers=suppliers,
+        chosen=code,
+        openings=_list_openings(plans),
+        waiting=sum(_needs_somebody(plan) for plan in plans),
+    )
 
 
 @blueprint.get("/<uuid:plan_id>/")
@@ -54,6 +65,23 @@ def find_current(plan: PlanReport) -> WaveReport | None:
     if plan.continue_if_clean:
         waves = (it for it in waves if it.state != WaveState.CLEAN)
     return next(waves, None)
+
+
+def _list_openings(plans: list[PlanReport]) -> list[tuple[datetime, PlanReport, WaveReport]]:
+    """Return the waves with a window, in the order in which they open. Of each, that is the next time."""
+    found = [
+        (wave.opens_at, plan, wave)
+        for plan in plans
+        if plan.finished_at is None
+        for wave in plan.waves
+        if wave.opens_at is not None
+    ]
+    return sorted(found, key=lambda it: it[0])
+
+
+def _needs_somebody(plan: PlanReport) -> bool:
+    wave = find_current(plan) if plan.finished_at is None else None
+    return wave is not None and (wave.state in _DECIDED or wave.waits_for == WaveWait.PERSON)
 
 
 def _report(plan_id: UUID) -> PlanReport:

@@ -75,10 +75,14 @@ class ResultFilter:
     code: str | None = None
     #: Lines with an error or a warning at this path. `*` stands for any index: `customers.*.mobile`.
     path: str | None = None
+    #: The line with this number.
+    line: int | None = None
 
     def condition(self) -> ColumnElement[bool]:
         """Return the condition on a line."""
         conditions: list[Any] = [BatchLine.status == self.status] if self.status else []
+        if self.line is not None:
+            conditions.append(BatchLine.line_number == self.line)
         if self.picks_findings:
             conditions.append(_HAS_FINDING.bindparams(code=self.code, path=self.pattern))
         return and_(true(), *conditions)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, bindparam, text
+from sqlalchemy import ARRAY, Integer, Text, bindparam, text
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
@@ -55,7 +55,7 @@ def retry_failed(
     profile have changed since. A line with a value that the database refused may not. With `everything`,
     lines that failed for their content are retried as well. Lines that were too long to keep, and those that
     repeat the account of an earlier line, are never retried. `wanted` leaves out lines that do not have its
-    code at its path.
+    code at its path, and all but its line.
     """
     if batch.state == BatchState.CANCELLED:
         raise BatchStateError("The batch was cancelled.")
@@ -63,7 +63,7 @@ def retry_failed(
         raise BatchStateError("The lines of the batch are not kept any more.")
     lines = session.scalars(_RETRY, _values(session, batch, wanted, everything=everything)).all()
     recount(session, batch.id, sorted(set(lines)))
-    if not wanted.picks_findings:
+    if wanted == _ALL:
         # The other lines may still pass under the rules of now.
         batch.validated_under = _validated_now(session, batch)
     if lines and batch.state in REOPEN.sources:
@@ -71,7 +71,7 @@ def retry_failed(
         change_batch(session, batch, REOPEN)
         batch.started_at = None
     take_over(session, batch)
-    details = {"lines": len(lines), "code": wanted.code, "path": wanted.path}
+    details = {"lines": len(lines), "code": wanted.code, "path": wanted.path, "line": wanted.line}
     record(
         session,
         AuditAction.BATCH_RETRIED,
@@ -101,7 +101,8 @@ def count_retryable(session: Session, batch: Batch, wanted: ResultFilter = _ALL)
 def _values(session: Session, batch: Batch, wanted: ResultFilter, *, everything: bool) -> dict[str, Any]:
     changed = batch.validated_under != _validated_now(session, batch)
     codes = None if everything or changed else list(MAY_PASS)
-    return {"batch_id": batch.id, "codes": codes, "code": wanted.code, "path": wanted.pattern}
+    picked = {"code": wanted.code, "path": wanted.pattern, "line": wanted.line}
+    return {"batch_id": batch.id, "codes": codes, **picked}
 
 
 def _validated_now(session: Session, batch: Batch) -> str:
@@ -114,18 +115,25 @@ _FAILED_CHUNKS = f"""
     batch_chunk.batch_id = :batch_id AND batch_chunk.state = '{ChunkState.DONE}'
     AND batch_chunk.counts ? '{LineStatus.FAILED}'
     AND (:code IS NULL OR batch_chunk.error_counts ? :code OR batch_chunk.warning_counts ? :code)
+    AND (:line IS NULL OR batch_chunk.by_account OR :line BETWEEN first_line AND last_line)
 """
 _IS_CANDIDATE = f"""
     batch_line.status = '{LineStatus.FAILED}'
     AND (batch_line.payload IS NOT NULL OR batch_line.account_import_process_id IS NOT NULL)
     AND NOT batch_line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
+    AND (:line IS NULL OR batch_line.line_number = :line)
     AND (:code IS NULL AND :path IS NULL OR {HAS_FINDING})
 """
 _MAY_SUCCEED = """
     (CAST(:codes AS text[]) IS NULL OR NOT EXISTS (
         SELECT FROM jsonb_array_elements(batch_line.errors) AS error WHERE error ->> 'code' <> ALL (:codes)))
 """
-_TYPES = (bindparam("codes", type_=ARRAY(Text)), bindparam("code", type_=Text), bindparam("path", type_=Text))
+_TYPES = (
+    bindparam("codes", type_=ARRAY(Text)),
+    bindparam("code", type_=Text),
+    bindparam("path", type_=Text),
+    bindparam("line", type_=Integer),
+)
 
 # The chunks are opened again, so that their counts stay right. Those that a worker has at this moment are
 # left out. Returns, for each line, the first line of its chunk.

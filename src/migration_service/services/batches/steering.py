@@ -24,7 +24,7 @@ from migration_service.services.batches.counts import (
     count_open,
     get_progress,
 )
-from migration_service.services.batches.states import CANCEL, PAUSE, RESUME, change_batch
+from migration_service.services.batches.states import CANCEL, PAUSE, RESUME, WINDOW_CLOSED, change_batch
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchCondition, BatchKind, BatchState, LineStatus
 
@@ -139,10 +139,14 @@ def list_batches(
     import_supplier: str | None = None,
     kind: BatchKind | None = None,
     state: BatchState | None = None,
+    only_open: bool = False,
     before: UUID | None = None,
     limit: int = 50,
 ) -> list[BatchReport]:
-    """Return the organisation's batches (None: every organisation's), newest first, older than `before`."""
+    """Return the organisation's batches (None: every organisation's), newest first, older than `before`.
+
+    `only_open` leaves out batches that are over, and those that wait for the window of their wave.
+    """
     statement = (
         select(Batch, ImportSupplier.code, OperationsTeam.name)
         .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
@@ -161,6 +165,11 @@ def list_batches(
         statement = statement.where(Batch.kind == kind)
     if state is not None:
         statement = statement.where(Batch.state == state)
+    if only_open:
+        statement = statement.where(
+            Batch.state.not_in([BatchState.COMPLETED, BatchState.CANCELLED]),
+            Batch.reason.is_distinct_from(WINDOW_CLOSED),
+        )
     if before is not None:
         statement = statement.where(Batch.id < before)
     rows = session.execute(statement).all()

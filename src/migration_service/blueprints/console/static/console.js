@@ -52,7 +52,10 @@ class Part {
     } catch {
       this.failures += 1;
       const line = this.element.querySelector(".refreshed");
-      if (line) line.classList.add("stale");
+      if (line) {
+        line.classList.add("stale");
+        announce(line.querySelector(".only-stale")?.textContent ?? "");
+      }
       this.plan(Math.min(60, 2 ** this.failures));
     }
   }
