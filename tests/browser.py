@@ -56,6 +56,13 @@ class Visitor:
         yield visitor
         context.close()
 
+    @contextmanager
+    def second_tab(self) -> Iterator["Visitor"]:
+        """Open another tab of the same window."""
+        page = self.page.context.new_page()
+        yield Visitor(page, self.base, self.has_script)
+        page.close()
+
     def log_in(self, name: str, password: str) -> None:
         """Log in with the form."""
         self.open("/login/")

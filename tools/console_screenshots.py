@@ -1,7 +1,7 @@
 """Takes the pictures of the console in docs/images: `python tools/console_screenshots.py`.
 
 It starts the whole service in a temporary folder, migrates a sample book, rehearses and imports another one
-with broken lines, and takes the pictures with Debian's Chromium.
+with broken lines, and takes the pictures with Debian's Chromium while the first wave of a third book runs.
 """
 
 import json
@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs/images"
 SUPPLIER, TEAM = "SAMPLE_ENERGY", "Sample team"
 SAMPLE, LINES = 400, 2_000
+_LINES_PER_MINUTE = 300
 _LARGE, _PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 
 
@@ -33,7 +34,7 @@ def main() -> None:
         with running_service(home, SAMPLE) as settings:
             wait_until(lambda: '"account"' in _read(home / "demo.json"), "the sample book")
             rehearsal = _run_batch(home, folder, "dry-run", "Rehearsal, week 12", seed=12)
-            batch = _run_batch(home, folder, "import", "Book of week 12", seed=12, watch=False)
+            _run_batch(home, folder, "import", "Book of week 12", seed=12)
             line = _failed_line(home, rehearsal, "invalid_phone_number")
             base, password = (
                 f"{settings['MIGRATION_SERVICE_WEB_URL']}/console",
@@ -41,11 +42,13 @@ def main() -> None:
             )
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+                batch = _start_wave(home, folder)
                 pictures: dict[str, tuple[str, dict[str, Any]]] = {
                     "overview": ("/", {}),
                     "batch": (f"/batches/{rehearsal}/", {}),
                     "line": (f"/batches/{rehearsal}/lines/{line}/", {}),
                     "supplier": (f"/suppliers/{SUPPLIER}/", {"color_scheme": "dark"}),
+                    "waves": ("/waves/", {}),
                     "phone": (f"/batches/{batch}/", {"viewport": _PHONE}),
                 }
                 for name, (path, options) in pictures.items():
@@ -64,15 +67,32 @@ def _run(home: Path, *arguments: str) -> str:
     return subprocess.run(command, env=environment, check=False, capture_output=True, text=True).stdout
 
 
-def _run_batch(home: Path, folder: str, mode: str, name: str, *, seed: int, watch: bool = True) -> str:
+def _run_batch(home: Path, folder: str, mode: str, name: str, *, seed: int) -> str:
     file = f"{folder}/book.ndjson"
     book = ("samples", str(LINES), "--supplier", SUPPLIER, "--seed", str(seed), "--broken-share", "0.03")
     _run(home, *book, "--output", file)
     order = ("--supplier", SUPPLIER, "--team", TEAM, "--mode", mode, "--name", name, "--json")
     batch_id = str(json.loads(_run(home, "batches", "start", file, *order))["batch_id"])
-    if watch:
-        _run(home, "batches", "watch", batch_id, "--json")
+    _run(home, "batches", "watch", batch_id, "--json")
     return batch_id
+
+
+def _start_wave(home: Path, folder: str) -> str:
+    """Plan waves, and start the first one, which takes minutes. Return the id of its batch."""
+    _run_batch(home, folder, "stage", "Book of week 13", seed=13)
+    night = {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"}
+    first = {"name": "Pilot", "size": 600, "lines_per_minute": _LINES_PER_MINUTE}
+    plan = {
+        "import_supplier": SUPPLIER,
+        "operations_team_name": TEAM,
+        "name": "Book of week 13",
+        "waves": [first, {"size": 700, "window": night}, {"rest": True, "window": night}],
+    }
+    file = Path(folder) / "plan.json"
+    file.write_text(json.dumps(plan))
+    made = json.loads(_run(home, "waves", "plan", str(file), "--json"))
+    _run(home, "waves", "start", made["plan_id"], "1")
+    return str(made["waves"][0]["batch_id"])
 
 
 def _failed_line(home: Path, batch_id: str, code: str) -> int:

@@ -8,13 +8,19 @@ from zlib import crc32
 
 import msgspec
 import pytest
+from flask import Flask
 from playwright.sync_api import Browser, expect
 
 from browser import Visitor, needs_chromium, open_browser
 from drill.scene import TEAM, Scene
+from migration_service.blueprints.console.application import PAGES
+from migration_service.blueprints.numbers_in_paths import NumberConverter
 from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service_local.samples import generate_accounts
 
 pytestmark = needs_chromium
@@ -31,12 +37,20 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def code(scene: Scene) -> Iterator[str]:
-    """The code of a new supplier, of an organisation of its own."""
+    """The code of a new supplier, of an organisation of its own that has a key and a payment vendor."""
     code = f"BOOK_{secrets.token_hex(4).upper()}"
     engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="tests")
     with make_sessionmaker(engine).begin() as session:
         organisation = create_organisation(session, f"Organisation of {code}")
         create_import_supplier(session, code=code, organisation_name=organisation.name)
+        issue_api_key(session, organisation_name=organisation.name)
+        create_payment_vendor(
+            session,
+            f"Vendor of {code}",
+            kind=VendorKind.HTTP,
+            url="https://gateway.example/v2",
+            organisation_name=organisation.name,
+        )
     yield code
     engine.dispose()
 
@@ -78,16 +92,21 @@ def test_a_book_is_checked_rehearsed_corrected_imported_reconciled_and_undone(
         visitor.page.goto(rehearsal)
         _go_on(visitor, "Import these lines")
         assert _wait_for_end(visitor) == failed
+        _retry_unchanged(visitor, failed)
+        assert _wait_for_end(visitor) == failed
 
         corrected = tmp_path / "corrected.ndjson"
         corrected.write_bytes(_correct(code, lines))
-        _upload(visitor, code, corrected, "import")
+        _upload(visitor, code, corrected, "stage")
         assert _wait_for_end(visitor) == 0
+        _plan_waves(visitor, code, "rest")
+        _watch_and_approve_the_wave(visitor, len(lines))
 
         visitor.open(f"/suppliers/{code}/reconciliation/")
         expect(visitor.page.locator(".lead")).to_contain_text("very created account is as it was staged")
 
         _undo(visitor, code, str(_number(_book(code, broken=0)[0])))
+        # Chromium writes what its policy forbids there, too.
         assert visitor.complaints == []
 
 
@@ -111,20 +130,61 @@ def _go_on(visitor: Visitor, button: str) -> None:
 
 
 def _wait_for_end(visitor: Visitor) -> int:
-    """Wait until the batch is over: the page moves by itself, or has a link. Return how many lines failed."""
+    """Wait until the batch is over. Return how many lines failed."""
+    _wait_for(visitor, "COMPLETED")
+    return int(visitor.page.locator(".lead").inner_text().split(", ")[1].split()[0])
+
+
+def _wait_for(visitor: Visitor, state: str) -> None:
+    """Wait until the first sentence of the page has a state: the page moves by itself, or has a link."""
     page = visitor.page
     if visitor.has_script:
         page.evaluate("window.seen = 'this very page'")
-        expect(page.locator(".lead")).to_contain_text("COMPLETED", timeout=90_000)
+        expect(page.locator(".lead")).to_contain_text(state, timeout=90_000)
         assert page.evaluate("window.seen") == "this very page"
-    else:
-        for _ in range(200):
-            if "COMPLETED" in page.locator(".lead").inner_text():
-                break
-            page.wait_for_timeout(300)
-            page.click("text=Refresh")
-        expect(page.locator(".lead")).to_contain_text("COMPLETED")
-    return int(page.locator(".lead").inner_text().split(", ")[1].split()[0])
+        return
+    for _ in range(200):
+        if state in page.locator(".lead").inner_text():
+            break
+        page.wait_for_timeout(300)
+        page.click("text=Refresh")
+    expect(page.locator(".lead")).to_contain_text(state)
+
+
+def _retry_unchanged(visitor: Visitor, failed: int) -> None:
+    """Retry every failed line as it is. The page says how many."""
+    page = visitor.page
+    page.click("text=Retry all failed lines")
+    expect(page.locator(".lead")).to_contain_text(f"{failed} lines will be retried, unchanged.")
+    page.click(f"text=Retry {failed} lines")
+    page.wait_for_url("**/batches/*/")
+    expect(page.locator(".alert-success")).to_contain_text(f"{failed} lines are pending again.")
+
+
+def _watch_and_approve_the_wave(visitor: Visitor, accounts: int) -> None:
+    """Start the wave in another tab, watch its bar move in this one, and approve what was found."""
+    page = visitor.page
+    page.click("main tbody a >> nth=0")
+    expect(page.locator(".lead")).to_contain_text(f"0 of {accounts} accounts done")
+    bar, legend = page.locator(".bar rect"), page.locator(".legend")
+    expect(bar).to_have_class("fill-secondary")
+    expect(legend).to_contain_text(f"PENDING {accounts}")
+    with visitor.second_tab() as other:
+        other.page.goto(page.url)
+        other.page.click("text=Start now")
+        other.page.click(f"text=Import {accounts} accounts")
+        expect(other.page.locator(".alert-success")).to_contain_text("The wave has begun.")
+    _wait_for(visitor, "CLEAN")
+    expect(bar).to_have_class("fill-success")
+    expect(legend).to_contain_text(f"IMPORTED {accounts}")
+    expect(page.locator("#reconciled ~ p")).to_contain_text("Every account is created as it was staged.")
+    page.click("text=Approve")
+    page.fill("#reason", "Everything is as it was sent.")
+    page.click("main form button")
+    expect(page.locator(".lead")).to_contain_text("APPROVED")
+    expect(page.locator("#decision ~ p")).to_contain_text("admin")
+    if visitor.has_script:
+        assert visitor.find_barriers() == []
 
 
 def _follow_an_error_to_its_line(visitor: Visitor) -> None:
@@ -172,22 +232,20 @@ def _undo(visitor: Visitor, code: str, number: str) -> None:
     expect(page.locator(".lead")).to_contain_text("is not created yet")
 
 
-def _plan_waves(visitor: Visitor, code: str, folder: Path) -> str:
-    """Stage three accounts, and plan two waves of them. Return the path of the plan."""
-    file = folder / "staged.ndjson"
-    file.write_bytes(b"\n".join(_book(code, broken=0)[20:23]))
-    _upload(visitor, code, file, "stage")
-    _wait_for_end(visitor)
+def _plan_waves(visitor: Visitor, code: str, *waves: str, **fields: str) -> str:
+    """Plan waves of the pending accounts, of one account but for `rest`. Return the path of the plan."""
     page = visitor.page
     visitor.open(f"/waves/?supplier={code}")
     page.click("text=Plan waves for")
     page.select_option("#team", TEAM)
-    page.select_option("#waves-0-takes", "sample")
-    page.fill("#waves-0-which", "1")
-    page.select_option("#waves-1-takes", "rest")
+    for index, takes in enumerate(waves):
+        page.select_option(f"#waves-{index}-takes", takes)
+        page.fill(f"#waves-{index}-which", "" if takes == "rest" else "1")
+    for name, value in fields.items():
+        page.fill(f"#{name}", value)
     assert page.locator("text=Make this plan").count() == 0
     page.click("text=Show what this does")
-    expect(page.locator(".found")).to_contain_text("2 accounts, started by hand")
+    expect(page.locator(".found dt")).to_have_count(len(waves) + 1)
     page.click("text=Make this plan")
     page.wait_for_url("**/waves/*/")
     return page.url.removeprefix(visitor.base)
@@ -195,7 +253,7 @@ def _plan_waves(visitor: Visitor, code: str, folder: Path) -> str:
 
 @pytest.fixture
 def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str]:
-    """The path of every page, of a supplier with a batch that has failed lines."""
+    """The path of every page, of a supplier with a batch that has failed lines, waves, and an undo."""
     file = tmp_path / "book.ndjson"
     lines = _book(code, broken=0.5)[:20]
     file.write_bytes(b"\n".join(lines))
@@ -209,11 +267,28 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         line = visitor.page.locator("main tbody a").first.get_attribute("href") or ""
         visitor.open(f"{batch}lines/?status=IMPORTED")
         number = visitor.page.locator("main tbody tr").first.locator("td").nth(1).inner_text()
-        plan = _plan_waves(visitor, code, tmp_path)
-    account = f"/suppliers/{code}/accounts/{number}/"
+        _undo(visitor, code, number)
+        undo = visitor.page.locator(".timeline a[href*='/undos/']").first.get_attribute("href") or ""
+        file.write_bytes(b"\n".join(_book(code, broken=0)[20:23]))
+        _upload(visitor, code, file, "stage")
+        _wait_for_end(visitor)
+        later = visitor.page.url.removeprefix(visitor.base)
+        plan = _plan_waves(visitor, code, "sample", "rest", start="22:00", end="06:00")
+        visitor.open("/setup/vendors/")
+        vendor = visitor.page.locator(f"tr:has-text('{code}') a").get_attribute("href") or ""
+        visitor.open("/setup/keys/")
+        key = visitor.page.locator(f"tr:has-text('{code}') a").last.get_attribute("href") or ""
+    account, supplier = f"/suppliers/{code}/accounts/{number}/", f"/suppliers/{code}/"
     return [
         *("/waves/", f"/waves/?supplier={code}", f"/suppliers/{code}/waves/new/", plan, f"{plan}1/"),
-        *(f"{plan}1/start/", f"{plan}1/stop/"),
+        *(f"{plan}1/{act}/" for act in ("start", "pause", "resume", "reconcile", "approve", "stop")),
+        *(f"{batch}{act}/" for act in ("pause", "resume", "cancel", "undo", "repeat/import")),
+        *(f"{supplier}emails/", "/suppliers/new/", f"{account}skip/", f"{account}unskip/"),
+        *(undo.removeprefix("/console"), f"{undo.removeprefix('/console')}cancel/"),
+        *(f"{later}compare/{batch.split('/')[2]}/", vendor.removeprefix("/console")),
+        *(key.removeprefix("/console"), key.removeprefix("/console").replace("revoke", "roll")),
+        *("/setup/teams/new/", "/setup/organisations/new/", "/setup/operators/admin/role/"),
+        "/setup/operators/admin/disable/",
         *("/", f"/suppliers/{code}/", f"/suppliers/{code}/reconciliation/", f"/suppliers/{code}/upload/"),
         *("/batches/", batch, f"{batch}lines/", f"{batch}retry/?everything=1", f"{batch}compare/"),
         *(error.removeprefix("/console"), line.removeprefix("/console"), account, f"{account}undo/"),
@@ -222,8 +297,26 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *("/audit/", "/audit/?kind=everything", "/setup/keys/", "/setup/keys/new/", "/setup/organisations/"),
         *("/setup/teams/", "/setup/vendors/", "/setup/operators/", "/setup/operators/new/", "/password/"),
         *("/setup/operators/admin/password/", f"{batch}brake/", f"/suppliers/{code}/status/"),
-        "/nowhere/",
     ]
+
+
+#: Views that are no pages: files, and what leads to the identity provider.
+NO_PAGES = {
+    *("static", "assets.bootstrap", "assets.dark", "openid.begin", "openid.come_back"),
+    *("downloads.failed_lines", "downloads.results", "comparison.accounts", "undo.outcomes"),
+    *("reports.of_supplier", "reports.of_batch", "audit.export"),
+}
+
+
+def _find_views(paths: list[str]) -> tuple[set[str], set[str]]:
+    """Return the views that these paths open, and all that are pages."""
+    app = Flask("console")
+    app.url_map.converters["number"] = NumberConverter
+    for module in PAGES:
+        app.register_blueprint(module.blueprint)
+    rules = app.url_map.bind("localhost")
+    views = {rule.endpoint for rule in app.url_map.iter_rules() if "GET" in (rule.methods or ())}
+    return {str(rules.match(path.partition("?")[0])[0]) for path in paths}, views - NO_PAGES
 
 
 @pytest.mark.parametrize(
@@ -238,10 +331,12 @@ def test_every_page_can_be_used_by_everybody_and_complains_of_nothing(
     scene: Scene, browser: Browser, pages: list[str], options: dict[str, Any]
 ) -> None:
     with Visitor.arrive(browser, f"{scene.address.url}/console", **options) as visitor:
+        opened, views = _find_views(["/login/", *pages])
+        assert opened == views
         visitor.open("/login/")
         barriers = visitor.find_barriers()
         _log_in(visitor, scene)
-        for path in pages:
+        for path in (*pages, "/nowhere/"):
             visitor.open(path)
             barriers += visitor.find_barriers()
             barriers += [] if visitor.fits() else [f"{path} is wider than the window"]

@@ -55,7 +55,8 @@ from migration_service.config import Settings
 #: Bytes of a form. Files are uploaded in a request that has a bound of its own.
 MAX_FORM = 1_000_000
 
-_BLUEPRINTS = (
+#: The modules of the pages.
+PAGES = (
     login,
     openid,
     assets,
@@ -124,6 +125,6 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
     # It checks the token itself, before it reads the file.
     csrf.exempt("migration_service.blueprints.console.upload.send")
     openid.configure_openid(app, settings)
-    for module in _BLUEPRINTS:
+    for module in PAGES:
         app.register_blueprint(module.blueprint)
     return app

@@ -12,6 +12,7 @@ from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import write_number
 from migration_service.services.batches.brakes import NO_BRAKE, read_brake, set_brake
 from migration_service.services.batches.steering import report_batch
 
@@ -46,12 +47,14 @@ def change(batch_id: UUID) -> Response:
         brake = report_batch(session, batch_of(session, batch_id)).brake
         now = _("Now nothing pauses the batch.")
         if brake:
-            now = _(
-                "Now it is paused after %(threshold)s. %(errors)s of %(lines)s lines have failed.",
-                threshold=brake["stop_after_errors"],
-                errors=brake["errors"],
-                lines=brake["lines"],
-            )
+            text = _("Now it is paused after %(threshold)s. %(errors)s of %(lines)s lines have failed.")
+            if brake["stop_window_lines"]:
+                text = _(
+                    "Now it is paused after %(threshold)s. "
+                    "%(errors)s of the last %(lines)s lines have failed."
+                )
+            values = {"errors": write_number(brake["errors"]), "lines": write_number(brake["lines"])}
+            now = text % {"threshold": brake["stop_after_errors"], **values}
         return Preview(
             title=_("Brake of the batch"),
             sentence=now,
