@@ -98,6 +98,7 @@ def _pages(browser: requests.Session, base: str, batch_id: str) -> Iterator[tupl
     yield from (
         ("overview", "/"),
         ("supplier", f"/suppliers/{SUPPLIER}/"),
+        ("waves", "/waves/"),
         ("batches", "/batches/"),
         ("batch", batch),
         ("its moving part", f"{batch}?part=1"),

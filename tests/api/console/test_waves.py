@@ -15,6 +15,7 @@ from migration_service.models import AuditEntry, WavePlan
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.undo.execution import Progress, revert_piece
+from migration_service.services.waves.progress import carry_on
 from wave_client import EVENING, NIGHT, WaveClient
 
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
@@ -266,6 +267,11 @@ def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(
                 break
     page = administrator.see(first)
     assert "2 accounts of the wave were removed again." in page
+    supplier = f"/suppliers/{waves.supplier.code}/"
+    assert "Every account is created as it was staged." in administrator.see(supplier)
+    carry_on(sessions)
+    for path in (first, supplier):
+        assert "Every account is created as it was staged." not in administrator.see(path)
     assert "No wave begins" not in page
 
 

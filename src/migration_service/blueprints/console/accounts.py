@@ -1,6 +1,7 @@
 """Finding an account, and everything about one: its process, its attempts, its data, and its story."""
 
 from collections.abc import Callable
+from typing import Any
 
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from sqlalchemy.orm import Session
@@ -15,6 +16,7 @@ from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.timeline import tell
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import OpenTransaction
+from migration_service.models import AccountImportProcess
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.batches.findings import list_lines_of_account
@@ -25,7 +27,7 @@ from migration_service.services.reporting.field_differences import FieldDifferen
 from migration_service.services.reporting.reconciliation import compare_account
 from migration_service.services.reporting.search import find_accounts
 from migration_service.services.setup.suppliers import list_import_suppliers
-from migration_service.states import LineStatus
+from migration_service.states import BatchKind, LineStatus
 
 blueprint = Blueprint("accounts", __name__)
 
@@ -76,7 +78,7 @@ def show(code: str, number: str) -> str:
         process=process,
         is_marked=is_marked,
         story=story,
-        failed_line=lines[0] if lines and lines[0]["status"] == LineStatus.FAILED else None,
+        failed_line=_find_failed(process, lines),
         has_sent=sent is not None,
         measures=measures,
         fields=[_Compared(it, is_shown) for it in fields],
@@ -151,6 +153,14 @@ def _mark(
         return Done(done)
 
     return act(ActionForm(), preview, perform)
+
+
+def _find_failed(process: AccountImportProcess | None, lines: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the newest line if it failed, unless it is that of an account which exists meanwhile."""
+    if not lines or lines[0]["status"] != LineStatus.FAILED:
+        return None
+    is_created = process is not None and process.account_created_at is not None
+    return None if is_created and lines[0]["kind"] == BatchKind.ACCOUNTS else lines[0]
 
 
 class _Compared:

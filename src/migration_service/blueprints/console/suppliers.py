@@ -59,7 +59,8 @@ def show(code: str) -> Response:
 
 
 def _find_last_reconciled(plan: PlanReport | None) -> WaveReport | None:
-    waves = [it for it in plan.waves if it.reconciled_at is not None] if plan else []
+    # A wave that was undone since then is compared again: nothing is known of it.
+    waves = [it for it in plan.waves if it.differing is not None] if plan else []
     return max(waves, key=lambda it: cast(datetime, it.reconciled_at), default=None)
 
 
