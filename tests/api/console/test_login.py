@@ -68,7 +68,9 @@ def test_too_many_wrong_passwords_are_throttled_by_address_and_by_name(
     assert elsewhere.log_in(name).status_code == 429
 
 
-def test_logging_out_ends_the_session_on_the_server(stranger: ConsoleClient, name: str) -> None:
+def test_logging_out_ends_the_session_on_the_server(
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
+) -> None:
     stranger.log_in(name)
     cookie = stranger.client.get_cookie("migration_console", path="/console")
     assert cookie is not None
@@ -76,6 +78,9 @@ def test_logging_out_ends_the_session_on_the_server(stranger: ConsoleClient, nam
     assert not _is_in(stranger)
     stranger.client.set_cookie("migration_console", cookie.value, path="/console")
     assert not _is_in(stranger)
+    with sessions() as session:
+        actions = session.scalars(select(AuditEntry.action).where(AuditEntry.subject == name)).all()
+    assert "operator.logged_out" in actions
 
 
 def test_another_password_and_disabling_end_every_session(

@@ -91,6 +91,10 @@ def test_an_account_that_was_only_refused_is_shown_with_its_lines(
         assert value in text
     nothing = _run(environment, "show", supplier.code, "unknown")
     assert (nothing.exit_code, "on no line of a batch" in nothing.stderr) == (1, True)
+    with supplier.Session() as session:
+        wanted = TrailFilter(organisation=supplier.organisation, action="account.read")
+        read = [(it["subject_kind"], it["subject"], it["details"]) for it in stream_trail(session, wanted)]
+    assert read == [("import_supplier", supplier.code, {"not_staged": 1})] * 2
 
 
 def test_numbers_from_a_file_are_skipped_before_they_are_staged(

@@ -48,6 +48,12 @@ def _start(run: Run, batches: BatchClient, accounts: Any, *arguments: str, mode:
     return str(json.loads(result.stdout)["batch_id"])
 
 
+def _audit(run: Run, action: str, subject: str) -> list[Any]:
+    """Return the entries of the audit of this action about a batch."""
+    listed = run("audit", "list", "--action", action, "--limit", "1000", "--json").stdout.splitlines()
+    return [entry for entry in map(json.loads, listed) if entry["subject"] == subject]
+
+
 def test_a_file_is_started_from_disk_and_from_standard_input(
     run: Run, batches: BatchClient, tmp_path: Path
 ) -> None:
@@ -61,6 +67,9 @@ def test_a_file_is_started_from_disk_and_from_standard_input(
     batches.work()
     shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
     assert (shown["state"], shown["counts"]["IMPORTED"]) == ("COMPLETED", 3)
+    (entry,) = _audit(run, "batch.ordered", batch_id)
+    assert (entry["actor_kind"], entry["organisation"]) == ("system_user", batches.supplier.organisation)
+    assert entry["details"] == {"mode": "import", "kind": "accounts"}
     for_people = run("batches", "show", batch_id).stdout
     assert "COMPLETED" in for_people
     listed = run("batches", "list", "--supplier", batches.supplier.code, "--json").stdout.splitlines()

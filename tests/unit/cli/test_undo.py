@@ -111,6 +111,8 @@ def test_a_wave_is_previewed_and_undone(
 def test_an_undo_is_cancelled(run: Run, account: ImportedAccount) -> None:
     undo_id = _start(run, account)
     assert "is now CANCELLED" in run("undo", "cancel", undo_id).stdout
+    listed = run("audit", "list", "--action", "undo.cancelled", "--limit", "1", "--json").stdout
+    assert (json.loads(listed)["subject"], json.loads(listed)["actor_kind"]) == (undo_id, "system_user")
     again = run("undo", "cancel", undo_id)
     assert (again.exit_code, "CANCELLED" in again.output) == (1, True)
 

@@ -38,7 +38,7 @@ class AuditAction(StrEnum):
     REFUSALS_ACKNOWLEDGED = "import_supplier.refusals_acknowledged"
     #: An operator read the personal data of an account.
     ACCOUNT_READ = "account.read"
-    #: An operator started a batch in the console.
+    #: A person started a batch: an operator in the console, or somebody with a command.
     BATCH_ORDERED = "batch.ordered"
     BATCH_PAUSED = "batch.paused"
     BATCH_RESUMED = "batch.resumed"
