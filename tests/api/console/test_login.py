@@ -48,7 +48,7 @@ def test_a_login_leads_nowhere_else(stranger: ConsoleClient, name: str, target: 
 
 
 def test_a_wrong_password_and_an_unknown_name_are_refused_in_the_same_words(
-    stranger: ConsoleClient, name: str
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
 ) -> None:
     wrong, unknown = stranger.log_in(name, "not the password"), stranger.log_in("nobody", "not the password")
     assert wrong.status_code == unknown.status_code == 401
@@ -56,6 +56,11 @@ def test_a_wrong_password_and_an_unknown_name_are_refused_in_the_same_words(
     assert sentence in wrong.text
     assert sentence in unknown.text
     assert not _is_in(stranger)
+    here = AuditEntry.address == stranger.client.environ_base["REMOTE_ADDR"]
+    with sessions() as session:
+        refused = session.scalars(select(AuditEntry).where(here)).all()
+    # There are two if the minute ended in between.
+    assert {(entry.action, entry.outcome) for entry in refused} == {("login.refused", "REFUSED")}
 
 
 def test_too_many_wrong_passwords_are_throttled_by_address_and_by_name(

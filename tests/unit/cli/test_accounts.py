@@ -120,6 +120,8 @@ def test_numbers_from_a_file_are_skipped_before_they_are_staged(
     assert {json.loads(line)["state"] for line in put_back.stdout.splitlines()} == {None}
     assert [supplier.stage(account).status_code for account in accounts] == [201, 201, 400]
     assert _run(environment, "skip", supplier.code).exit_code == 2
+    alike = _run(environment, "skip", supplier.code, "\uff11\uff12")  # would never be found
+    assert (alike.exit_code, "send '1' instead" in alike.stderr) == (1, True)
 
 
 def test_an_account_is_erased_only_with_a_reason_and_a_confirmation(

@@ -149,6 +149,9 @@ def test_the_limit_is_shown_while_redis_is_unavailable(run: Run) -> None:
         (("suppliers", "show", "nothing"), "Import supplier 'nothing' does not exist."),
         (("suppliers", "set-status", "nothing", "paused"), "Import supplier 'nothing' does not exist."),
         (("organisations", "create", " "), "printable characters"),
+        (("teams", "create", "Team\u2800"), "invisible"),
+        (("suppliers", "create", "ZU\u0308RICH", "--organisation", "x"), "send composed characters"),
+        (("suppliers", "create", "\uff11", "--organisation", "x"), "send '1' instead"),
     ],
 )
 def test_a_refused_command_explains_it_in_one_line_and_exits_with_1(
