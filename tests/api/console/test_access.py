@@ -6,14 +6,12 @@ from uuid import uuid4
 
 import pytest
 from flask import Flask
-from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.routing import Rule
 
 from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
 from migration_service.blueprints.console.views import VIEWS, Need
-from migration_service.models import AuditEntry
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -107,17 +105,6 @@ def test_every_view_is_open_to_the_roles_that_its_row_names_and_to_no_other(
             assert status not in (302, 401, 403, 404, 500), (role, method, path, status)
         else:
             assert status == 403, (role, method, path, status)
-
-
-def test_what_an_operator_may_not_open_is_in_the_audit(
-    log_in: LogIn, sessions: sessionmaker[Session]
-) -> None:
-    client = log_in(OperatorRole.READ)
-    assert client.get("/audit/export.ndjson").status_code == 403
-    here = AuditEntry.address == client.client.environ_base["REMOTE_ADDR"]
-    with sessions() as session:
-        found = session.scalars(select(AuditEntry).where(here, AuditEntry.outcome == "REFUSED")).all()
-    assert [(entry.action, entry.actor_kind) for entry in found] == [("permission.refused", "operator")]
 
 
 def test_an_operator_who_is_bound_to_another_organisation_sees_nothing_of_this_one(

@@ -7,7 +7,7 @@ from flask import Flask
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from console_client import PASSWORD, ConsoleClient, make_operator
+from console_client import PASSWORD, ConsoleClient, LogIn, make_operator
 from migration_service.models import AuditEntry, Operator, OperatorSession
 from migration_service.services.access.operators import (
     OperatorRole,
@@ -61,6 +61,17 @@ def test_a_wrong_password_and_an_unknown_name_are_refused_in_the_same_words(
         refused = session.scalars(select(AuditEntry).where(here)).all()
     # There are two if the minute ended in between.
     assert {(entry.action, entry.outcome) for entry in refused} == {("login.refused", "REFUSED")}
+
+
+def test_what_an_operator_may_not_open_is_in_the_audit(
+    log_in: LogIn, sessions: sessionmaker[Session]
+) -> None:
+    client = log_in(OperatorRole.READ)
+    assert client.get("/audit/export.ndjson").status_code == 403
+    here = AuditEntry.address == client.client.environ_base["REMOTE_ADDR"]
+    with sessions() as session:
+        found = session.scalars(select(AuditEntry).where(here, AuditEntry.outcome == "REFUSED")).all()
+    assert [(entry.action, entry.actor_kind) for entry in found] == [("permission.refused", "operator")]
 
 
 def test_too_many_wrong_passwords_are_throttled_by_address_and_by_name(
