@@ -15,6 +15,8 @@ from factories import Customer, make_customer
 from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.errors import UnauthenticatedError
+from migration_service.origin import ActorKind, Origin, acting_as
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.operators import authenticate_operator
 from migration_service.services.access.tokens import obtain_tokens, refresh_tokens
 
@@ -196,6 +198,19 @@ def test_exporting_the_audit_has_an_entry_too(run: Run) -> None:
     assert [(row["action"], row["subject"]) for row in table] == [("organisation.created", name)]
     exports = _lines(run("audit", "list", "--action", "audit.exported", "--json"))
     assert {"organisation": name} in [entry["details"] for entry in exports]
+
+
+def test_an_exported_audit_has_no_control_characters_for_a_terminal(
+    run: Run, sessions: sessionmaker[Session]
+) -> None:
+    request_id, subject = secrets.token_hex(8), "a\x1b[2Jb\x9bc\u202ed"
+    origin = Origin(kind=ActorKind.SYSTEM_USER, actor="anna", request_id=request_id)
+    with acting_as(origin), sessions.begin() as session:
+        record(session, AuditAction.TEAM_CREATED, "operations_team", subject, details={"it": subject})
+    exported = run("audit", "export", "--request-id", request_id)
+    (entry,) = _lines(exported)
+    assert (entry["subject"], entry["details"]) == (subject, {"it": subject})
+    assert not set(exported.stdout) & {"\x1b", "\x9b", "\u202e"}
 
 
 def test_the_audit_of_a_running_service_passes_the_verification(run: Run) -> None:

@@ -49,7 +49,7 @@ def _start(run: Run, batches: BatchClient, accounts: Any, *arguments: str, mode:
 
 
 def _audit(run: Run, action: str, subject: str) -> list[Any]:
-    """Return the entries of the audit of this action about a batch."""
+    """Return the entries of the audit of this action about a subject."""
     listed = run("audit", "list", "--action", action, "--limit", "1000", "--json").stdout.splitlines()
     return [entry for entry in map(json.loads, listed) if entry["subject"] == subject]
 
@@ -209,6 +209,7 @@ def test_the_exit_status_of_reconcile_is_0_1_or_2(run: Run, batches: BatchClient
     sent, item, totals = map(json.loads, result.stdout.splitlines())
     assert (result.exit_code, sent["sent"]["open"], totals["clean"]) == (1, 1, True)
     assert item["external_account_number"] == accounts[2]["external_account_number"]
+    assert len(_audit(run, "batch.results_read", batches.supplier.code)) == 1
     assert run("reconcile", batches.supplier.code, "--batch", batch_id).exit_code == 0
     assert run("reconcile", batches.supplier.code, "--created-only").exit_code == 0
     assert "1 item open" in run("reconcile", batches.supplier.code).stdout

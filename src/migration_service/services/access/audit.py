@@ -46,7 +46,7 @@ class AuditAction(StrEnum):
     BATCH_RETRIED = "batch.retried"
     #: What pauses a batch after too many errors was changed.
     BATCH_BRAKE_SET = "batch.brake_set"
-    #: An operator read the lines of a batch.
+    #: An operator read the lines of a batch, or the open lines of an import supplier.
     BATCH_RESULTS_READ = "batch.results_read"
     #: Accounts are removed again; the details have the reason, and the blockers that were overridden.
     UNDO_STARTED = "undo.started"
