@@ -355,6 +355,20 @@ def test_a_batch_that_is_resumed_by_itself_does_not_run_outside_the_window(waves
     assert len(_created(waves)) == 5
 
 
+def test_a_batch_is_not_run_outside_the_window_once_its_wave_was_resumed_there(waves: WaveClient) -> None:
+    waves.stage(5)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    batch_id = plan["waves"][0]["batch_id"]
+    waves.now = EVENING
+    waves.sweep()
+    assert waves.act(plan, 1, "pause").status_code == 200
+    waves.now = NOON + DAY
+    assert waves.act(plan, 1, "resume").json["waves"][0]["reason"] == "window_closed"
+    assert waves.batches.change(batch_id, "resume").status_code == 200
+    waves.batches.work()  # no sweep has run, and beat may be dead
+    assert (waves.batches.get(batch_id)["reason"], _created(waves)) == ("window_closed", [])
+
+
 def test_whoever_cancels_the_batch_of_a_wave_ends_the_wave(waves: WaveClient) -> None:
     waves.stage(10)
     plan = waves.plan({"size": 5}, {"rest": True}, continue_if_clean=True)
