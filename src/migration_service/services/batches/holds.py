@@ -1,4 +1,4 @@
-"""What keeps a batch from going on: an undo of its accounts, or of others of the plan that it is a wave of."""
+"""What keeps a batch from going on: an undo of its accounts, or of another wave of its plan."""
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session

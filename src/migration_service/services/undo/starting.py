@@ -82,6 +82,7 @@ def cancel_undo(session: Session, undo: Undo) -> None:
 
 def _hold_batch(session: Session, batch: Batch) -> None:
     """Lock the batch. Raise BatchStateError if somebody has resumed it since it was read."""
+    session.flush()
     session.refresh(batch, with_for_update={"key_share": True})
     require_batch_at_rest(batch)
 

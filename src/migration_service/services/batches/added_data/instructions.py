@@ -90,7 +90,7 @@ def _reserve(
     sessions: sessionmaker[Session], orders: Mapping[InstructionKey, InstructionOrder]
 ) -> list[tuple[Mapping[InstructionKey, InstructionOrder], ReservedCalls]]:
     """Reserve calls of the first vendors. Return the orders of each that may be called now."""
-    reserved = []
+    reserved: list[tuple[Mapping[InstructionKey, InstructionOrder], ReservedCalls]] = []
     for vendor_id in islice(dict.fromkeys(order.vendor.id for order in orders.values()), _VENDORS):
         own = {key: order for key, order in orders.items() if order.vendor.id == vendor_id}
         with sessions.begin() as session:
