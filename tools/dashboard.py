@@ -110,6 +110,16 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         [("sum by (event) (increase(migration_security_events_total[10m]))", "{{event}}")],
     ),
     ("Parts that answer", "short", [("min by (part) (migration_part_up)", "{{part}}")]),
+    (
+        "Reads of keys, sessions and suppliers a second",
+        "reqps",
+        [("sum by (source) (rate(migration_reference_reads_total[$__rate_interval]))", "{{source}}")],
+    ),
+    (
+        "Leases on kept rows that were lost, in ten minutes",
+        "short",
+        [("sum(increase(migration_reference_leases_lost_total[10m]))", "lost")],
+    ),
 ]
 
 

@@ -13,7 +13,7 @@ from migration_service.models import Organisation
 
 def _make(sessions: sessionmaker[Session]) -> int:
     with sessions.begin() as session:
-        organisation = Organisation(name=str(uuid4()))
+        organisation = Organisation(name=f"{uuid4()}-")  # a UUID may end with a or b, too
         session.add(organisation)
         session.flush()
         return organisation.id

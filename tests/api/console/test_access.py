@@ -12,23 +12,35 @@ from werkzeug.routing import Rule
 from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
 from migration_service.blueprints.console.views import VIEWS, Need
+from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
 from supplier_client import SupplierClient
+from wave_client import WaveClient
 
 _VARIABLE = re.compile(r"<(?:[^<>]*:)?(\w+)>")
 
 
 @pytest.fixture
 def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
-    """What the paths of an existing supplier, batch, account and undo are made of."""
+    """What the paths of an existing supplier, batch, account, undo, plan and vendor are made of."""
     with batches.supplier.Session.begin() as session:
         supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
         undone = [batches.supplier.accounts(5)[4]["external_account_number"]]
         undo_id = start_undo(session, UndoOrder(supplier=supplier, external_account_numbers=undone))
+        vendor_id = create_payment_vendor(
+            session,
+            f"Vendor of {supplier.code}",
+            kind=VendorKind.HTTP,
+            url="https://gateway.example/v2",
+            organisation_name=batches.supplier.organisation,
+        ).id
+    assert batches.supplier.stage(batches.supplier.accounts(7)[6]).status_code == 201
+    plan = WaveClient(batches).plan({"rest": True})
     return {
         "code": batches.supplier.code,
         "batch_id": broken_batch,
@@ -39,6 +51,8 @@ def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
         "mode": "import",
         "before": broken_batch,
         "undo_id": str(undo_id),
+        "plan_id": plan["plan_id"],
+        "vendor_id": str(vendor_id),
         "kind": "csv",
         "filename": "console.css",
     }
@@ -60,6 +74,7 @@ def _views(app: Flask, values: dict[str, str]) -> Iterator[tuple[Need, str, str]
 
 def _path(rule: Rule, values: dict[str, str]) -> str:
     known = values | ({"code": "invalid_phone_number"} if "batch_id" in rule.arguments else {})
+    known |= {"number": "1"} if "plan_id" in rule.arguments else {}
     return _VARIABLE.sub(lambda found: known[found[1]], rule.rule)
 
 
@@ -116,11 +131,11 @@ def test_an_operator_who_is_bound_to_another_organisation_sees_nothing_of_this_o
 ) -> None:
     other = SupplierClient.create(app, sessions)
     client = log_in(OperatorRole.ADMINISTER, other.organisation)
-    named = {"code", "batch_id", "prefix", "undo_id"}
+    named = {"code", "batch_id", "prefix", "undo_id", "plan_id"}
     for need, method, path in _views(console_app, values):
         if need.role is None or need.whole_service or path in ("/logout/", "/password/"):
             continue
-        if any(values[name] in path for name in named):
+        if path.endswith("/rate/") or any(values[name] in path for name in named):
             status = _ask(client, method, path)
             assert status in (400, 404), (method, path, status)
             if method == "GET":
@@ -138,6 +153,10 @@ def test_an_operator_who_is_bound_to_another_organisation_sees_nothing_of_this_o
 
 def test_a_form_without_the_token_of_the_page_is_refused(log_in: LogIn, values: dict[str, str]) -> None:
     client = log_in()
+    for _need, method, path in _views(client.app, values):
+        if method == "POST":
+            answer = client.post(path, {"form_token": str(uuid4()), "csrf_token": "wrong"})
+            assert answer.status_code == 400, path
     answer = client.post(f"/suppliers/{values['code']}/status/", {"status": "Paused"})
     assert answer.status_code == 400
     assert "Ongoing" in client.see(f"/suppliers/{values['code']}/")
