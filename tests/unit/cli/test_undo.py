@@ -121,6 +121,8 @@ def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccoun
     code = account.supplier.code
     assert run("go-live", code, "--at", "2100-01-01T06:00:00Z").exit_code == 0
     assert _start(run, account)
+    sooner = run("go-live", code, "--at", "2100-01-01T06:00:00+02:00").stdout
+    assert "2100-01-01 04:00:00 UTC" in sooner
     moved = json.loads(run("go-live", code, "--at", "2100-02-01T06:00:00+01:00", "--json").stdout)
     assert moved["live_at"] == "2100-02-01T05:00:00Z"
     assert run("go-live", code, given="n\n").exit_code == 1
