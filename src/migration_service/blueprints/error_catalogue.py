@@ -115,6 +115,10 @@ FIELD_CODES = {
         "A number has too many digits, or too large an exponent.",
         "Send a number within the limits of the detail.",
     ),
+    "document_too_long": (
+        "A GraphQL document has too many tokens or comments.",
+        "Send only the mutation that obtains tokens.",
+    ),
     "too_many_items": ("A list has too many items.", "Send fewer, or several requests."),
     "too_many_errors": (
         "There are more errors or warnings than a response lists.",

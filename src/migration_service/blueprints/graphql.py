@@ -13,6 +13,8 @@ from werkzeug.exceptions import HTTPException
 
 from migration_service.blueprints.body import read_json
 from migration_service.blueprints.graphql_errors import (
+    MAX_COMMENTS,
+    MAX_TOKENS,
     ErrorType,
     Problem,
     describe_graphql_error,
@@ -21,13 +23,11 @@ from migration_service.blueprints.graphql_errors import (
 )
 from migration_service.blueprints.graphql_schema import SCHEMA, TokenAttempt
 from migration_service.blueprints.resources import resources
-from migration_service.errors import InvalidError, ServiceError
+from migration_service.errors import ErrorItem, InvalidError, ParseError, ServiceError
 from migration_service.schemas.json import encode_json
 
 #: A mutation with an API key has about 200 bytes, and the introspection query of tools 2,000.
 MAX_BODY_BYTES = 64 * 1024
-_MAX_TOKENS = 1_000
-_MAX_COMMENTS = 100
 # The recommended rules limit the nesting of introspection queries.
 _RULES = tuple(dict.fromkeys((*specified_rules, *recommended_rules)))
 
@@ -82,7 +82,7 @@ def _read_request() -> tuple[str, dict[str, Any], str | None]:
 def _execute(query: str, variables: dict[str, Any], operation_name: str | None) -> ExecutionResult:
     """Execute the document. If the result has no data, the execution was not started."""
     try:
-        document = parse(query, max_lexical_tokens=_MAX_TOKENS, max_comments=_MAX_COMMENTS)
+        document = parse(query, max_lexical_tokens=MAX_TOKENS, max_comments=MAX_COMMENTS)
         if problems := validate(SCHEMA, document, _RULES, max_errors=20):
             return ExecutionResult(None, problems)
         return execute_sync(
@@ -95,7 +95,8 @@ def _execute(query: str, variables: dict[str, Any], operation_name: str | None) 
     except GraphQLError as error:
         return ExecutionResult(None, [error])
     except RecursionError as error:
-        raise InvalidError("The GraphQL document is nested too deeply.") from error
+        detail = "The GraphQL document is nested too deeply."
+        raise ParseError(detail, errors=[ErrorItem("too_deep", detail)]) from error
 
 
 def _answer_result(result: ExecutionResult) -> Response:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
 
-from graphql import GraphQLError, GraphQLSyntaxError, print_schema
+from graphql import GraphQLError, print_schema
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
@@ -15,6 +15,8 @@ from werkzeug.exceptions import HTTPException
 from migration_service.blueprints.errors import HTTP_CODES, status_of
 from migration_service.blueprints.graphql_schema import SCHEMA
 from migration_service.errors import (
+    ErrorItem,
+    ParseError,
     PermissionDeniedError,
     ServiceError,
     ServiceUnavailableError,
@@ -24,12 +26,30 @@ from migration_service.errors import (
 
 logger = logging.getLogger(__name__)
 
-#: How the messages of graphql-core begin, and the sentences that replace them.
-_SENTENCES = {
-    "Syntax Error": "The GraphQL document has a syntax error.",
-    "Variable ": "A variable of the GraphQL document has a value or a type that does not fit.",
-    "Unknown operation": "The GraphQL document has no operation with the given operationName.",
-    "Must provide": "The GraphQL document must have one operation, or operationName must name one of them.",
+#: Tokens and comments of a document (`document_too_long`).
+MAX_TOKENS = 1_000
+MAX_COMMENTS = 100
+#: How the messages of graphql-core begin, and the codes and sentences that replace them.
+#: The first one that fits counts.
+_EXPLANATIONS = {
+    "Syntax Error: Document contains more": (
+        "document_too_long",
+        f"The GraphQL document has more than {MAX_TOKENS} tokens or {MAX_COMMENTS} comments.",
+    ),
+    "Syntax Error: Document is nested": ("too_deep", "The GraphQL document is nested too deeply."),
+    "Syntax Error": ("parse_error", "The GraphQL document has a syntax error."),
+    "Variable ": (
+        "invalid",
+        "A variable of the GraphQL document has a value or a type that does not fit.",
+    ),
+    "Unknown operation": (
+        "invalid",
+        "The GraphQL document has no operation with the given operationName.",
+    ),
+    "Must provide": (
+        "invalid",
+        "The GraphQL document must have one operation, or operationName must name one of them.",
+    ),
 }
 _EXPECTED = (
     'Expected: mutation { obtainServiceToken(input: {APIKey: "<API_KEY>"}) { token } }, '
@@ -90,25 +110,25 @@ def describe_graphql_error(error: GraphQLError) -> Problem:
     if isinstance(original, ServiceError):
         return describe_service_error(original, place)
     if original is None:
-        code = "parse_error" if isinstance(error, GraphQLSyntaxError) else "invalid"
-        return Problem(ErrorType.VALIDATION, code, _explain(error), HTTPStatus.BAD_REQUEST, place=place)
+        code, detail = _explain(error)
+        return Problem(ErrorType.VALIDATION, code, detail, HTTPStatus.BAD_REQUEST, place=place)
     logger.error("An unexpected error", exc_info=original)
     detail = "An unexpected error. Nothing was changed."
     return Problem(ErrorType.APPLICATION, "error", detail, HTTPStatus.INTERNAL_SERVER_ERROR, place=place)
 
 
-def _explain(error: GraphQLError) -> str:
-    """Return a sentence about a document or variables that do not fit the schema.
+def _explain(error: GraphQLError) -> tuple[str, str]:
+    """Return a code and a sentence about a document or variables that do not fit the schema.
 
     It is never the text of graphql-core, which repeats what the client sent. An API key under a misspelt name
     would be in the response, and in the logs of every proxy. Only names of the schema that graphql-core
     suggests are repeated.
     """
-    known = (sentence for start, sentence in _SENTENCES.items() if error.message.startswith(start))
-    sentence = next(known, "The GraphQL document does not fit the schema.")
+    known = (found for start, found in _EXPLANATIONS.items() if error.message.startswith(start))
+    code, sentence = next(known, ("invalid", "The GraphQL document does not fit the schema."))
     suggested = error.message.rpartition("Did you mean ")[2] if "Did you mean " in error.message else ""
     names = [name for name in re.findall(r"'(\w+)'", suggested) if name in _SCHEMA_NAMES]
-    return f"{sentence} Did you mean {' or '.join(names)}?" if names else f"{sentence} {_EXPECTED}"
+    return code, f"{sentence} Did you mean {' or '.join(names)}?" if names else f"{sentence} {_EXPECTED}"
 
 
 def describe_service_error(error: ServiceError, place: dict[str, Any] | None = None) -> Problem:
@@ -124,6 +144,9 @@ def describe_service_error(error: ServiceError, place: dict[str, Any] | None = N
         case UnauthenticatedError():
             # GraphQL has executed the document, so the HTTP status is no error.
             return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, HTTPStatus.OK, place=place)
+        case ParseError(errors=[ErrorItem(code=code)]):
+            # A body beyond a bound has the code of the bound. A GraphQL error has no list with it.
+            return Problem(ErrorType.VALIDATION, code, error.detail, status, place=place)
     return Problem(ErrorType.VALIDATION, error.code, error.detail, status, place=place)
 
 

@@ -26,7 +26,7 @@ from migration_service.services.setup.suppliers import get_import_supplier
 
 #: The number of entries in one piece of a streamed list.
 _PIECE = 5_000
-_LARGEST_PAGE = 100_000
+LARGEST_PAGE = 100_000
 
 blueprint = Blueprint(
     "status",
@@ -131,8 +131,8 @@ def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) 
     limit = arguments.get("limit")
     if limit is None:
         return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
-    if not 1 <= limit <= _LARGEST_PAGE:
-        detail = f"A page has 1 to {_LARGEST_PAGE} entries, not {limit}."
+    if not 1 <= limit <= LARGEST_PAGE:
+        detail = f"A page has 1 to {LARGEST_PAGE} entries, not {limit}."
         raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
     return _page(kind, import_supplier_code, arguments.get("cursor", ""), limit)
 

@@ -20,7 +20,7 @@ from migration_service.services.imports.skipping import skip_accounts, unskip_ac
 from migration_service.services.imports.staging import find_process
 from migration_service.services.processing.attempts import list_attempts
 from migration_service.services.reporting.erasure import erase_account
-from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
 _process = [
     click.argument("supplier"),
@@ -144,6 +144,16 @@ def _id_of(session: Session, supplier: str) -> int:
     return get_import_supplier(session, supplier, organisation_id=None).id
 
 
+def _record_reading(session: Session, supplier: KnownSupplier, process: AccountImportProcess | None) -> None:
+    """Write into the audit that an account was read: by its id, since its number may not be in the audit."""
+    action, owner = AuditAction.ACCOUNT_READ, supplier.organisation_id
+    if process is not None:
+        record(session, action, "account", process.id, organisation_id=owner)
+    else:
+        details = {"not_staged": 1}
+        record(session, action, "import_supplier", supplier.code, organisation_id=owner, details=details)
+
+
 def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     supplier = get_import_supplier(session, supplier_code, organisation_id=None)
     process = find_process(session, supplier.id, number)
@@ -155,9 +165,7 @@ def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
             f"what was sent: reconcile {supplier_code}."
         )
     account = find_account(session, supplier.id, number) if process else None
-    if process is not None:
-        owner = supplier.organisation_id
-        record(session, AuditAction.ACCOUNT_READ, "account", process.id, organisation_id=owner)
+    _record_reading(session, supplier, process)
     return {
         "import": {
             "organisation": supplier.organisation_name,

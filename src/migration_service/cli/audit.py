@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from migration_service.cli.output import json_option, show_list, show_record
+from migration_service.cli.output import (
+    escape_controls,
+    escape_json,
+    json_option,
+    show_json,
+    show_list,
+    show_record,
+)
 from migration_service.cli.session import open_session, read_settings
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.audit import AuditAction, record
@@ -82,7 +89,7 @@ def export(kind: str, **filters: Any) -> None:
             if kind == "csv":
                 writer.writerow(_cell(value) for value in entry.values())
             else:
-                click.echo(encode_json(entry))
+                show_json(entry)
 
 
 @audit.command()
@@ -135,5 +142,7 @@ def _cell(value: Any) -> Any:
         case datetime():
             return value.astimezone(UTC).isoformat()
         case dict():
-            return encode_json(value).decode()
+            return escape_json(encode_json(value).decode())
+        case str() if sys.stdout.isatty():
+            return escape_controls(value)
     return value

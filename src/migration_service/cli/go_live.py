@@ -1,6 +1,6 @@
 """`migration-service go-live`."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import click
 
@@ -31,5 +31,5 @@ def go_live(supplier: str, at: datetime | None, yes: bool, as_json: bool) -> Non
     with open_session(read_settings()) as session:
         live_at = set_live(session, supplier, at)
     record = {"import_supplier": supplier, "live_at": live_at}
-    sentence = f"Import supplier {supplier!r} goes live at {live_at:%Y-%m-%d %H:%M:%S} UTC."
+    sentence = f"Import supplier {supplier!r} goes live at {live_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC."
     show_done(record, as_json, sentence)

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli.output import count, json_option, show_json, show_list, show_record
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.steering import get_batch_to_reconcile
 from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
 from migration_service.services.reporting.reconciliation import find_differences, stream_id_map
@@ -61,6 +62,9 @@ def reconcile(
             found = get_import_supplier(session, supplier, organisation_id=None)
             wanted = get_batch_to_reconcile(session, batch_id, found)
             sent = count_sent(session, found.id, batch_id=wanted)
+            if as_json and sent.open:  # the texts of errors may repeat what was sent
+                action, owner = AuditAction.BATCH_RESULTS_READ, found.organisation_id
+                record(session, action, "import_supplier", found.code, organisation_id=owner)
         report.show_sent(sent)
         for item in find_open(sessions, found.id, batch_id=wanted):
             report.add_open(item)

@@ -6,7 +6,6 @@ import time
 from celery import shared_task
 
 from migration_service.services.access.audit_chain import remove_days, seal_days
-from migration_service.services.access.sessions import remove_old_sessions
 from migration_service.services.batches.feed import recover_chunks
 from migration_service.services.processing.attempts import redispatch_attempts
 from migration_service.services.processing.execution import give_up_attempt
@@ -54,8 +53,6 @@ def remove_old_data() -> None:
         remove_days(session, after_days=app.settings.audit_retention_days)
     if sealed:
         logger.info("The audit is sealed up to %s", max(sealed))
-    with app.resources.Session.begin() as session:
-        remove_old_sessions(session, limit=PIECE)
     for remove in removals(app.settings):
         removed = PIECE
         while removed == PIECE and time.monotonic() < until:

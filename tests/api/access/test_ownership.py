@@ -9,9 +9,11 @@ from flask import Flask
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from batch_client import BatchClient
 from imported_account import ImportedAccount
 from migration_service.models import AccountImportProcess, Attempt, Batch, Note, PaymentInstruction
 from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.schemas.json import encode_json
 from migration_service.services.access.api_keys import find_prefix, revoke_api_key
 from migration_service.services.access.audit_trail import TrailFilter, stream_trail
 from migration_service.services.batches.feed import dispatch_chunks
@@ -190,12 +192,18 @@ def test_rows_record_who_wrote_them_and_the_audit_shows_it(
 
 
 def test_lines_of_a_batch_are_traced_to_who_started_it(
-    supplier: SupplierClient, sessions: sessionmaker[Session]
+    supplier: SupplierClient, sessions: sessionmaker[Session], worker_resources: WorkerResources
 ) -> None:
-    query = {"mode": "validate", "import_supplier": supplier.code}
-    started = supplier.post("/batches/", query_string=query, data=b"{}\n", headers={"X-Request-ID": "b-1"})
+    batches = BatchClient(supplier, worker_resources)
+    (account,) = supplier.accounts()
+    started = batches.post(encode_json(account), "stage", headers={"X-Request-ID": "b-1"})
+    batches.work()
+    number = account["external_account_number"]
     with sessions() as session:
         batch = session.get_one(Batch, _body(started)["batch_id"])
         assert (batch.request_id, batch.address) == ("b-1", "127.0.0.1")
+        process = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
+        assert process.staged_by_api_key_id == batch.api_key_id is not None
+        assert (process.staged_request_id, process.staged_address) == (f"batch {batch.id}", "127.0.0.1")
         (entry,) = stream_trail(session, TrailFilter(request_id="b-1", actor=find_prefix(supplier.api_key)))
     assert (entry["action"], entry["subject"]) == ("batch.started", _body(started)["batch_id"])

@@ -7,7 +7,7 @@ from flask import Flask
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from console_client import PASSWORD, ConsoleClient, make_operator
+from console_client import PASSWORD, ConsoleClient, LogIn, make_operator
 from migration_service.models import AuditEntry, Operator, OperatorSession
 from migration_service.services.access.operators import (
     OperatorRole,
@@ -48,7 +48,7 @@ def test_a_login_leads_nowhere_else(stranger: ConsoleClient, name: str, target: 
 
 
 def test_a_wrong_password_and_an_unknown_name_are_refused_in_the_same_words(
-    stranger: ConsoleClient, name: str
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
 ) -> None:
     wrong, unknown = stranger.log_in(name, "not the password"), stranger.log_in("nobody", "not the password")
     assert wrong.status_code == unknown.status_code == 401
@@ -56,6 +56,22 @@ def test_a_wrong_password_and_an_unknown_name_are_refused_in_the_same_words(
     assert sentence in wrong.text
     assert sentence in unknown.text
     assert not _is_in(stranger)
+    here = AuditEntry.address == stranger.client.environ_base["REMOTE_ADDR"]
+    with sessions() as session:
+        refused = session.scalars(select(AuditEntry).where(here)).all()
+    # There are two if the minute ended in between.
+    assert {(entry.action, entry.outcome) for entry in refused} == {("login.refused", "REFUSED")}
+
+
+def test_what_an_operator_may_not_open_is_in_the_audit(
+    log_in: LogIn, sessions: sessionmaker[Session]
+) -> None:
+    client = log_in(OperatorRole.READ)
+    assert client.get("/audit/export.ndjson").status_code == 403
+    here = AuditEntry.address == client.client.environ_base["REMOTE_ADDR"]
+    with sessions() as session:
+        found = session.scalars(select(AuditEntry).where(here, AuditEntry.outcome == "REFUSED")).all()
+    assert [(entry.action, entry.actor_kind) for entry in found] == [("permission.refused", "operator")]
 
 
 def test_too_many_wrong_passwords_are_throttled_by_address_and_by_name(
@@ -68,7 +84,9 @@ def test_too_many_wrong_passwords_are_throttled_by_address_and_by_name(
     assert elsewhere.log_in(name).status_code == 429
 
 
-def test_logging_out_ends_the_session_on_the_server(stranger: ConsoleClient, name: str) -> None:
+def test_logging_out_ends_the_session_on_the_server(
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
+) -> None:
     stranger.log_in(name)
     cookie = stranger.client.get_cookie("migration_console", path="/console")
     assert cookie is not None
@@ -76,6 +94,9 @@ def test_logging_out_ends_the_session_on_the_server(stranger: ConsoleClient, nam
     assert not _is_in(stranger)
     stranger.client.set_cookie("migration_console", cookie.value, path="/console")
     assert not _is_in(stranger)
+    with sessions() as session:
+        actions = session.scalars(select(AuditEntry.action).where(AuditEntry.subject == name)).all()
+    assert "operator.logged_out" in actions
 
 
 def test_another_password_and_disabling_end_every_session(

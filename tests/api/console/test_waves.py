@@ -48,6 +48,24 @@ def _plan(client: ConsoleClient, waves: WaveClient, *rows: tuple[str, str, str],
     return str(made.location).removeprefix("/console")
 
 
+def test_the_report_of_a_plan_and_of_a_wave_is_a_file(
+    administrator: ConsoleClient, log_in: LogIn, sessions: sessionmaker[Session], waves: WaveClient
+) -> None:
+    waves.stage(2)
+    plan = _plan(administrator, waves, ("Pilot", "rest", ""))
+    for path, shown in ((plan, "Wave plan Spring"), (f"{plan}1/", "Wave 1 of the plan Spring")):
+        assert f"{path}report.html" in administrator.see(path)
+        answer = administrator.get(f"{path}report.html")
+        assert answer.headers["Content-Disposition"].startswith("attachment; ")
+        assert shown in answer.text
+    assert administrator.get(f"{plan}2/report.html").status_code == 404
+    with sessions.begin() as session:
+        create_organisation(session, "Another one that reads reports")
+    stranger = log_in(OperatorRole.READ, "Another one that reads reports")
+    assert stranger.get(f"{plan}report.html").status_code == 404
+    assert stranger.get(f"{plan}1/report.html").status_code == 404
+
+
 def test_a_plan_is_made_only_after_a_look_at_how_it_cuts_the_accounts(
     administrator: ConsoleClient, waves: WaveClient, sessions: sessionmaker[Session]
 ) -> None:

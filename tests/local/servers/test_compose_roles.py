@@ -92,6 +92,12 @@ def test_each_container_gets_the_secrets_that_it_needs() -> None:
     }
 
 
+def test_web_can_be_limited_to_its_own_host_names() -> None:
+    environment = _services()["web"]["environment"]
+    assert isinstance(environment, dict)
+    assert environment["MIGRATION_SERVICE_ALLOWED_HOSTS"] == "${MIGRATION_SERVICE_ALLOWED_HOSTS:-}"
+
+
 def test_every_container_is_restricted() -> None:
     for name, service in _services().items():
         assert service["cap_drop"] == ["ALL"], name

@@ -74,7 +74,7 @@ def test_each_error_code_of_a_field_is_documented() -> None:
     messages = [item for field in _all_fields() for item in field.default_error_messages.items()]
     codes = {getattr(text, "code", key) for key, text in messages}
     of_schemas = {"max_length", "invalid_choice", "note_body_or_document_path_not_found", "unknown_field"}
-    of_bounds = {"too_deep", "number_too_long", "too_many_errors"}
+    of_bounds = {"too_deep", "number_too_long", "too_many_errors", "document_too_long"}
     of_identifiers = {
         "outer_spaces",
         "not_normalised",

@@ -15,6 +15,8 @@ from factories import Customer, make_customer
 from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.errors import UnauthenticatedError
+from migration_service.origin import ActorKind, Origin, acting_as
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.operators import authenticate_operator
 from migration_service.services.access.tokens import obtain_tokens, refresh_tokens
 
@@ -157,6 +159,34 @@ def test_each_command_has_an_audit_entry_with_the_system_user(run: Run) -> None:
     assert "has nothing of this" in run("audit", "list", "--organisation", name, "--refused").stdout
 
 
+def test_everything_that_commands_set_up_and_change_is_in_the_audit(run: Run) -> None:
+    tail = secrets.token_hex(4)
+    organisation, supplier, person = f"Noord {tail}", f"NOORD_{tail.upper()}", f"grace {tail}"
+    assert run("organisations", "create", organisation).exit_code == 0
+    prefix = _json(run("api-keys", "issue", "--organisation", organisation, "--json"))["prefix"]
+    password = "a long enough password"
+    acts = [
+        ("import_supplier.created", ("suppliers", "create", supplier, "--organisation", organisation)),
+        ("import_supplier.status_set", ("suppliers", "set-status", supplier, "PAUSED")),
+        ("import_supplier.customer_emails_set", ("suppliers", "set-emails", supplier, "off")),
+        ("api_key.rolled", ("api-keys", "roll", prefix)),
+        ("api_key.revoked", ("api-keys", "revoke", prefix)),
+        ("operator.created", ("operators", "create", person, "--role", "read")),
+        ("operator.role_set", ("operators", "set-role", person, "operate")),
+        ("operator.password_set", ("operators", "set-password", person)),
+        ("operator.disabled", ("operators", "disable", person)),
+    ]
+    for action, command in acts:
+        sent = f"{password}\n{password}\n" if action == "operator.password_set" else None
+        done = run(*command, sent=sent)
+        assert done.exit_code == 0, (command, done.output)
+        (newest,) = _lines(run("audit", "list", "--limit", "1", "--action", action, "--json"))
+        assert (newest["actor_kind"], newest["subject"]) == ("system_user", command[2]), action
+    issued = ("--action", "api_key.issued", "--organisation", organisation)
+    (entry,) = _lines(run("audit", "list", *issued, "--json"))
+    assert entry["subject"] == prefix
+
+
 def test_exporting_the_audit_has_an_entry_too(run: Run) -> None:
     name = f"Noord {secrets.token_hex(4)}"
     run("organisations", "create", name)
@@ -168,6 +198,19 @@ def test_exporting_the_audit_has_an_entry_too(run: Run) -> None:
     assert [(row["action"], row["subject"]) for row in table] == [("organisation.created", name)]
     exports = _lines(run("audit", "list", "--action", "audit.exported", "--json"))
     assert {"organisation": name} in [entry["details"] for entry in exports]
+
+
+def test_an_exported_audit_has_no_control_characters_for_a_terminal(
+    run: Run, sessions: sessionmaker[Session]
+) -> None:
+    request_id, subject = secrets.token_hex(8), "a\x1b[2Jb\x9bc\u202ed"
+    origin = Origin(kind=ActorKind.SYSTEM_USER, actor="anna", request_id=request_id)
+    with acting_as(origin), sessions.begin() as session:
+        record(session, AuditAction.TEAM_CREATED, "operations_team", subject, details={"it": subject})
+    exported = run("audit", "export", "--request-id", request_id)
+    (entry,) = _lines(exported)
+    assert (entry["subject"], entry["details"]) == (subject, {"it": subject})
+    assert not set(exported.stdout) & {"\x1b", "\x9b", "\u202e"}
 
 
 def test_the_audit_of_a_running_service_passes_the_verification(run: Run) -> None:

@@ -91,6 +91,10 @@ def test_an_account_that_was_only_refused_is_shown_with_its_lines(
         assert value in text
     nothing = _run(environment, "show", supplier.code, "unknown")
     assert (nothing.exit_code, "on no line of a batch" in nothing.stderr) == (1, True)
+    with supplier.Session() as session:
+        wanted = TrailFilter(organisation=supplier.organisation, action="account.read")
+        read = [(it["subject_kind"], it["subject"], it["details"]) for it in stream_trail(session, wanted)]
+    assert read == [("import_supplier", supplier.code, {"not_staged": 1})] * 2
 
 
 def test_numbers_from_a_file_are_skipped_before_they_are_staged(
@@ -116,6 +120,8 @@ def test_numbers_from_a_file_are_skipped_before_they_are_staged(
     assert {json.loads(line)["state"] for line in put_back.stdout.splitlines()} == {None}
     assert [supplier.stage(account).status_code for account in accounts] == [201, 201, 400]
     assert _run(environment, "skip", supplier.code).exit_code == 2
+    alike = _run(environment, "skip", supplier.code, "\uff11\uff12")  # would never be found
+    assert (alike.exit_code, "send '1' instead" in alike.stderr) == (1, True)
 
 
 def test_an_account_is_erased_only_with_a_reason_and_a_confirmation(

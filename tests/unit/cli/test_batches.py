@@ -48,6 +48,12 @@ def _start(run: Run, batches: BatchClient, accounts: Any, *arguments: str, mode:
     return str(json.loads(result.stdout)["batch_id"])
 
 
+def _audit(run: Run, action: str, subject: str) -> list[Any]:
+    """Return the entries of the audit of this action about a subject."""
+    listed = run("audit", "list", "--action", action, "--limit", "1000", "--json").stdout.splitlines()
+    return [entry for entry in map(json.loads, listed) if entry["subject"] == subject]
+
+
 def test_a_file_is_started_from_disk_and_from_standard_input(
     run: Run, batches: BatchClient, tmp_path: Path
 ) -> None:
@@ -61,6 +67,9 @@ def test_a_file_is_started_from_disk_and_from_standard_input(
     batches.work()
     shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
     assert (shown["state"], shown["counts"]["IMPORTED"]) == ("COMPLETED", 3)
+    (entry,) = _audit(run, "batch.ordered", batch_id)
+    assert (entry["actor_kind"], entry["organisation"]) == ("system_user", batches.supplier.organisation)
+    assert entry["details"] == {"mode": "import", "kind": "accounts"}
     for_people = run("batches", "show", batch_id).stdout
     assert "COMPLETED" in for_people
     listed = run("batches", "list", "--supplier", batches.supplier.code, "--json").stdout.splitlines()
@@ -200,6 +209,7 @@ def test_the_exit_status_of_reconcile_is_0_1_or_2(run: Run, batches: BatchClient
     sent, item, totals = map(json.loads, result.stdout.splitlines())
     assert (result.exit_code, sent["sent"]["open"], totals["clean"]) == (1, 1, True)
     assert item["external_account_number"] == accounts[2]["external_account_number"]
+    assert len(_audit(run, "batch.results_read", batches.supplier.code)) == 1
     assert run("reconcile", batches.supplier.code, "--batch", batch_id).exit_code == 0
     assert run("reconcile", batches.supplier.code, "--created-only").exit_code == 0
     assert "1 item open" in run("reconcile", batches.supplier.code).stdout

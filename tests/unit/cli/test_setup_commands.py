@@ -130,6 +130,8 @@ def test_the_limit_is_shown_with_the_slots_in_use_and_set(
     assert _json(run("limit", "show", "--json"))["concurrency_limit"] is None
     assert "off" in run("limit", "show").stdout
     assert run("limit", "set", "250").stdout == "At most 250 accounts are processed at once.\n"
+    changes = _lines(run("audit", "list", "--action", "concurrency_limit.set", "--limit", "3", "--json"))
+    assert [entry["subject"] for entry in changes] == ["250", "off", "7"]
     assert isinstance(_json(run("limit", "show", "--json"))["slots_in_use"], int)
 
 
@@ -147,6 +149,9 @@ def test_the_limit_is_shown_while_redis_is_unavailable(run: Run) -> None:
         (("suppliers", "show", "nothing"), "Import supplier 'nothing' does not exist."),
         (("suppliers", "set-status", "nothing", "paused"), "Import supplier 'nothing' does not exist."),
         (("organisations", "create", " "), "printable characters"),
+        (("teams", "create", "Team\u2800"), "invisible"),
+        (("suppliers", "create", "ZU\u0308RICH", "--organisation", "x"), "send composed characters"),
+        (("suppliers", "create", "\uff11", "--organisation", "x"), "send '1' instead"),
     ],
 )
 def test_a_refused_command_explains_it_in_one_line_and_exits_with_1(

@@ -111,6 +111,8 @@ def test_a_wave_is_previewed_and_undone(
 def test_an_undo_is_cancelled(run: Run, account: ImportedAccount) -> None:
     undo_id = _start(run, account)
     assert "is now CANCELLED" in run("undo", "cancel", undo_id).stdout
+    listed = run("audit", "list", "--action", "undo.cancelled", "--limit", "1", "--json").stdout
+    assert (json.loads(listed)["subject"], json.loads(listed)["actor_kind"]) == (undo_id, "system_user")
     again = run("undo", "cancel", undo_id)
     assert (again.exit_code, "CANCELLED" in again.output) == (1, True)
 
@@ -119,6 +121,8 @@ def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccoun
     code = account.supplier.code
     assert run("go-live", code, "--at", "2100-01-01T06:00:00Z").exit_code == 0
     assert _start(run, account)
+    sooner = run("go-live", code, "--at", "2100-01-01T06:00:00+02:00").stdout
+    assert "2100-01-01 04:00:00 UTC" in sooner
     moved = json.loads(run("go-live", code, "--at", "2100-02-01T06:00:00+01:00", "--json").stdout)
     assert moved["live_at"] == "2100-02-01T05:00:00Z"
     assert run("go-live", code, given="n\n").exit_code == 1

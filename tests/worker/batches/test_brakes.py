@@ -13,6 +13,7 @@ from batch_client import BatchClient, counts
 from migration_service.db.base import new_id
 from migration_service.models import AuditEntry
 from migration_service.services.batches import upload as batch_upload
+from migration_service.services.batches.added_data.lines import PIECE_LINES
 from migration_service.services.batches.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
 from migration_service.services.batches.execution import perform_chunk
 from migration_service.tasks.app import WorkerResources
@@ -139,6 +140,14 @@ def test_a_worker_finishes_what_it_has_and_none_begins_anything(batches: BatchCl
         (entry,) = session.scalars(entries).all()
     assert (entry.action, entry.actor_kind) == ("batch.paused", "service")
     assert (entry.details or {}).items() >= {"reason": REASON, "lines": 200, "errors": 200}.items()
+
+
+def test_of_added_data_a_worker_finishes_its_piece(batches: BatchClient) -> None:
+    """All lines are of one account, and so of one chunk, which is worked on piece by piece."""
+    line = {"import_supplier": batches.supplier.code, "external_account_number": "1", "notes": 7}
+    report = batches.run([line] * 600, "validate", kind="notes", stop_after_errors="50")
+    assert _state(report) == ("PAUSED", REASON)
+    assert 50 <= counts(report)["FAILED"] <= PIECE_LINES
 
 
 def test_four_workers_do_at_most_a_chunk_each_after_the_threshold(batches: BatchClient) -> None:

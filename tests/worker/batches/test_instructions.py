@@ -1,5 +1,6 @@
 """Batches of payment instructions: vendors are asked outside of transactions, and at their rate."""
 
+import threading
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -168,6 +169,22 @@ def test_a_vendor_that_is_down_defers_its_own_lines_only(
     assert results[0]["errors"][0]["code"] == "payment_vendor_unavailable"
     answer = batches.change(report["batch_id"], "retry-failed")
     assert answer.json["retried"] == 2  # type: ignore[index]
+
+
+def test_a_slow_vendor_does_not_hold_up_another(
+    batches: BatchClient, number: str, vendor: str, sandbox_url: str
+) -> None:
+    other = _make_vendor(batches, sandbox_url)
+    both = threading.Barrier(2)
+
+    def wait_for_the_other(order: Any) -> Any:
+        both.wait(60)  # one after the other, neither would get any further
+        return ask_vendor(order)
+
+    lines = [_line(batches, number, name, "card-ok-1") for name in (vendor, other)]
+    with patch.object(instructions, "ask_vendor", wait_for_the_other):
+        report = batches.run(lines, kind="payment-instructions")
+    assert counts(report) == {"ADDED": 2}
 
 
 def test_no_transaction_is_open_while_a_vendor_is_asked(

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from uuid import UUID
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
 
 import pytest
 from celery import current_app
@@ -12,7 +13,8 @@ from batch_client import BatchClient
 from factories import close_celery
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.models import AccountImportProcess, Batch, BatchLine
+from migration_service.models import AccountImportProcess, ApiKey, Batch, BatchLine, TokenSession
+from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.reporting import retention
 from migration_service.tasks import maintenance
 from migration_service.tasks.app import WorkerResources
@@ -131,10 +133,17 @@ def test_more_than_one_piece_is_removed_in_one_run(
     for module in (retention, maintenance):
         monkeypatch.setattr(module, "PIECE", 1)
     book.grow_old("35 days")
+    supplier, long_ago = book.client.supplier, datetime.now(UTC) - timedelta(days=35)
+    old_sessions = [uuid4(), uuid4(), uuid4()]
+    with supplier.Session.begin() as session:
+        key = select(ApiKey.id).where(ApiKey.prefix == find_prefix(supplier.api_key))
+        key_id = session.scalars(key).one()
+        session.add_all(TokenSession(id=it, api_key_id=key_id, expires_at=long_ago) for it in old_sessions)
     remove(batch_days=30, payload_days=30)
     assert (book.lines, book.payloads) == (0, 0)
     with book.client.supplier.Session() as session:
         assert session.get_one(Batch, book.batch_id).lines_removed_at is not None
+        assert session.scalars(select(TokenSession).where(TokenSession.id.in_(old_sessions))).all() == []
 
 
 def test_staged_payloads_and_batches_that_run_are_not_removed_with_these(

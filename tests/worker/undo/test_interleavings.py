@@ -15,10 +15,16 @@ from batch_client import BatchClient
 from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
-from migration_service.errors import AccountNotFoundInBodyError, AccountNotStagedError, ServiceError
+from migration_service.errors import (
+    AccountNotFoundInBodyError,
+    AccountNotStagedError,
+    BatchStateError,
+    ServiceError,
+)
 from migration_service.models import (
     Account,
     AccountImportProcess,
+    Batch,
     BatchLine,
     OperationsTeam,
     PaymentInstruction,
@@ -34,14 +40,16 @@ from migration_service.services.accounts.added_data import PostedBody
 from migration_service.services.accounts.payment_instructions import add_instruction, prepare_instruction
 from migration_service.services.accounts.transactions import add_transactions
 from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
+from migration_service.services.batches.steering import resume_batch
 from migration_service.services.imports import states
 from migration_service.services.imports.states import RunningAttempt
 from migration_service.services.reporting.erasure import erase_account
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.undo.execution import revert_piece
 from migration_service.services.undo.go_live import set_live
-from migration_service.services.undo.starting import cancel_undo
-from migration_service.states import ImportState, UndoOutcome
+from migration_service.services.undo.orders import UndoOrder
+from migration_service.services.undo.starting import cancel_undo, start_undo
+from migration_service.states import BatchState, ImportState, UndoOutcome
 from migration_service.tasks.app import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
@@ -302,6 +310,45 @@ def test_a_batch_that_has_the_account_again(batches: BatchClient) -> None:
         return [("work", work), COMMIT], check
 
     assert _explore(batches, make) >= 4
+
+
+def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
+    def scenario() -> Scenario:
+        (payload,) = batches.supplier.accounts()
+        batch_id = batches.run([payload | {"external_account_number": f"interleaved {uuid4()}"}])["batch_id"]
+        with batches.supplier.Session.begin() as session:
+            session.get_one(Batch, batch_id).state = BatchState.PAUSED
+
+        def undo(session: Session) -> UUID | None:
+            known = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+            batch = session.get_one(Batch, batch_id)
+            try:
+                return start_undo(session, UndoOrder(supplier=known, batch=batch, reason="A test."))
+            except BatchStateError:
+                return None
+
+        def resume(session: Session) -> bool:
+            try:
+                resume_batch(session, session.get_one(Batch, batch_id))
+            except BatchStateError:
+                return False
+            return True
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            undo_id, is_resumed = run.results["undo.start"], run.results["other.resume"]
+            assert bool(undo_id) is not is_resumed
+            assert batches.get(batch_id)["state"] == ("RUNNING" if is_resumed else "PAUSED")
+            if undo_id:
+                UndoClient(batches.supplier).work(str(undo_id))
+
+        acts: dict[str, list[Step]] = {
+            "undo": [("start", undo), COMMIT],
+            "other": [("resume", resume), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(batches.supplier.Session, scenario) > 3
 
 
 def test_another_worker_with_the_same_undo(batches: BatchClient) -> None:

@@ -103,6 +103,24 @@ def test_an_approved_wave_is_previewed_and_undone_and_waits_for_a_person(
     assert waves.states(plan) == ["APPROVED", "CLEAN"]
 
 
+@pytest.mark.parametrize("is_own", [True, False])
+def test_no_batch_of_a_plan_goes_on_while_a_wave_of_it_is_undone(
+    waves: WaveClient, undos: UndoClient, *, is_own: bool
+) -> None:
+    plan = _pilot(waves, continue_if_clean=True)
+    waves.now = EVENING
+    waves.sweep()
+    assert waves.act(plan, 2, "pause").status_code == 200
+    undo_id = undos.start(wave=_wave(plan))
+    batch_id = plan["waves"][0 if is_own else 1]["batch_id"]
+    for action in ("retry-failed",) if is_own else ("retry-failed", "resume"):
+        refused = waves.batches.change(batch_id, action)
+        assert (refused.status_code, (refused.json or {})["code"]) == (400, "batch_state_conflict")
+        assert undo_id in refused.text
+    undos.work(undo_id)
+    assert waves.batches.change(batch_id, "retry-failed" if is_own else "resume").status_code == 200
+
+
 def test_the_batch_of_a_wave_is_the_wave(waves: WaveClient, undos: UndoClient) -> None:
     plan = _pilot(waves)
     report = undos.run(batch=plan["waves"][0]["batch_id"])

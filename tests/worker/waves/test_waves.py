@@ -82,6 +82,39 @@ def test_the_same_seed_draws_the_same_accounts_from_every_stratum(waves: WaveCli
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+def test_the_strata_are_kinds_of_supply_meter_points_agreements_and_statements(waves: WaveClient) -> None:
+    """One account of each stratum is drawn before any second one, however rare the stratum is."""
+    numbers = waves.stage(6)
+    with waves.supplier.Session() as session:
+        pending = select(AccountImportProcess.payload).where(waves.supplier.process_of(numbers[0]))
+        whole: dict[str, Any] = session.scalars(pending).one() or {}
+    point = {**whole["supply_addresses"][0]["meter_points"][0], "supply_type": "ELECTRICITY"}
+    assert point["agreements"]
+    gas, bare = point | {"supply_type": "GAS"}, point | {"agreements": []}
+    common: tuple[list[Any], list[Any]] = ([[point]], [{}])
+    rare: list[tuple[list[Any], list[Any]]] = [
+        ([[bare]], []),
+        ([[point, gas]], []),
+        ([[point], [point, gas]], [{}]),
+    ]
+    with waves.supplier.Session.begin() as session:
+        for number, (addresses, statements) in zip(numbers, [common] * 3 + rare, strict=True):
+            payload = {
+                "supply_addresses": [{"meter_points": points} for points in addresses],
+                "statements": statements,
+            }
+            process = update(AccountImportProcess).where(waves.supplier.process_of(number))
+            session.execute(process.values(payload=payload))
+    (wave,) = waves.plan({"sample": 4}, seed=3)["waves"]
+    assert {it["stratum"]: (it["pending"], it["drawn"]) for it in wave["strata"]} == {
+        "ELECTRICITY, 1 meter point, with agreements, with statements": (3, 1),
+        "ELECTRICITY, 1 meter point, without agreements, without statements": (1, 1),
+        "ELECTRICITY and GAS, 2 meter points, with agreements, without statements": (1, 1),
+        "ELECTRICITY and GAS, 3 or more meter points, with agreements, with statements": (1, 1),
+    }
+    assert set(numbers[3:]) < set(waves.numbers(wave))
+
+
 def test_a_wave_runs_in_its_window_pauses_at_its_end_and_goes_on_in_the_next(waves: WaveClient) -> None:
     waves.stage(15)
     plan = waves.plan({"rest": True, "window": NIGHT})
@@ -321,6 +354,20 @@ def test_a_batch_that_is_resumed_by_itself_does_not_run_outside_the_window(waves
     _recover(waves)
     waves.run()
     assert len(_created(waves)) == 5
+
+
+def test_a_batch_is_not_run_outside_the_window_once_its_wave_was_resumed_there(waves: WaveClient) -> None:
+    waves.stage(5)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    batch_id = plan["waves"][0]["batch_id"]
+    waves.now = EVENING
+    waves.sweep()
+    assert waves.act(plan, 1, "pause").status_code == 200
+    waves.now = NOON + DAY
+    assert waves.act(plan, 1, "resume").json["waves"][0]["reason"] == "window_closed"
+    assert waves.batches.change(batch_id, "resume").status_code == 200
+    waves.batches.work()  # no sweep has run, and beat may be dead
+    assert (waves.batches.get(batch_id)["reason"], _created(waves)) == ("window_closed", [])
 
 
 def test_whoever_cancels_the_batch_of_a_wave_ends_the_wave(waves: WaveClient) -> None:

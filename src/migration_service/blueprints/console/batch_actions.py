@@ -21,7 +21,6 @@ from migration_service.blueprints.console.ordering import (
     STEPS,
     Lines,
     order_batch,
-    record_order,
     sentences_of,
     team_choices,
 )
@@ -200,7 +199,6 @@ def repeat(batch_id: UUID, mode: str) -> Response:
             redis=shared.redis,
             limits=intake_limits(shared.settings),
         )
-        record_order(session, new, order, supplier.organisation_id)
         return Done(_("The batch has begun."), url_for("batches.show", batch_id=new))
 
     return act(form, preview, perform, feeds=True)

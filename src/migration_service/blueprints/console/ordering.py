@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.languages import mark, mark_plural
-from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import BatchKind, BatchMode
@@ -111,17 +109,4 @@ def order_batch(mode: BatchMode, lines: Lines, team: str | None, *, token: str) 
         idempotency_key=f"console {token}",
         name=lines.name or None,
         file_name=lines.file_name or None,
-    )
-
-
-def record_order(session: Session, batch_id: UUID, order: BatchOrder, organisation_id: int) -> None:
-    """Write into the audit that an operator started a batch."""
-    details = {"mode": order.mode.value, "kind": order.kind.value}
-    record(
-        session,
-        AuditAction.BATCH_ORDERED,
-        "batch",
-        batch_id,
-        organisation_id=organisation_id,
-        details=details,
     )

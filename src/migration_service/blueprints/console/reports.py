@@ -1,10 +1,10 @@
-"""The report of a supplier or a batch, as one file to send on or to print."""
+"""The report of a supplier, a batch, a plan of waves or a wave, as one file to send on or to print."""
 
 from uuid import UUID
 
 from flask import Blueprint, Response
 
-from migration_service.blueprints.console.access import batch_of, supplier_of
+from migration_service.blueprints.console.access import batch_of, plan_of, supplier_of
 from migration_service.blueprints.resources import resources
 from migration_service.services.reporting.report import find_subject, make_report
 from migration_service.services.reporting.report_page import render_report
@@ -28,10 +28,26 @@ def of_batch(batch_id: UUID) -> Response:
     return _send(str(batch_id), f"report-{batch_id}.html")
 
 
-def _send(target: str, name: str) -> Response:
+@blueprint.get("/waves/<uuid:plan_id>/report.html")
+def of_plan(plan_id: UUID) -> Response:
+    """Send the report of a plan of waves."""
+    with resources().Session.begin() as session:
+        plan_of(session, plan_id)
+    return _send(str(plan_id), f"report-{plan_id}.html")
+
+
+@blueprint.get("/waves/<uuid:plan_id>/<int:number>/report.html")
+def of_wave(plan_id: UUID, number: int) -> Response:
+    """Send the report of a wave."""
+    with resources().Session.begin() as session:
+        plan_of(session, plan_id)
+    return _send(str(plan_id), f"report-{plan_id}-{number}.html", wave=number)
+
+
+def _send(target: str, name: str, *, wave: int | None = None) -> Response:
     sessions = resources().Session
     with sessions.begin() as session:
-        subject = find_subject(session, target, organisation_id=None)
+        subject = find_subject(session, target, organisation_id=None, wave=wave)
     page = render_report(make_report(sessions, subject))
     # A file, and not a page of ours: it has its stylesheet inside, which our pages may not.
     return Response(

@@ -17,7 +17,6 @@ from migration_service.blueprints.console.ordering import (
     STEPS,
     Lines,
     order_batch,
-    record_order,
     team_choices,
 )
 from migration_service.blueprints.errors import status_of
@@ -73,8 +72,6 @@ def send(code: str) -> Response:
         )
     except (InvalidError, BatchQuotaError, TooManyUploadsError) as error:
         return _page(supplier, _describe(error), status_of(type(error)))
-    with shared.Session.begin() as session:
-        record_order(session, batch_id, order, supplier.organisation_id)
     feed_batches(shared.celery, shared.Session)
     flash(_("The file has arrived, and its batch has begun."), "done")
     location = url_for("batches.show", batch_id=batch_id)

@@ -71,6 +71,8 @@ VIEWS: dict[str, Need] = {
     "undo.outcomes": _READ,
     "reports.of_supplier": _READ,
     "reports.of_batch": _READ,
+    "reports.of_plan": _READ,
+    "reports.of_wave": _READ,
     "findings.show_code": _READ,
     "findings.show_lines": _READ,
     "findings.show_line": _READ,

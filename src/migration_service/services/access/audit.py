@@ -38,7 +38,7 @@ class AuditAction(StrEnum):
     REFUSALS_ACKNOWLEDGED = "import_supplier.refusals_acknowledged"
     #: An operator read the personal data of an account.
     ACCOUNT_READ = "account.read"
-    #: An operator started a batch in the console.
+    #: A person started a batch: an operator in the console, or somebody with a command.
     BATCH_ORDERED = "batch.ordered"
     BATCH_PAUSED = "batch.paused"
     BATCH_RESUMED = "batch.resumed"
@@ -46,7 +46,7 @@ class AuditAction(StrEnum):
     BATCH_RETRIED = "batch.retried"
     #: What pauses a batch after too many errors was changed.
     BATCH_BRAKE_SET = "batch.brake_set"
-    #: An operator read the lines of a batch.
+    #: An operator read the lines of a batch, or the open lines of an import supplier.
     BATCH_RESULTS_READ = "batch.results_read"
     #: Accounts are removed again; the details have the reason, and the blockers that were overridden.
     UNDO_STARTED = "undo.started"

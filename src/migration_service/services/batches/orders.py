@@ -3,9 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
+
+from sqlalchemy.orm import Session
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
+from migration_service.origin import ActorKind, current_origin
 from migration_service.schemas.json import encode_json
+from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.brakes import Brake
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 
@@ -86,3 +91,21 @@ class BatchOrder:
             asked.append({"kind": self.kind, **self.options})
         brake = [self.brake.to_dict()] if self.brake else []
         return encode_json(asked + ([self.profile] if self.profile else []) + brake)
+
+
+def record_order(session: Session, order: BatchOrder, batch_id: UUID, organisation_id: int) -> None:
+    """Write into the audit that a person started a batch.
+
+    The batch of a client needs no entry: its own row has the key. Nor does that of a wave: its plan has one.
+    """
+    is_person = current_origin().kind in (ActorKind.OPERATOR, ActorKind.SYSTEM_USER)
+    if not is_person or order.wave_processes is not None:
+        return
+    record(
+        session,
+        AuditAction.BATCH_ORDERED,
+        "batch",
+        batch_id,
+        organisation_id=organisation_id,
+        details={"mode": order.mode.value, "kind": order.kind.value},
+    )

@@ -19,6 +19,7 @@ from migration_service.errors import (
 from migration_service.models import Batch, ImportSupplier
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.counts import LINES_OF_CHUNK, count_lines, recount
+from migration_service.services.batches.holds import require_no_undo
 from migration_service.services.batches.results import HAS_FINDING, ResultFilter
 from migration_service.services.batches.states import REOPEN, change_batch
 from migration_service.services.batches.steering import take_over
@@ -49,7 +50,9 @@ class Retried:
 def retry_failed(
     session: Session, batch: Batch, wanted: ResultFilter = _ALL, *, everything: bool = False
 ) -> Retried:
-    """Make those FAILED lines pending again that may pass now. Raise BatchStateError if none can be.
+    """Make those FAILED lines pending again that may pass now.
+
+    Raise BatchStateError if none can be, or if accounts of the batch are being undone.
 
     A line may pass if it failed for infrastructure or for the state of its account, or if the rules or the
     profile have changed since. A line with a value that the database refused may not. With `everything`,
@@ -57,6 +60,7 @@ def retry_failed(
     repeat the account of an earlier line, are never retried. `wanted` leaves out lines that do not have its
     code at its path, and all but its line.
     """
+    require_no_undo(session, batch)
     if batch.state == BatchState.CANCELLED:
         raise BatchStateError("The batch was cancelled.")
     if batch.lines_removed_at:

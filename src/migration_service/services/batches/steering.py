@@ -24,6 +24,7 @@ from migration_service.services.batches.counts import (
     count_open,
     get_progress,
 )
+from migration_service.services.batches.holds import require_no_undo
 from migration_service.services.batches.states import CANCEL, PAUSE, RESUME, WINDOW_CLOSED, change_batch
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchCondition, BatchKind, BatchState, LineStatus
@@ -184,7 +185,11 @@ def pause_batch(session: Session, batch: Batch) -> None:
 
 
 def resume_batch(session: Session, batch: Batch) -> None:
-    """Continue a batch that is PAUSED or STOPPED. Raise BatchStateError if it is neither."""
+    """Continue a batch that is PAUSED or STOPPED.
+
+    Raise BatchStateError if it is neither, or if accounts of it are being undone.
+    """
+    require_no_undo(session, batch)
     change_batch(session, batch, RESUME)
     take_over(session, batch)
     _record(session, AuditAction.BATCH_RESUMED, batch)

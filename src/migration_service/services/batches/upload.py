@@ -29,7 +29,7 @@ from migration_service.schemas.json import encode_json
 from migration_service.services.batches.added_data.chunks import AccountChunks
 from migration_service.services.batches.brakes import brake_to_store, usual_brake
 from migration_service.services.batches.counts import recount
-from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.orders import BatchOrder, record_order
 from migration_service.services.batches.ranges import LAST_CHUNK_LINES, RangeChunks, cut_lines
 from migration_service.services.batches.spool import LINE_OVERHEAD, SpooledLines
 from migration_service.services.batches.states import WINDOW_CLOSED
@@ -87,6 +87,7 @@ def start_batch(
     recount(session, batch_id)
     counted = {"stored_bytes": lines.stored_bytes if lines else None, "overhead": LINE_OVERHEAD}
     session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": digest, **counted})
+    record_order(session, order, batch_id, supplier.organisation_id)
     return batch_id
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountNotStagedError, NameInvalidError, quoted
 from migration_service.models import ImportSupplier
+from migration_service.schemas.identifiers import identifier_fault
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.imports import states
 from migration_service.services.imports.staging import refusal
@@ -41,8 +42,11 @@ def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[s
     that is being created or exists. The caller then rolls back.
     """
     for number in numbers:
-        if not is_name(number):
-            raise NameInvalidError(f"{quoted(number)} cannot be an external account number.")
+        fault = identifier_fault(number)
+        if fault or not is_name(number):
+            raise NameInvalidError(
+                f"{quoted(number)} cannot be an external account number. {fault or ''}".rstrip()
+            )
     transaction = OpenTransaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     marked = transaction.execute(_MARK, values)

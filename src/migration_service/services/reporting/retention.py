@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from migration_service.config import Settings
 from migration_service.db.base import literals
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
+from migration_service.services.access.sessions import remove_old_sessions
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.reporting.erasure import remove_staged_again
 from migration_service.services.reporting.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
@@ -35,8 +36,8 @@ def removals(settings: Settings) -> list[Removal]:
         (remove_error_texts, settings.error_retention_days),
     )
     wanted: list[Removal] = [partial(remove, after_days=days) for remove, days in by_days if days]
-    again = partial(remove_staged_again, limit=PIECE)
-    return [*wanted, again, remove_old_keys, remove_old_operator_sessions]
+    again, sessions = partial(remove_staged_again, limit=PIECE), partial(remove_old_sessions, limit=PIECE)
+    return [*wanted, again, sessions, remove_old_keys, remove_old_operator_sessions]
 
 
 def cancel_idle_batches(session: Session, *, after_days: int) -> int:

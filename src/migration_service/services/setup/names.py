@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from migration_service.errors import NameInvalidError, NameTakenError
+from migration_service.errors import NameInvalidError, NameTakenError, quoted
+from migration_service.schemas.identifiers import identifier_fault
 
 #: Characters of the name of an organisation or an operations team.
 MAX_NAME = 128
@@ -18,11 +19,16 @@ def is_name(text: str, max_length: int = MAX_NAME) -> bool:
 
 
 def check_name(text: str, what: str, max_length: int = MAX_NAME) -> None:
-    """Raise NameInvalidError unless `text` is a name. `what` says in the error what it is the name of."""
+    """Raise NameInvalidError unless `text` is a name in its normal form, so that no two look the same.
+
+    `what` says in the error what it is the name of.
+    """
     if not is_name(text, max_length):
         raise NameInvalidError(
             f"The {what} must have 1 to {max_length} printable characters, and no space at either end."
         )
+    if fault := identifier_fault(text):
+        raise NameInvalidError(f"The {what} {quoted(text)} is not in its normal form. {fault}")
 
 
 @contextmanager

@@ -56,10 +56,15 @@ def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) 
         raise BatchNotFoundError(found=batch_id)
     if BatchKind(batch.kind).is_added_data:
         raise BatchStateError(f"The batch is of kind {batch.kind}. Only batches of accounts are undone.")
-    if batch.state in OPEN:
-        raise BatchStateError(f"The batch is {batch.state}. Pause or cancel it before you undo it.")
+    require_batch_at_rest(batch)
     require_plan_at_rest(session, batch)
     return batch
+
+
+def require_batch_at_rest(batch: Batch) -> None:
+    """Raise BatchStateError if the batch creates accounts."""
+    if batch.state in OPEN:
+        raise BatchStateError(f"The batch is {batch.state}. Pause or cancel it before you undo it.")
 
 
 def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> Batch:

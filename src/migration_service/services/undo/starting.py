@@ -12,13 +12,17 @@ from migration_service.errors import (
     NothingToUndoError,
     RequestFailedValidationError,
 )
-from migration_service.models import ImportSupplier, Undo
+from migration_service.models import Batch, ImportSupplier, Undo
 from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.undo import states
 from migration_service.services.undo.blockers_sql import OF_BATCH, OF_NUMBERS
-from migration_service.services.undo.orders import UndoOrder, require_overrides_allowed
+from migration_service.services.undo.orders import (
+    UndoOrder,
+    require_batch_at_rest,
+    require_overrides_allowed,
+)
 from migration_service.services.undo.waves import hold_plan
 from migration_service.states import ImportState
 
@@ -28,14 +32,15 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
 
     `role` is the one of the operator who asks; None: an API key. What blocks an account is found when a
     worker takes it. Raise ImportSupplierLiveError, NothingToUndoError if the batch has no account that
-    exists, RequestFailedValidationError with each number that has no account, WaveStateError if the batch is
-    a wave whose plan is at work, and PermissionDeniedError if blockers are overridden by somebody who may
-    not.
+    exists, BatchStateError if it creates accounts at this moment, RequestFailedValidationError with each
+    number that has no account, WaveStateError if the batch is a wave whose plan is at work, and
+    PermissionDeniedError if blockers are overridden by somebody who may not.
     """
     require_overrides_allowed(order.overrides, role)
     _require_not_live(session, order.supplier.id)
     if order.batch:
         hold_plan(session, order.batch)
+        _hold_batch(session, order.batch)
     else:
         _require_created(session, order)
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
@@ -73,6 +78,13 @@ def cancel_undo(session: Session, undo: Undo) -> None:
     states.cancel(session, undo)
     owner = undo.organisation_id
     record(session, AuditAction.UNDO_CANCELLED, "undo", undo.id, organisation_id=owner)
+
+
+def _hold_batch(session: Session, batch: Batch) -> None:
+    """Lock the batch. Raise BatchStateError if somebody has resumed it since it was read."""
+    session.flush()
+    session.refresh(batch, with_for_update={"key_share": True})
+    require_batch_at_rest(batch)
 
 
 def _require_not_live(session: Session, import_supplier_id: int) -> None:

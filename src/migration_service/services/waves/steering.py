@@ -118,10 +118,13 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     batch = lock_batch(session, wave)
     if wave.state != WaveState.PAUSED or batch.state not in (BatchState.PAUSED, BatchState.STOPPED):
         raise WaveStateError(f"The wave is {wave.state}. This is only possible if it is PAUSED.")
-    until = closing_time(wave, clock.read_clock(session))
-    let_run(session, batch, until)
+    now = clock.read_clock(session)
+    until = closing_time(wave, now)
+    is_closed = wave.time_window is not None and until is None
+    # Whoever then resumes its batch by itself does not let it run outside the window either.
+    let_run(session, batch, now if is_closed else until)
     take_over(session, batch)
-    if wave.time_window is not None and until is None:
+    if is_closed:
         pause_by_window(session, batch.id)
         session.refresh(batch)
         record_act(session, plan, wave, AuditAction.WAVE_RELEASED, {"batch_id": str(batch.id)})

@@ -1,13 +1,15 @@
 """Payment instructions of a chunk: their vendors are asked before the chunk's transaction begins.
 
-Vendors are asked by several threads, at the rate that each vendor has for all workers together. One that is
-unavailable is not asked again for the same piece, and its lines are deferred. Lines of other vendors go on.
+Vendors are asked at the same time, each by several threads, at the rate that it has for all workers together.
+One that is unavailable is not asked again for the same piece, and its lines are deferred. Lines of other
+vendors go on.
 """
 
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy.orm import Session, sessionmaker
@@ -26,8 +28,9 @@ from migration_service.services.setup.vendors import ReservedCalls, reserve_call
 #: Seconds in which calls of a piece begin. Together with the longest call that is less than the time after
 #: which a chunk counts as lost.
 ASKING_SECONDS = 3.0
-#: Calls of a worker at once.
-_THREADS = 8
+#: Vendors that a worker asks at once, and calls of each at once. One after the other, some slow ones would
+#: take longer than a chunk may.
+_VENDORS, _THREADS = 8, 8
 
 
 class InstructionKey(NamedTuple):
@@ -75,15 +78,26 @@ def ask_vendors(
                 answers[InstructionKey.of(data)] = Confirmed(order, None)
             else:
                 orders[InstructionKey.of(data)] = order
-    for vendor_id in dict.fromkeys(order.vendor.id for order in orders.values()):
+    with ThreadPoolExecutor(_VENDORS) as pool:
+        for found in pool.map(lambda reserved: _ask(*reserved), _reserve(sessions, orders)):
+            answers |= found
+    if orders and not answers:
+        time.sleep(1.0)  # others have reserved the calls of the next seconds
+    return answers
+
+
+def _reserve(
+    sessions: sessionmaker[Session], orders: Mapping[InstructionKey, InstructionOrder]
+) -> list[tuple[Mapping[InstructionKey, InstructionOrder], ReservedCalls]]:
+    """Reserve calls of the first vendors. Return the orders of each that may be called now."""
+    reserved: list[tuple[Mapping[InstructionKey, InstructionOrder], ReservedCalls]] = []
+    for vendor_id in islice(dict.fromkeys(order.vendor.id for order in orders.values()), _VENDORS):
         own = {key: order for key, order in orders.items() if order.vendor.id == vendor_id}
         with sessions.begin() as session:
             calls = reserve_calls(session, vendor_id, len(own), seconds=ASKING_SECONDS)
         if calls is not None:
-            answers |= _ask(own, calls)
-    if orders and not answers:
-        time.sleep(1.0)  # others have reserved the calls of the next seconds
-    return answers
+            reserved.append((own, calls))
+    return reserved
 
 
 def _ask(
