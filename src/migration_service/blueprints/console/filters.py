@@ -5,8 +5,8 @@ from flask import request
 from migration_service.services.batches.results import ResultFilter
 from migration_service.states import LineStatus
 
-#: Digits of a line's number that are read. Longer ones are the number of no line.
-_DIGITS = 9
+#: The largest number that a line can have. A larger one is that of no line, too.
+_LARGEST = 2**31 - 1
 
 
 def read_filter() -> ResultFilter:
@@ -17,5 +17,5 @@ def read_filter() -> ResultFilter:
         status=LineStatus(status) if status in set(LineStatus) else None,
         code=given.get("code") or None,
         path=given.get("path") or None,
-        line=int(line[:_DIGITS]) if line.isdecimal() else None,
+        line=min(int(line[:20]), _LARGEST) if line.isdecimal() else None,
     )
