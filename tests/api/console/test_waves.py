@@ -69,7 +69,7 @@ def test_a_plan_is_made_only_after_a_look_at_how_it_cuts_the_accounts(
     numbers = waves.stage(7)
     path = f"/suppliers/{waves.supplier.code}/waves/new/"
     assert "7 accounts are pending" in administrator.see(path)
-    rows = (("Pilot", "sample", "2"), ("", "accounts", f"{numbers[0]} {numbers[1]}"), ("", "rest", ""))
+    rows = (("Pilot", "sample", "2"), ("", "accounts", f"{numbers[0]}\r\n{numbers[1]}\r\n"), ("", "rest", ""))
     fields = administrator.tokens(path) | _fields(waves, *rows)
 
     looked = administrator.post(path, fields | {"seen": "0" * 64})
@@ -100,6 +100,18 @@ def test_a_plan_is_made_only_after_a_look_at_how_it_cuts_the_accounts(
             )
         ).one()
     assert entry.actor_kind == "operator"
+
+
+def test_a_wave_takes_an_account_whose_number_has_spaces(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    (number,) = waves.stage(1)
+    (account,) = waves.supplier.accounts(1)
+    spaced = f"{number} 1 a"
+    assert waves.supplier.stage(account | {"external_account_number": spaced}).status_code == 201
+    _plan(administrator, waves, ("", "accounts", f" {spaced} \r\n"), ("", "rest", ""))
+    (plan,) = waves.supplier.get("/wave-plans/").json  # type: ignore[misc]
+    assert [wave["lines"] for wave in plan["waves"]] == [1, 1]
 
 
 @pytest.mark.parametrize(

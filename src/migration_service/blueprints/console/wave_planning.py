@@ -59,9 +59,9 @@ class WaveForm(FlaskForm):
         default="",
         choices=[
             SelectChoice("", _l("(no wave)")),
-            SelectChoice("sample", _l("so many, drawn at random (first wave only)")),
-            SelectChoice("size", _l("so many, the next by their number")),
-            SelectChoice("accounts", _l("the accounts with these numbers")),
+            SelectChoice("sample", _l("this many, drawn at random (first wave only)")),
+            SelectChoice("size", _l("this many, in the order of their numbers")),
+            SelectChoice("accounts", _l("the accounts with these numbers, one on each line")),
             SelectChoice("rest", _l("everything that is left (last wave only)")),
         ],
     )
@@ -184,10 +184,11 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wave_of(row: WaveForm) -> dict[str, Any]:
-    which = (row.which.data or "").split()
-    value: Any = {"rest": True, "accounts": which}.get(row.takes.data)
+    # A number may have spaces in it.
+    lines = [line.strip() for line in (row.which.data or "").splitlines() if line.strip()]
+    value: Any = {"rest": True, "accounts": lines}.get(row.takes.data)
     if value is None:
-        text = "".join(which)
+        text = "".join("".join(lines).split())
         value = int(text[:12]) if text.isdecimal() else text
     return _given({"name": row.name.data}) | {str(row.takes.data): value}
 
