@@ -132,7 +132,7 @@ def plan(code: str) -> Response:
             back=url_for("waves.show_all", supplier=code),
         )
 
-    def look(session: Session) -> Facts:
+    def find_effects(session: Session) -> Facts:
         order = _read(session, form, code)
         found = preview_plan(session, supplier_of(session, code), order)
         facts = [
@@ -145,7 +145,7 @@ def plan(code: str) -> Response:
         made = plan_waves(session, supplier_of(session, code), _read(session, form, code))
         return Done(_("The plan is made."), url_for("waves.show_plan", plan_id=made.id))
 
-    return act(form, preview, perform, look=look, template="wave_plan.html", feeds=True)
+    return act(form, preview, perform, find_effects=find_effects, template="wave_plan.html", feeds=True)
 
 
 def _read(session: Session, form: PlanForm, code: str) -> PlanOrder:

@@ -63,7 +63,7 @@ def carry_on(sessions: sessionmaker[Session]) -> None:
 def carry_on_plan(session: Session, plan_id: UUID) -> None:
     """Do what is due in a plan.
 
-    Do nothing if somebody else has its lock: they do it. Do nothing either while accounts of it are undone.
+    Do nothing if another process has its lock and does it, or while accounts of the plan are being undone.
     """
     unfinished = select(WavePlan).where(WavePlan.id == plan_id, WavePlan.finished_at.is_(None))
     plan = session.scalars(unfinished.with_for_update(skip_locked=True, key_share=True)).one_or_none()
