@@ -88,6 +88,11 @@ def list_waves(session: Session, plan_id: UUID) -> list[Wave]:
     return [*session.scalars(ordered.execution_options(populate_existing=True))]
 
 
+def find_wave(session: Session, batch_id: UUID | None) -> Wave | None:
+    """Return the wave that has this batch, or None."""
+    return session.scalars(select(Wave).where(Wave.batch_id == batch_id)).one_or_none()
+
+
 def lock_batch(session: Session, wave: Wave) -> Batch:
     """Return the batch of a wave. No worker pauses it until the transaction ends."""
     locked = {"key_share": True}
