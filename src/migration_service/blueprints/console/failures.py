@@ -49,7 +49,7 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _impossible_value(_error: DataError) -> Response:
-    """Answer a request with a value that no column can have, as a null character or too large a number."""
+    """Answer a request with a value that cannot be in the database, such as a null character."""
     return error_page(400, _title(400), _("The address or the form has a value that is not possible."))
 
 
