@@ -416,6 +416,12 @@ def system_user(environ: Mapping[str, str] = os.environ) -> str:
     return f"{name} (sudo: {behalf})" if behalf else name
 
 
+def is_setting(variable: str) -> bool:
+    """Return whether the service itself is set up with this environment variable."""
+    known = {setting.metadata["env"] for setting in fields(Settings)}
+    return variable in known or variable.startswith("MIGRATION_SERVICE_")
+
+
 def read_secret(variable: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return the secret in an environment variable that an operator named (`vendors create --secret-env`).
 

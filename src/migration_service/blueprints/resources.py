@@ -50,5 +50,5 @@ def resources() -> Resources:
 
 
 def wait_until_known() -> None:
-    """Return when every web process knows what was committed. No transaction may be open meanwhile."""
+    """Wait until every web process knows what was committed. No transaction may be open meanwhile."""
     wait_out_lease(resources().settings.reference_lease_seconds)

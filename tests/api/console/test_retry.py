@@ -9,6 +9,16 @@ from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole
 
 
+def test_a_filter_that_nothing_can_match_is_refused(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    batch_id = batches.run(batches.supplier.accounts(1))["batch_id"]
+    for path in ("retry/?code=%00", "retry/?code=required&path=%00", "codes/required/?path=%00"):
+        answer = administrator.get(f"/batches/{batch_id}/{path}")
+        assert answer.status_code == 400, (path, answer.text)
+        assert "a value that is not possible" in answer.text
+
+
 def test_the_lines_of_a_code_and_a_path_are_retried(
     administrator: ConsoleClient, log_in: LogIn, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:

@@ -75,10 +75,9 @@ def test_a_bound_administrator_changes_only_the_vendors_of_the_organisation(
     administrator: ConsoleClient, log_in: LogIn, organisation: str, sessions: sessionmaker[Session]
 ) -> None:
     shared, own = _vendor(organisation, shared="y"), _vendor(organisation)
-    administrator.send(_NEW, shared)
+    for fields in (shared, own):
+        assert administrator.send(_NEW, fields).status_code == 303
     bound = log_in(OperatorRole.ADMINISTER, organisation)
-    assert 'name="shared"' not in bound.see(_NEW)
-    assert bound.send(_NEW, own | {"shared": "y"}).status_code == 303
     of_all, of_one = _find(sessions, shared["name"]), _find(sessions, own["name"])
     assert of_all is not None and of_one is not None
     assert of_all.organisation_id is None
@@ -88,4 +87,23 @@ def test_a_bound_administrator_changes_only_the_vendors_of_the_organisation(
     page = bound.see("/setup/vendors/")
     assert f"/setup/vendors/{of_one.id}/rate/" in page
     assert f"/setup/vendors/{of_all.id}/rate/" not in page
-    assert log_in(OperatorRole.OPERATE).get(_NEW).status_code == 403
+    assert log_in(OperatorRole.OPERATE).get(f"/setup/vendors/{of_one.id}/rate/").status_code == 403
+
+
+@pytest.mark.parametrize("variable", ["DATABASE_URL", "MIGRATION_SERVICE_SECRET_KEY"])
+def test_a_setting_of_the_service_is_the_secret_of_no_vendor(
+    variable: str, administrator: ConsoleClient, organisation: str, sessions: sessionmaker[Session]
+) -> None:
+    fields = _vendor(organisation, secret_env=variable)
+    answer = administrator.send(_NEW, fields)
+    assert answer.status_code == 400
+    assert "is a setting of the service" in answer.text
+    assert _find(sessions, fields["name"]) is None
+
+
+def test_only_administrators_of_the_whole_service_name_the_variable_of_a_secret(
+    log_in: LogIn, organisation: str
+) -> None:
+    bound = log_in(OperatorRole.ADMINISTER, organisation)
+    assert bound.get(_NEW).status_code == 403
+    assert _NEW not in bound.see("/setup/vendors/")

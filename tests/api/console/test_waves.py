@@ -1,4 +1,4 @@
-"""Waves in the console: planned with a look at the cut first, carried on, decided, and in the audit."""
+"""Waves in the console: planned after their sizes were shown, carried on, decided, and in the audit."""
 
 import re
 from collections.abc import Iterator
@@ -37,12 +37,12 @@ def _fields(waves: WaveClient, *rows: tuple[str, str, str], **more: Any) -> dict
 
 
 def _plan(client: ConsoleClient, waves: WaveClient, *rows: tuple[str, str, str], **more: Any) -> str:
-    """Make a plan as a person does: look at it, and then make it. Return its path."""
+    """Make a plan as a person does: have its effects shown, and then make it. Return its path."""
     path = f"/suppliers/{waves.supplier.code}/waves/new/"
     fields = client.tokens(path) | _fields(waves, *rows, **more)
-    looked = client.post(path, fields)
-    assert looked.status_code == 200, looked.text
-    (seen,) = _SEEN.findall(looked.text)
+    preview = client.post(path, fields)
+    assert preview.status_code == 200, preview.text
+    (seen,) = _SEEN.findall(preview.text)
     made = client.post(path, {**fields, "seen": seen})
     assert made.status_code == 303, made.text
     return str(made.location).removeprefix("/console")
@@ -66,22 +66,22 @@ def test_the_report_of_a_plan_and_of_a_wave_is_a_file(
     assert stranger.get(f"{plan}1/report.html").status_code == 404
 
 
-def test_a_plan_is_made_only_after_a_look_at_how_it_cuts_the_accounts(
+def test_a_plan_is_made_only_after_its_effects_were_shown(
     administrator: ConsoleClient, waves: WaveClient, sessions: sessionmaker[Session]
 ) -> None:
     numbers = waves.stage(7)
     path = f"/suppliers/{waves.supplier.code}/waves/new/"
     assert "7 accounts are pending" in administrator.see(path)
-    rows = (("Pilot", "sample", "2"), ("", "accounts", f"{numbers[0]} {numbers[1]}"), ("", "rest", ""))
+    rows = (("Pilot", "sample", "2"), ("", "accounts", f"{numbers[0]}\r\n{numbers[1]}\r\n"), ("", "rest", ""))
     fields = administrator.tokens(path) | _fields(waves, *rows)
 
-    looked = administrator.post(path, fields | {"seen": "0" * 64})
-    assert looked.status_code == 200
-    assert looked.text.count("2 accounts, started by hand") == 2
-    assert "3 accounts, started by hand" in looked.text
+    preview = administrator.post(path, fields | {"seen": "0" * 64})
+    assert preview.status_code == 200
+    assert preview.text.count("2 accounts, started by hand") == 2
+    assert "3 accounts, started by hand" in preview.text
     assert waves.supplier.get("/wave-plans/").json == []
 
-    seen = {"seen": _SEEN.findall(looked.text)[0]}
+    seen = {"seen": _SEEN.findall(preview.text)[0]}
     # One account more is pending now: the plan would do something else than was shown.
     assert waves.supplier.stage(waves.supplier.accounts(8)[7]).status_code == 201
     again = administrator.post(path, fields | seen)
@@ -103,6 +103,18 @@ def test_a_plan_is_made_only_after_a_look_at_how_it_cuts_the_accounts(
             )
         ).one()
     assert entry.actor_kind == "operator"
+
+
+def test_a_wave_takes_an_account_whose_number_has_spaces(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    (number,) = waves.stage(1)
+    (account,) = waves.supplier.accounts(1)
+    spaced = f"{number} 1 a"
+    assert waves.supplier.stage(account | {"external_account_number": spaced}).status_code == 201
+    _plan(administrator, waves, ("", "accounts", f" {spaced} \r\n"), ("", "rest", ""))
+    (plan,) = waves.supplier.get("/wave-plans/").json  # type: ignore[misc]
+    assert [wave["lines"] for wave in plan["waves"]] == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -83,29 +83,30 @@ def act(
     preview: Callable[[Session], Preview],
     perform: Callable[[Session], Done],
     *,
-    look: Callable[[Session], Facts] | None = None,
+    find_effects: Callable[[Session], Facts] | None = None,
     template: str = "action.html",
     feeds: bool = False,
 ) -> Response:
     """Show what the form will do, or do it.
 
-    `look` returns what a filled form would do, if only its fields say that. Such a form does nothing unless
-    the operator was shown just that. `feeds`: afterwards workers are told that there is work.
+    `find_effects` returns what a filled form would do, if that depends on its fields. Such a form does
+    nothing unless the operator was shown exactly that. `feeds`: workers are told afterwards that there is
+    work.
     """
-    page = _Page(form, preview, template, has_look=look is not None)
+    page = _Page(form, preview, template, has_effects=find_effects is not None)
     if request.method == "GET" or "more" in request.form:
         return page.show(200)
     if not form.validate():
         return page.show(400)
     try:
-        if look is not None:
+        if find_effects is not None:
             with resources().Session.begin() as session:
-                # What was done already cannot be looked at again.
+                # The effects of what was done already cannot be found again.
                 if answer := find_form_answer(session, current_session(), _token_of(form)):
                     return _go(answer)
-                found = look(session)
-            if "look" in request.form or request.form.get("seen") != _digest(found):
-                return page.show(200, found=found)
+                effects = find_effects(session)
+            if "show" in request.form or request.form.get("seen") != _digest(effects):
+                return page.show(200, effects=effects)
         return _do(form, preview, perform, feeds=feeds)
     except (InvalidError, RequestFailedValidationError) as error:
         return page.show(status_of(type(error)), error=error)
@@ -154,9 +155,11 @@ class _Page:
     form: ActionForm
     preview: Callable[[Session], Preview]
     template: str
-    has_look: bool
+    has_effects: bool
 
-    def show(self, status: int, *, error: ServiceError | None = None, found: Facts | None = None) -> Response:
+    def show(
+        self, status: int, *, error: ServiceError | None = None, effects: Facts | None = None
+    ) -> Response:
         with resources().Session.begin() as session:
             shown = self.preview(session)
         text = render_template(
@@ -164,9 +167,9 @@ class _Page:
             form=self.form,
             preview=shown,
             error=error,
-            has_look=self.has_look,
-            found=found,
-            seen=_digest(found) if found is not None else None,
+            has_effects=self.has_effects,
+            effects=effects,
+            seen=_digest(effects) if effects is not None else None,
         )
         return make_response(text, status)
 
@@ -175,8 +178,8 @@ def _token_of(form: ActionForm) -> UUID:
     return UUID(str(form.form_token.data))
 
 
-def _digest(found: Facts) -> str:
-    return sha256(repr([(str(name), str(value)) for name, value in found]).encode()).hexdigest()
+def _digest(effects: Facts) -> str:
+    return sha256(repr([(str(name), str(value)) for name, value in effects]).encode()).hexdigest()
 
 
 def _answer_again(session: Session, token: UUID) -> Response:

@@ -4,7 +4,7 @@ import logging
 from http import HTTPStatus
 
 from flask import Flask, Response, current_app, make_response, render_template, request
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
@@ -20,6 +20,7 @@ def show_errors(app: Flask) -> None:
     """Answer every error of the console with a page."""
     app.register_error_handler(errors.ServiceError, _service_error)
     app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(DataError, _impossible_value)
     app.register_error_handler(OperationalError, _database_unavailable)
     app.register_error_handler(PoolTimeoutError, _database_unavailable)
     app.register_error_handler(Exception, _unexpected_error)
@@ -45,6 +46,11 @@ def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
     detail = _("There is nothing at this address.") if status == 404 else error.description or ""
     return error_page(status, _title(status), detail)
+
+
+def _impossible_value(_error: DataError) -> Response:
+    """Answer a request with a value that cannot be in the database, such as a null character."""
+    return error_page(400, _title(400), _("The address or the form has a value that is not possible."))
 
 
 def _database_unavailable(error: Exception) -> Response:

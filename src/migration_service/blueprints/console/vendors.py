@@ -71,11 +71,13 @@ def show() -> str:
 
 @blueprint.route("/new/", methods=["GET", "POST"])
 def create() -> Response:
-    """Create a payment vendor. Only operators who are bound to no organisation may create a shared one."""
+    """Create a payment vendor.
+
+    Its secret is any variable of the servers, which may be another vendor's, and is sent to its address. So
+    this is for operators who are bound to no organisation.
+    """
     form = VendorForm()
     form.organisation.choices = visible_organisations()
-    if current_operator().organisation_ids is not None:
-        del form.shared
 
     def preview(_session: Session) -> Preview:
         return Preview(
@@ -86,14 +88,13 @@ def create() -> Response:
         )
 
     def perform(session: Session) -> Done:
-        is_shared = form.shared is not None and form.shared.data
         vendor = create_payment_vendor(
             session,
             str(form.name.data),
             kind=VendorKind(form.kind.data),
             url=str(form.url.data).strip(),
             secret_env=(form.secret_env.data or "").strip() or None,
-            organisation_name=None if is_shared else own_organisation(str(form.organisation.data)),
+            organisation_name=None if form.shared.data else own_organisation(str(form.organisation.data)),
         )
         return Done(_("Payment vendor %(name)s was created.", name=vendor.name))
 

@@ -91,7 +91,7 @@ VIEWS: dict[str, Need] = {
     "emails.show": _READ,
     "setup.show_teams": _READ,
     "vendors.show": _READ,
-    "vendors.create": _ADMINISTER,
+    "vendors.create": _ADMINISTER_ALL,
     "vendors.set_rate": _ADMINISTER,
     "setup.show_organisations": _READ,
     "setup.create_team": _ADMINISTER,

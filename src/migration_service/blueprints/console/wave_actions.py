@@ -182,7 +182,7 @@ def _act(
     *,
     form: ActionForm | None = None,
 ) -> Response:
-    def look(session: Session) -> Preview:
+    def show(session: Session) -> Preview:
         plan = report_plan(session, plan_of(session, plan_id))
         wave = next((it for it in plan.waves if it.number == number), None)
         if wave is None:
@@ -194,7 +194,7 @@ def _act(
         change(session, plan, steering.lock_wave(session, plan, number))
         return Done(str(message))
 
-    return act(form or ActionForm(), look, perform, feeds=True)
+    return act(form or ActionForm(), show, perform, feeds=True)
 
 
 def _found(wave: WaveReport) -> tuple[tuple[str, int | str], ...]:

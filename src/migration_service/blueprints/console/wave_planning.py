@@ -59,9 +59,9 @@ class WaveForm(FlaskForm):
         default="",
         choices=[
             SelectChoice("", _l("(no wave)")),
-            SelectChoice("sample", _l("so many, drawn at random (first wave only)")),
-            SelectChoice("size", _l("so many, the next by their number")),
-            SelectChoice("accounts", _l("the accounts with these numbers")),
+            SelectChoice("sample", _l("this many, drawn at random (first wave only)")),
+            SelectChoice("size", _l("this many, in the order of their numbers")),
+            SelectChoice("accounts", _l("the accounts with these numbers, one on each line")),
             SelectChoice("rest", _l("everything that is left (last wave only)")),
         ],
     )
@@ -132,7 +132,7 @@ def plan(code: str) -> Response:
             back=url_for("waves.show_all", supplier=code),
         )
 
-    def look(session: Session) -> Facts:
+    def find_effects(session: Session) -> Facts:
         order = _read(session, form, code)
         found = preview_plan(session, supplier_of(session, code), order)
         facts = [
@@ -145,7 +145,7 @@ def plan(code: str) -> Response:
         made = plan_waves(session, supplier_of(session, code), _read(session, form, code))
         return Done(_("The plan is made."), url_for("waves.show_plan", plan_id=made.id))
 
-    return act(form, preview, perform, look=look, template="wave_plan.html", feeds=True)
+    return act(form, preview, perform, find_effects=find_effects, template="wave_plan.html", feeds=True)
 
 
 def _read(session: Session, form: PlanForm, code: str) -> PlanOrder:
@@ -184,10 +184,11 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wave_of(row: WaveForm) -> dict[str, Any]:
-    which = (row.which.data or "").split()
-    value: Any = {"rest": True, "accounts": which}.get(row.takes.data)
+    # A number may have spaces in it.
+    lines = [line.strip() for line in (row.which.data or "").splitlines() if line.strip()]
+    value: Any = {"rest": True, "accounts": lines}.get(row.takes.data)
     if value is None:
-        text = "".join(which)
+        text = "".join("".join(lines).split())
         value = int(text[:12]) if text.isdecimal() else text
     return _given({"name": row.name.data}) | {str(row.takes.data): value}
 

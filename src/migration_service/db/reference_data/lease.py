@@ -24,21 +24,21 @@ _NEVER = float("-inf")
 
 
 def read_clock() -> float:
-    """Return seconds of a clock that nobody sets."""
+    """Return the seconds of a monotonic clock."""
     return time.clock_gettime(_CLOCK)
 
 
 def wait_out_lease(seconds: float) -> None:
-    """Return when a change that has been committed is known to every web process.
+    """Wait until a change that has been committed is known to every web process.
 
-    Who says that something is revoked or ended calls this first, after the commit.
+    Call this after the commit, before anybody is told that something is revoked or ended.
     """
     time.sleep(seconds * _DRIFT)
 
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """What was known when a look-up began. Made by `Lease.begin_look_up`."""
+    """When a look-up began, and what had changed by then. Made by `Lease.begin_look_up`."""
 
     began_at: float
     #: The number of times that everything was dropped before.
@@ -48,7 +48,7 @@ class LookUp:
 @dataclass(frozen=True, slots=True)
 class _Kept:
     rows: list[Any]
-    #: When the rows end by themselves.
+    #: When the rows expire, even if nothing changes.
     ends_at: float
 
 
@@ -86,7 +86,7 @@ class Lease:
         return self.now() < self._until
 
     def begin_look_up(self) -> LookUp:
-        """Return what `keep` has to know. To be called before the statement is sent."""
+        """Return what `keep` needs. Call this before the statement is sent."""
         return LookUp(self.now(), self._drops)
 
     def keep(
@@ -94,8 +94,8 @@ class Lease:
     ) -> None:
         """Keep the rows of a look-up, unless something has changed since it began.
 
-        `server` is the one that was asked. Another one may not know yet of a change, or not any more.
-        `seconds_left` is after what time the rows end by themselves.
+        `server` is the one that was asked. Another one may not have a change yet, or may have lost it.
+        After `seconds_left` the rows expire, even if nothing changes. None: they do not.
         """
         ends_at = float("inf") if seconds_left is None else look_up.began_at + seconds_left
         with self._lock:
@@ -106,7 +106,7 @@ class Lease:
             self._kept[key] = _Kept(rows, ends_at)
 
     def begin(self, server: Any) -> None:
-        """Start anew: changes of this server are listened to from now on."""
+        """Drop everything, and keep rows of this server, whose changes are listened to from now on."""
         self._drop(_NEVER, server)
 
     def drop(self) -> None:
@@ -122,7 +122,7 @@ class Lease:
     def extend(self, began_at: float) -> None:
         """Extend the lease after a round trip that was begun at `began_at`.
 
-        To be called after `drop` was called for every notification that the round trip delivered.
+        Call this after `drop` was called for every notification that the round trip delivered.
         """
         self._until = began_at + self.seconds
 

@@ -22,7 +22,7 @@ class ReferenceReader(Statements):
 
     It holds no connection, and takes one from the pool for each statement that it has to send. A statement in
     `kept` may only read columns that notify (revision 0017; a test compares them). What is not found is not
-    kept. Rows that end by themselves have a column `seconds_left`.
+    kept. Rows that expire have a column `seconds_left`.
     """
 
     def __init__(

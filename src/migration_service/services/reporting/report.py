@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, text
+from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import (
@@ -22,7 +22,7 @@ from migration_service.errors import (
     WaveNotFoundError,
     WavePlanNotFoundError,
 )
-from migration_service.models import Batch, ImportSupplier, Wave, WavePlan
+from migration_service.models import Batch, ImportSupplier, WavePlan
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.batches.steering import BatchReport, get_batch, list_batches, report_batch
 from migration_service.services.reporting import report_sql as sql
@@ -37,7 +37,7 @@ from migration_service.services.setup.suppliers import (
     get_import_supplier,
     get_import_supplier_by_id,
 )
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.progress import find_wave, list_waves
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.services.waves.steering import get_plan
 
@@ -164,7 +164,7 @@ def find_subject(
 
 def _subject_of_batch(session: Session, batch: Batch) -> ReportSubject:
     supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
-    wave = session.scalars(select(Wave).where(Wave.batch_id == batch.id)).one_or_none()
+    wave = find_wave(session, batch.id)
     if wave is None:
         return ReportSubject(ReportKind.BATCH, supplier, (batch.id,))
     return ReportSubject(ReportKind.BATCH, supplier, (batch.id,), wave.plan_id, wave.number)

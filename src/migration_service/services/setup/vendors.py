@@ -12,6 +12,7 @@ from decimal import Decimal
 from sqlalchemy import func, or_, select, text
 from sqlalchemy.orm import Session
 
+from migration_service.config import is_setting
 from migration_service.errors import PaymentVendorInvalidError, PaymentVendorNotFoundError
 from migration_service.models import Organisation, PaymentVendor
 from migration_service.payment_vendors.addresses import check_vendor_url
@@ -149,6 +150,10 @@ def check_vendor(url: str, secret_env: str | None) -> None:
     if secret_env is not None and not _VARIABLE.fullmatch(secret_env):
         raise PaymentVendorInvalidError(
             "Expected the name of an environment variable with the secret, not the secret itself."
+        )
+    if secret_env is not None and is_setting(secret_env):
+        raise PaymentVendorInvalidError(
+            f"{secret_env} is a setting of the service, and is sent to no vendor. Use a variable of its own."
         )
 
 

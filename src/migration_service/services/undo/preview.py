@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.services.undo.blockers_sql import MAY_BE_OVERRIDDEN, OF_BATCH, OF_NUMBERS, judge
 from migration_service.services.undo.orders import UndoOrder
-from migration_service.services.undo.waves import find_wave
+from migration_service.services.waves.progress import find_wave
 from migration_service.states import EmailState, LineStatus, UndoBlocker
 
 #: Accounts that are named for each blocker.
@@ -51,7 +51,7 @@ class UndoPreview:
 def preview_undo(session: Session, order: UndoOrder) -> UndoPreview:
     """Return what an undo of these accounts would do now. Nothing is changed."""
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
-    wave = find_wave(session, order.batch)
+    wave = find_wave(session, order.batch.id if order.batch else None)
     found = session.execute(_OF_BATCH if order.batch else _OF_NUMBERS, order.values()).one()
     return UndoPreview(
         import_supplier=order.supplier.code,

@@ -16,6 +16,7 @@ from migration_service.origin import current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.results import ResultFormat, write_csv
+from migration_service.services.waves.progress import find_wave
 from migration_service.states import UndoOutcome
 
 _PAGE = 10_000
@@ -63,7 +64,7 @@ def get_undo(session: Session, undo_id: str, *, organisation_id: int | None) -> 
 def report_undo(session: Session, undo: Undo) -> UndoReport:
     """Return the full report of an undo."""
     code = session.get_one(ImportSupplier, undo.import_supplier_id).code
-    wave = session.scalars(select(Wave).where(Wave.batch_id == undo.batch_id)).one_or_none()
+    wave = find_wave(session, undo.batch_id)
     counts = dict.fromkeys(map(str, UndoOutcome), 0)
     kept: dict[str, int] = {}
     for kind, name, number in session.execute(_COUNTS, {"undo_id": undo.id}):

@@ -1,25 +1,18 @@
 """Undos of waves: a plan of which a wave creates accounts, or is being reconciled, is not undone."""
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import WaveStateError
-from migration_service.models import Batch, Wave, WavePlan
+from migration_service.models import Batch, WavePlan
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED
-from migration_service.services.waves.progress import follow_batch, list_waves, lock_batch
+from migration_service.services.waves.progress import find_wave, follow_batch, list_waves, lock_batch
 from migration_service.services.waves.steering import pause_wave
 from migration_service.states import WaveState
 
 
-def find_wave(session: Session, batch: Batch | None) -> Wave | None:
-    """Return the wave that the batch is, or None."""
-    of_batch = select(Wave).where(Wave.batch_id == batch.id) if batch else None
-    return session.scalars(of_batch).one_or_none() if of_batch is not None else None
-
-
 def require_plan_at_rest(session: Session, batch: Batch) -> None:
     """Raise WaveStateError if the batch is a wave, and its plan is at work with this or another wave."""
-    wave = find_wave(session, batch)
+    wave = find_wave(session, batch.id)
     for other in list_waves(session, wave.plan_id) if wave else ():
         if other.state == WaveState.RECONCILING:
             raise WaveStateError(f"Wave {other.number} of the plan is being reconciled. Wait until it is.")
@@ -33,7 +26,7 @@ def hold_plan(session: Session, batch: Batch) -> None:
 
     A wave that would go on in its next window waits for a person from now on.
     """
-    wave = find_wave(session, batch)
+    wave = find_wave(session, batch.id)
     if wave is None:
         return
     locked = {"key_share": True}

@@ -63,7 +63,7 @@ def carry_on(sessions: sessionmaker[Session]) -> None:
 def carry_on_plan(session: Session, plan_id: UUID) -> None:
     """Do what is due in a plan.
 
-    Do nothing if somebody else has its lock: they do it. Do nothing either while accounts of it are undone.
+    Do nothing if another process has its lock and does it, or while accounts of the plan are being undone.
     """
     unfinished = select(WavePlan).where(WavePlan.id == plan_id, WavePlan.finished_at.is_(None))
     plan = session.scalars(unfinished.with_for_update(skip_locked=True, key_share=True)).one_or_none()
@@ -86,6 +86,11 @@ def list_waves(session: Session, plan_id: UUID) -> list[Wave]:
     """Return the waves of a plan in their order, as they are in the database now."""
     ordered = select(Wave).where(Wave.plan_id == plan_id).order_by(Wave.number)
     return [*session.scalars(ordered.execution_options(populate_existing=True))]
+
+
+def find_wave(session: Session, batch_id: UUID | None) -> Wave | None:
+    """Return the wave that has this batch, or None."""
+    return session.scalars(select(Wave).where(Wave.batch_id == batch_id)).one_or_none()
 
 
 def lock_batch(session: Session, wave: Wave) -> Batch:

@@ -32,7 +32,7 @@ def require_no_undo(session: Session, plan: WavePlan) -> None:
 def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
     """Have a wave compared again if an undo of its accounts has ended since it was last compared.
 
-    Its approval is void: what was approved is not there any more. The audit has it.
+    Its approval is void, because what was approved no longer exists. The audit keeps it.
     """
     if wave.state not in UNDO.sources or wave.reconciled_at is None:
         return
