@@ -1,4 +1,4 @@
-"""An attempt is on disk before a client is told that it runs, and otherwise at the latest with its account."""
+"""An attempt is on disk before a client is told that it runs, and otherwise together with its account."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -49,23 +49,34 @@ def next_attempt(migrated: Settings) -> Iterator[Callable[[], tuple[UUID, str]]]
         owner.execute(SQL("ALTER DATABASE {} RESET synchronous_commit").format(database))
 
 
+@pytest.fixture
+def make_supplier(
+    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
+) -> Callable[[float], SupplierClient]:
+    """Return a function that makes a supplier of a service that waits this many seconds for a worker."""
+
+    def make(seconds: float) -> SupplierClient:
+        application = make_client(replace(migrated, process_wait_seconds=seconds)).application
+        assert isinstance(application, Flask)
+        return SupplierClient.create(application, sessions)
+
+    return make
+
+
 @pytest.mark.parametrize(
-    ("wait_seconds", "prefer", "setting"),
+    ("seconds", "prefer", "setting"),
     [(30, "", "off"), (30, "respond-async", "local"), (2, "", "local")],
 )
 def test_the_beginning_is_on_disk_before_a_client_is_told_that_the_attempt_runs(
-    migrated: Settings,
-    make_client: MakeClient,
-    sessions: sessionmaker[Session],
-    worker_resources: WorkerResources,
     next_attempt: Callable[[], tuple[UUID, str]],
-    wait_seconds: float,
+    make_supplier: Callable[[float], SupplierClient],
+    worker_resources: WorkerResources,
+    *,
+    seconds: float,
     prefer: str,
     setting: str,
 ) -> None:
-    application = make_client(replace(migrated, process_wait_seconds=wait_seconds)).application
-    assert isinstance(application, Flask)
-    supplier = SupplierClient.create(application, sessions)
+    supplier = make_supplier(seconds)
     (account,) = supplier.accounts()
     assert supplier.stage(account).status_code == 201
     with ThreadPoolExecutor() as pool:
