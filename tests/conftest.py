@@ -20,7 +20,7 @@ from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access import operators
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from servers import EmbeddedServers, temporary_folder
 from supplier_client import SEEDS, SupplierClient
 
