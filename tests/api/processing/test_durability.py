@@ -15,7 +15,7 @@ from factories import MakeClient
 from migration_service.config import Settings
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.notification import notify
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 _NOTE = """
