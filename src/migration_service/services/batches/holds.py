@@ -1,6 +1,8 @@
 """What keeps a batch from going on: an undo of its accounts, or of another wave of its plan."""
 
-from sqlalchemy import select
+from uuid import UUID
+
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import BatchStateError
@@ -14,15 +16,22 @@ def require_no_undo(session: Session, batch: Batch) -> None:
     creates meanwhile.
     """
     locked = {"key_share": True}
-    undone = [batch.id]
     plan_id = session.scalar(select(Wave.plan_id).where(Wave.batch_id == batch.id))
     if plan_id:
         session.get_one(WavePlan, plan_id, populate_existing=True, with_for_update=locked)
-        undone = [*session.scalars(select(Wave.batch_id).where(Wave.plan_id == plan_id))]
     session.refresh(batch, with_for_update=locked)
-    running = select(Undo.id).where(Undo.finished_at.is_(None), Undo.batch_id.in_(undone))
-    if undo_id := session.scalars(running.order_by(Undo.id).limit(1)).one_or_none():
+    if undo_id := find_undo_of_plan(session, plan_id) if plan_id else _find_undo(session, [batch.id]):
         what = "this plan" if plan_id else "this batch"
         raise BatchStateError(
             f"Undo {undo_id} of accounts of {what} runs. Wait until it is over, or cancel it."
         )
+
+
+def find_undo_of_plan(session: Session, plan_id: UUID) -> UUID | None:
+    """Return the undo of a wave of this plan that is not over, or None."""
+    return _find_undo(session, select(Wave.batch_id).where(Wave.plan_id == plan_id))
+
+
+def _find_undo(session: Session, batch_ids: list[UUID] | Select[UUID]) -> UUID | None:
+    running = select(Undo.id).where(Undo.finished_at.is_(None), Undo.batch_id.in_(batch_ids))
+    return session.scalars(running.order_by(Undo.id).limit(1)).one_or_none()

@@ -12,9 +12,10 @@ from sqlalchemy.orm import Session
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, Wave, WavePlan
 from migration_service.services.batches import clock
 from migration_service.services.batches.counts import count_lines
+from migration_service.services.batches.holds import find_undo_of_plan
 from migration_service.services.waves.progress import list_waves
 from migration_service.services.waves.states import is_over
-from migration_service.services.waves.undone import count_reverted, find_running_undo
+from migration_service.services.waves.undone import count_reverted
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait
 
@@ -88,7 +89,7 @@ def report_plan(session: Session, plan: WavePlan) -> PlanReport:
         created_at=plan.created_at,
         finished_at=plan.finished_at,
         unplanned=plan.unplanned,
-        undo_id=find_running_undo(session, plan.id),
+        undo_id=find_undo_of_plan(session, plan.id),
         waves=[
             _report_wave(
                 wave,

@@ -11,20 +11,14 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import WaveStateError
 from migration_service.models import Undo, UndoLine, Wave, WavePlan
+from migration_service.services.batches.holds import find_undo_of_plan
 from migration_service.services.waves.states import UNDO, change_wave
 from migration_service.states import UndoOutcome
 
 
-def find_running_undo(session: Session, plan_id: UUID) -> UUID | None:
-    """Return the undo of a wave of this plan that is not over, or None."""
-    batches = select(Wave.batch_id).where(Wave.plan_id == plan_id)
-    running = select(Undo.id).where(Undo.finished_at.is_(None), Undo.batch_id.in_(batches))
-    return session.scalars(running.order_by(Undo.id).limit(1)).one_or_none()
-
-
 def require_no_undo(session: Session, plan: WavePlan) -> None:
     """Raise WaveStateError if accounts of the plan are being undone."""
-    if undo_id := find_running_undo(session, plan.id):
+    if undo_id := find_undo_of_plan(session, plan.id):
         detail = f"Undo {undo_id} of accounts of this plan runs. Wait until it is over, or cancel it."
         raise WaveStateError(detail)
 
