@@ -12,7 +12,8 @@ from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
 from migration_service.services.access.api_keys import list_api_keys
-from migration_service.services.batches.steering import get_batch_to_reconcile, list_batches
+from migration_service.services.batches.listing import list_batches
+from migration_service.services.batches.steering import get_batch_to_reconcile
 from migration_service.services.reporting.differences import Totals
 from migration_service.services.reporting.history import count_failures_by_code
 from migration_service.services.reporting.reconciliation import find_differences
