@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any, cast
 
 import click
 import psutil
@@ -29,9 +30,7 @@ from migration_service_local.samples import generate_lines
 _NAME, _PASSWORD = "bench", "a password for benchmarks"
 #: Accounts that are created before one of them, of the usual size, is copied.
 _ORIGINALS = 50
-#: Seconds for which processes that are asked nothing are watched.
-_IDLE_SECONDS = 10
-#: How often an open page is asked for, if it does not say before that nothing moves any more.
+#: How often the moving part of a page is asked for.
 _POLLS = 20
 #: Bytes of disk that are left free.
 _FREE = 8_000_000_000
@@ -59,19 +58,19 @@ def main(accounts: int, lines: int, times: int) -> None:
         _write(f"{report.describe_machine()}\n\n{accounts:,} accounts, {lines:,} lines\n")
         say("creating accounts ...")
         _wait(_start_batch(base, token, "import", _ORIGINALS, 0.0), token)
-        time.sleep(_IDLE_SECONDS)
-        idle = _watch_idle(stack)
         say("checking a batch ...")
         address = _start_batch(base, token, "validate", lines, 0.03)
         batch = f"/batches/{address.rstrip('/').rpartition('/')[2]}/"
-        _write(f"Web processes that are asked nothing take {idle:.2%} of a core. An open page takes more:\n")
-        _write("| page | asked | of a core | each answer |\n| --- | --- | --- | --- |")
-        _write_cost(stack, browser, "batch that runs", f"{base}/console{batch}", idle)
+        _wait_until_half_done(address, token)
+        _write("| open page | processor time of an answer | asked after | of a core |")
+        _write("| --- | --- | --- | --- |")
+        pages = (("batch that runs", batch), ("overview", "/"), ("work in progress", "/work/"))
+        for name, path in pages:
+            _write_cost(stack, browser, name, f"{base}/console{path}")
         _wait(address, token)
-        _write_cost(stack, browser, "batch that has ended", f"{base}/console{batch}", idle)
         _fill(stack, accounts)
-        for name, path in (("overview", "/"), ("work in progress", "/work/")):
-            _write_cost(stack, browser, name, f"{base}/console{path}", idle)
+        for name, path in pages[1:]:
+            _write_cost(stack, browser, f"{name}, with the accounts", f"{base}/console{path}")
         _write("\n| page | median | 95 % |\n| --- | --- | --- |")
         for name, path in _pages(browser, base, batch):
             spent = sorted(_ask(browser, f"{base}/console{path}") for _ in range(times))
@@ -117,13 +116,21 @@ def _start_batch(base: str, token: str, mode: str, lines: int, broken: float) ->
     return f"{base}{answer.headers['Location']}"
 
 
+def _wait_until_half_done(address: str, token: str) -> None:
+    """Wait until half of the lines of a batch have their outcome."""
+    while (found := _read_batch(address, token))["counts"]["PENDING"] * 2 > found["lines"]:
+        time.sleep(0.5)
+
+
 def _wait(address: str, token: str) -> None:
     """Wait until a batch has ended."""
-    while True:
-        found = requests.get(address, headers={"Authorization": f"Token {token}"}, timeout=60).json()
-        if found["state"] == "COMPLETED":
-            return
+    while _read_batch(address, token)["state"] != "COMPLETED":
         time.sleep(1)
+
+
+def _read_batch(address: str, token: str) -> dict[str, Any]:
+    answer = requests.get(address, headers={"Authorization": f"Token {token}"}, timeout=60)
+    return cast(dict[str, Any], answer.json())
 
 
 def _log_in(browser: requests.Session, base: str) -> None:
@@ -167,28 +174,16 @@ def _ask(browser: requests.Session, url: str) -> float:
     return spent
 
 
-def _watch_idle(stack: Stack) -> float:
-    """Return the part of a core that the web processes take by themselves."""
-    before, started = _processor_seconds(stack), time.monotonic()
-    time.sleep(_IDLE_SECONDS)
-    return (_processor_seconds(stack) - before) / (time.monotonic() - started)
-
-
-def _write_cost(stack: Stack, browser: requests.Session, name: str, url: str, idle: float) -> None:
-    """Ask for the moving part of a page as often as it wants to be asked for, and write what that costs."""
-    _ask(browser, f"{url}?part=1")
-    asked, before, started = 0, _processor_seconds(stack), time.monotonic()
-    while asked < _POLLS:
+def _write_cost(stack: Stack, browser: requests.Session, name: str, url: str) -> None:
+    """Ask for the moving part of a page some times in a row, and write what that costs an open page."""
+    waits, before = [], _processor_seconds(stack)
+    for _ in range(_POLLS):
         answer = browser.get(url, params={"part": "1"}, timeout=120)
-        asked += 1
-        wait = int(answer.headers["X-Poll-After"])
-        if not wait:
-            break
-        time.sleep(wait)
-    passed = time.monotonic() - started
-    taken = _processor_seconds(stack) - before - idle * passed
-    share = f"{taken / passed:.2%}" if asked > 1 else "not asked for again"
-    _write(f"| {name} | {asked} | {share} | {_ms(taken / asked)} |")
+        waits.append(int(answer.headers["X-Poll-After"]))
+    each = (_processor_seconds(stack) - before) / _POLLS
+    wait = statistics.median(waits)
+    often = f"{wait:.0f} s | {each / wait:.2%}" if wait else "never | 0 %"
+    _write(f"| {name} | {_ms(each)} | {often} |")
 
 
 def _processor_seconds(stack: Stack) -> float:

@@ -15,6 +15,7 @@ from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
 from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.listing import list_batches
+from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
 from migration_service.services.reporting.counts import read_in_progress
 from migration_service.services.setup.suppliers import list_import_suppliers
@@ -97,13 +98,21 @@ def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
             yield Concern(sentence, location, True)
         elif batch.state in (BatchState.PAUSED, BatchState.STOPPED):
             left = count_open(batch.counts)
-            sentence = ngettext(
-                "Batch %(name)s is %(state)s, with %(num)s line left.",
-                "Batch %(name)s is %(state)s, with %(num)s lines left.",
-                left,
-                name=name,
-                state=batch.state,
-            )
+            if batch.reason == ERROR_THRESHOLD_REACHED:
+                sentence = ngettext(
+                    "Batch %(name)s has too many errors: its brake has paused it, with %(num)s line left.",
+                    "Batch %(name)s has too many errors: its brake has paused it, with %(num)s lines left.",
+                    left,
+                    name=name,
+                )
+            else:
+                sentence = ngettext(
+                    "Batch %(name)s is %(state)s, with %(num)s line left.",
+                    "Batch %(name)s is %(state)s, with %(num)s lines left.",
+                    left,
+                    name=name,
+                    state=batch.state,
+                )
             yield Concern(sentence, location)
 
 
@@ -113,7 +122,11 @@ def _about_waves(plans: list[PlanReport]) -> Iterator[Concern]:
         if wave is None:
             continue
         values = {"number": wave.number, "code": plan.import_supplier}
-        if wave.state in (WaveState.CLEAN, WaveState.DIFFERS):
+        if wave.state == WaveState.DIFFERS:
+            sentence = _(
+                "Wave %(number)s of %(code)s differs from what was staged, and waits for your decision.", **values
+            )
+        elif wave.state == WaveState.CLEAN:
             sentence = _("Wave %(number)s of %(code)s is reconciled, and waits for your decision.", **values)
         elif wave.waits_for == WaveWait.PERSON:
             sentence = _("Wave %(number)s of %(code)s waits for somebody who starts it.", **values)

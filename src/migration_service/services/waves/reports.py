@@ -77,6 +77,8 @@ def report_plan(session: Session, plan: WavePlan) -> PlanReport:
 
 def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport]:
     """Return plans with the progress of each wave, with as many statements as for one plan."""
+    if not plans:
+        return []
     session.flush()
     ids = [plan.id for plan in plans]
     found = session.scalars(
