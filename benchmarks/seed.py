@@ -174,10 +174,9 @@ def fill_accounts(
             portion = range(first, min(first + _PORTION, count))
             with connection.transaction():
                 _fill_imports(connection, process, portion)
-                firsts = {"account": account}
                 keys = {"account": [account]}
                 for model in account_tables():
-                    _fill_table(connection, model, firsts, keys, portion)
+                    _fill_table(connection, model, keys, portion)
             connection.execute("CHECKPOINT")  # what was logged of the portion can be overwritten
     check_room()
     vacuum(superuser_url)
@@ -213,12 +212,11 @@ def _fill_imports(connection: psycopg.Connection, process: int, portion: range) 
 def _fill_table(
     connection: psycopg.Connection,
     model: type[Base],
-    firsts: dict[str, int],
     keys: dict[str, list[int]],
     portion: range,
 ) -> None:
     table = table_of(model).name
-    changed = {"id": f"{FILLED} + n * {_STRIDE} + t.id - {{first}}"}
+    changed = {}
     if model is Account:
         number = f"lpad(({FILLED} + n)::text, 8, '0')"
         changed["account_import_process_id"] = f"{FILLED} + n"
@@ -233,7 +231,7 @@ def _fill_table(
             keys[table] = []
             return
         where = f"t.{parent.name} IN ({', '.join(map(str, keys[above]))})"
-        changed[parent.name] = f"{FILLED} + n * {_STRIDE} + t.{parent.name} - {firsts[above]}"
+        changed[parent.name] = _key_of_copy(f"t.{parent.name}", keys[above])
         for column in table_of(model).columns:
             if column.info.get("root") and column.name != parent.name:
                 changed[column.name] = f"{FILLED} + n * {_STRIDE}"
@@ -241,9 +239,14 @@ def _fill_table(
         keys[table] = [row[0] for row in found]
         if not found:
             return
-        firsts[table] = keys[table][0]
-    changed["id"] = changed["id"].format(first=firsts[table])
+    changed["id"] = _key_of_copy("t.id", keys[table])
     _copy_rows(connection, table, changed, where, portion)
+
+
+def _key_of_copy(column: str, keys: list[int]) -> str:
+    """Return the key of a copied row, as SQL, from its place among the rows of the account that is copied."""
+    assert len(keys) <= _STRIDE
+    return f"{FILLED} + n * {_STRIDE} + array_position(ARRAY{keys}::bigint[], {column}) - 1"
 
 
 def _copy_rows(
