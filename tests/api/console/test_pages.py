@@ -4,7 +4,8 @@ import pytest
 
 from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
-from migration_service.tasks.app import QUEUES, WorkerResources
+from migration_service.tasks.names import QUEUES
+from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
 
 

@@ -17,7 +17,7 @@ from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.undo.execution import Progress, revert_piece
 from migration_service.services.waves.progress import carry_on
 from migration_service.services.waves.reports import report_plan, report_plans
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from wave_client import EVENING, NIGHT, WaveClient
 

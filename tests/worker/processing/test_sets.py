@@ -24,8 +24,8 @@ from migration_service.services.processing.notification import notification_key
 from migration_service.services.processing.sets import create_set, take_set
 from migration_service.states import ImportState, Outcome
 from migration_service.tasks import accounts as tasks
-from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import sweep_attempts
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -19,7 +19,7 @@ from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.progress import carry_on_plan
 from migration_service.states import UndoState
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
 from wave_client import DAY, EVENING, NIGHT, NOON, WaveClient

@@ -124,7 +124,8 @@ def _about_waves(plans: list[PlanReport]) -> Iterator[Concern]:
         values = {"number": wave.number, "code": plan.import_supplier}
         if wave.state == WaveState.DIFFERS:
             sentence = _(
-                "Wave %(number)s of %(code)s differs from what was staged, and waits for your decision.", **values
+                "Wave %(number)s of %(code)s differs from what was staged, and waits for your decision.",
+                **values,
             )
         elif wave.state == WaveState.CLEAN:
             sentence = _("Wave %(number)s of %(code)s is reconciled, and waits for your decision.", **values)
