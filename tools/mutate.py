@@ -40,7 +40,7 @@ PACKAGE = Path("src/migration_service")
 _HARMLESS = Path(__file__).with_name("mutation") / "harmless.txt"
 _KEPT = ROOT / ".make" / "mutation"
 #: After so many changes, the tests that have noticed them are run without a change.
-_CHECKED_AFTER = 100
+_CHECKED_AFTER = 25
 
 
 def mutants(source: str) -> list[Mutant]:
@@ -235,7 +235,7 @@ def _try(folder: Path, given: argparse.Namespace, modules: Sequence[Path], resul
     lines = range(int(first or 0), int(last or 1_000_000) + 1)
 
     def record(slot: Slot, recording: Recording, _: int) -> None:
-        record_missing(slot, recording, given.tests or FOLDERS)
+        slot.record(missing)
 
     def known(slot: Slot, recording: Recording, _: int) -> None:
         try_known(slot)
@@ -251,22 +251,22 @@ def _try(folder: Path, given: argparse.Namespace, modules: Sequence[Path], resul
     if given.known:
         _in_slots(folder, 1, known)
     else:
-        _in_slots(folder, 1, record)
+        missing = forget_changed(Recording(_KEPT), given.tests or FOLDERS)
+        if missing:
+            print(f"recording the lines of {len(missing)} files of tests", flush=True)
+            _in_slots(folder, 1, record)
         _in_slots(folder, given.processes, mutate)
 
 
-def record_missing(slot: Slot, recording: Recording, folders: Sequence[str]) -> None:
-    """Record the lines of the tests in these folders that are new or changed since they were recorded."""
+def forget_changed(recording: Recording, folders: Sequence[str]) -> list[str]:
+    """Forget the tests of files that have changed. Return those in these folders that have to be recorded."""
     everywhere = find_tests(FOLDERS)
     changed = set(recording.missing(ROOT, everywhere))
     recording.forget_all_but({str(it.relative_to(ROOT)) for it in everywhere} - changed)
-    files = [it for it in (str(it.relative_to(ROOT)) for it in find_tests(folders)) if it in changed]
-    if not files:
-        return
-    print(f"recording the lines of {len(files)} files of tests", flush=True)
     if not recording.known.files:
         recording.known.modules = {str(it): digest(ROOT / it) for it in modules_of([PACKAGE])}
-    slot.record(files)
+    recording.save()
+    return [it for it in (str(it.relative_to(ROOT)) for it in find_tests(folders)) if it in changed]
 
 
 def _in_slots(folder: Path, number: int, work: Callable[[Slot, Recording, int], None]) -> None:

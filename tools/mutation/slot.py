@@ -10,6 +10,7 @@ import importlib
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -50,9 +51,10 @@ class Slot:
         os.chdir(self._copy)
         sys.path[:0] = [str(self._copy / name) for name in ("src", "tests", "tools")]
         os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:3])
-        for name in self._recording.known.imported:
-            with suppress(ImportError):
-                importlib.import_module(name)
+        with warnings.catch_warnings(action="ignore"):
+            for name in self._recording.known.imported:
+                with suppress(ImportError):
+                    importlib.import_module(name)
         servers = importlib.import_module("servers")
         self._servers = servers.EmbeddedServers()
         self._servers.__enter__()
