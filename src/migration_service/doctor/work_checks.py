@@ -14,8 +14,7 @@ from migration_service.services.reporting.counts import (
     read_in_progress,
 )
 from migration_service.slots import Slots
-from migration_service.tasks.app import KEY_PREFIX, QUEUES
-from migration_service.tasks.maintenance import SWEEP_INTERVAL
+from migration_service.tasks.names import KEY_PREFIX, QUEUES, SWEEP_INTERVAL
 
 #: Sweeps that may be missed before beat, or the worker for maintenance, counts as dead.
 _MISSED_SWEEPS = 6

@@ -8,7 +8,7 @@ from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.undo.execution import Progress, revert_piece
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -11,7 +11,7 @@ from migration_service.origin import current_origin
 from migration_service.services.reporting.counts import read_in_progress
 from migration_service.services.reporting.work import list_running_chunks, list_running_requests
 from migration_service.slots import Slots
-from migration_service.tasks.app import KEY_PREFIX, QUEUES
+from migration_service.tasks.names import KEY_PREFIX, QUEUES
 
 blueprint = Blueprint("work", __name__, url_prefix="/work")
 
