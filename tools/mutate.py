@@ -110,11 +110,14 @@ class Mutation:
         if not selected.tests:
             return Ended(Outcome.SURVIVED, "no test runs it")
         patch = make_patch(source, changed, self._uses.used_on_import(str(module)))
+        ended = Ended(Outcome.NOT_TRIED, "")
         if patch and (selected.only_called or patch.constants):
             ended = self._slot.patched(str(module), patch, selected.tests)
-        else:
+        if ended.outcome == Outcome.NOT_TRIED:
             ended = self._slot.imported(str(module), changed, selected.tests)
-        if ended.outcome != Outcome.SURVIVED:
+        if ended.outcome == Outcome.NOT_TRIED:
+            raise SystemExit(f"{module}:{line}: its tests did not run:\n{self._slot.output()}")
+        if ended.outcome != Outcome.SURVIVED and ended.test:
             selection.noticed(ended.test)
         return ended
 

@@ -233,6 +233,7 @@ def test_a_child_that_ends_by_itself_has_noticed_the_change_and_one_that_hangs_i
     )
     assert run_in_child(fall, lambda _: 60, log) == Ended(Outcome.KILLED, "a test")
     assert "this is printed" in log.read_text()
+    assert run_in_child(lambda _: None, lambda _: 60, log) == Ended(Outcome.NOT_TRIED, "")
     assert run_in_child(hang, lambda test: 0.01 if test else 60, log) == Ended(Outcome.TIMED_OUT, "a test")
 
 

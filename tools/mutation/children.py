@@ -21,6 +21,8 @@ class Outcome(StrEnum):
     SURVIVED = "survived"
     #: A test did not end.
     TIMED_OUT = "timed out"
+    #: The process ended before its first test.
+    NOT_TRIED = "not tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def _wait(connection: Connection, seconds_for: Callable[[str], float]) -> Ended:
         try:
             what, value = connection.recv()
         except EOFError:
-            return Ended(Outcome.KILLED, test)
+            return Ended(Outcome.KILLED if test else Outcome.NOT_TRIED, test)
         if what == "end":
             return Ended(value, test)
         test = value

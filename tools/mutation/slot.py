@@ -10,7 +10,6 @@ import importlib
 import os
 import shutil
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -51,10 +50,9 @@ class Slot:
         os.chdir(self._copy)
         sys.path[:0] = [str(self._copy / name) for name in ("src", "tests", "tools")]
         os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:3])
-        with warnings.catch_warnings(action="ignore"):
-            for name in self._recording.known.imported:
-                with suppress(ImportError):
-                    importlib.import_module(name)
+        for name in self._recording.known.imported:
+            with suppress(ImportError):
+                importlib.import_module(name)
         servers = importlib.import_module("servers")
         self._servers = servers.EmbeddedServers()
         self._servers.__enter__()
@@ -83,7 +81,7 @@ class Slot:
             raise SystemExit(f"the tests could not be recorded ({ended.test}):\n{self.output()}")
 
     def patched(self, module: str, patch: Patch, tests: Sequence[str]) -> Ended:
-        """Return how these tests end with a patch of a module."""
+        """Return how these tests end with a patch of a module, or that a function cannot be replaced."""
         if self._warm is None:
             files = list(self._recording.known.files)
             self._warm = _Warm(self._servers, self._log, self._seconds_for, files)
@@ -222,7 +220,7 @@ class _Serving:
         _begin_child(self._servers)
         session.config.pluginmanager.register(_Telling(report, stop=True))
         items = {item.nodeid: item for item in session.items}
-        chosen = [items[test] for test in tests]
+        chosen = [items[test] for test in tests if test in items]
         live.apply(patch)
         for item, following in zip_longest(chosen, chosen[1:]):
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
