@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from migration_service.errors import AccountAlreadyImportedError
 from migration_service.models import AccountImportProcess, AuditEntry, ImportSupplier, SkipMark
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 
@@ -46,6 +50,25 @@ def test_a_mark_is_of_one_supplier(supplier: SupplierClient) -> None:
     _change(supplier, unskip_accounts, number)
     assert _marks(supplier) == []
     assert supplier.stage(account).status_code == 201
+
+
+def test_the_error_of_an_account_that_exists_has_its_two_numbers(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    supplier.stage(account)
+    supplier.process(number)
+    perform_attempt(worker_resources.Session, supplier.current_attempt(number))
+    for action in (skip_accounts, unskip_accounts):
+        with pytest.raises(AccountAlreadyImportedError) as raised:
+            _change(supplier, action, number)
+        with supplier.Session() as session:
+            created = session.scalar(
+                select(AccountImportProcess.service_account_number).where(supplier.process_of(number))
+            )
+        assert raised.value.external_account_number == number
+        assert raised.value.service_account_number == created
 
 
 def test_the_audit_has_each_staged_account_and_how_many_were_only_marked(supplier: SupplierClient) -> None:
