@@ -190,9 +190,17 @@ def _actor() -> str | None:
 
 
 def list_plans(
-    session: Session, *, organisation_id: int | None, import_supplier: str | None = None, limit: int = 50
+    session: Session,
+    *,
+    organisation_id: int | None,
+    import_supplier: str | None = None,
+    only_open: bool = False,
+    limit: int = 50,
 ) -> list[WavePlan]:
-    """Return the organisation's plans (None: every organisation's), the newest first."""
+    """Return the organisation's plans (None: every organisation's), the newest first.
+
+    `only_open` leaves out those that are finished.
+    """
     statement = (
         select(WavePlan)
         .join(ImportSupplier, ImportSupplier.id == WavePlan.import_supplier_id)
@@ -206,4 +214,6 @@ def list_plans(
         statement = statement.where(WavePlan.import_supplier_id.in_(allowed))
     if import_supplier is not None:
         statement = statement.where(ImportSupplier.code == import_supplier)
+    if only_open:
+        statement = statement.where(WavePlan.finished_at.is_(None))
     return [*session.scalars(statement)]
