@@ -193,7 +193,7 @@ class _BodyReader:
 
 
 class ServerLog(Logger):  # type: ignore[misc]  # gunicorn has no types
-    """The `logger_class` of gunicorn.conf.py: what gunicorn logs of itself, without its line for each request."""
+    """The `logger_class` of gunicorn.conf.py: what gunicorn says of itself, and nothing of requests."""
 
     def access(self, *_request: Any) -> None:
         """Do nothing. gunicorn would put the line together although no handler writes it."""
