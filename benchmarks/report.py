@@ -35,6 +35,8 @@ def format_tables(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+#: Programs with less of the processor time are not listed: most of them only do their idle work.
+_LEAST_SHARE = 0.02
 _VERDICTS = {True: "reached", False: "**not reached**", None: ""}
 
 
@@ -46,8 +48,9 @@ def _p95(readings: Sequence[Reading]) -> str:
 def _costs(readings: Sequence[Reading]) -> str:
     programs = sorted({program for reading in readings for program in reading.costs})
     medians = {name: median(reading.costs.get(name, 0.0) for reading in readings) for name in programs}
-    texts = [f"{name} {cost:.2f}" for name, cost in medians.items() if cost >= 0.01]
-    return f"{sum(medians.values()):.2f} ({', '.join(texts)})" if texts else ""
+    total = sum(medians.values())
+    texts = [f"{name} {cost:.2f}" for name, cost in medians.items() if cost >= _LEAST_SHARE * total > 0]
+    return f"{total:.2f} ({', '.join(texts)})" if texts else ""
 
 
 def _measured(row: Row) -> str:
