@@ -13,8 +13,9 @@ from migration_service.db.base import one_of
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, Wave, WavePlan
 from migration_service.services.batches import clock
 from migration_service.services.batches.counts import count_lines
+from migration_service.services.batches.holds import find_undos_of_plans
 from migration_service.services.waves.states import is_over
-from migration_service.services.waves.undone import count_reverted, find_running_undos
+from migration_service.services.waves.undone import count_reverted
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait
 
@@ -98,7 +99,7 @@ def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport
         batches={batch.id: batch for batch in batches},
         counts=count_lines(session, batch_ids),
         reverted=count_reverted(session, ids),
-        undos=find_running_undos(session, ids),
+        undos=find_undos_of_plans(session, ids),
     )
     return [_report_plan(plan, waves[plan.id], read) for plan in plans]
 

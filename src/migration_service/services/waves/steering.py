@@ -36,7 +36,7 @@ from migration_service.services.waves.states import (
     record_act,
 )
 from migration_service.services.waves.stopping import stop_waves
-from migration_service.services.waves.undone import require_no_undo
+from migration_service.services.waves.undone import reconcile_undone, require_no_undo
 from migration_service.states import BatchState, WaveState
 
 
@@ -79,10 +79,7 @@ def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     Raise WaveStateError if it is not its turn, or accounts of the plan are being undone, and
     WaveWindowClosedError.
     """
-    require_no_undo(session, plan)
-    earlier = [it for it in list_waves(session, plan.id) if it.number < wave.number]
-    if not all(is_over(plan, it) for it in earlier):
-        raise WaveStateError("An earlier wave is not over. Wait for it, or approve it, first.")
+    _require_turn(session, plan, wave)
     until = closing_time(wave, clock.read_clock(session))
     if wave.time_window is not None and until is None:
         raise WaveWindowClosedError
@@ -111,10 +108,10 @@ def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     """Let a paused wave go on: now, or in its next window if its window is closed.
 
-    The brake counts from now on. Raise WaveStateError if it is not paused, or accounts of the plan are being
-    undone.
+    The brake counts from now on. Raise WaveStateError if it is not paused, or it is not its turn, or accounts
+    of the plan are being undone.
     """
-    require_no_undo(session, plan)
+    _require_turn(session, plan, wave)
     batch = lock_batch(session, wave)
     if wave.state != WaveState.PAUSED or batch.state not in (BatchState.PAUSED, BatchState.STOPPED):
         raise WaveStateError(f"The wave is {wave.state}. This is only possible if it is PAUSED.")
@@ -164,6 +161,19 @@ def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: 
     if is_over(plan, wave):
         raise WaveStateError(f"The wave is {wave.state}, and over. Stop the wave after it.")
     stop_waves(session, plan, wave, reason=reason, by=by or _actor())
+
+
+def _require_turn(session: Session, plan: WavePlan, wave: Wave) -> None:
+    """Raise WaveStateError if accounts of the plan are being undone, or an earlier wave is not over.
+
+    An earlier wave whose accounts were undone while this one was paused is not over any more.
+    """
+    require_no_undo(session, plan)
+    earlier = [it for it in list_waves(session, plan.id) if it.number < wave.number]
+    for it in earlier:
+        reconcile_undone(session, plan, it)
+    if not all(is_over(plan, it) for it in earlier):
+        raise WaveStateError("An earlier wave is not over. Wait for it, or approve it, first.")
 
 
 def _require_completed(session: Session, wave: Wave) -> Batch:

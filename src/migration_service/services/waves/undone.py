@@ -13,29 +13,14 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import one_of
 from migration_service.errors import WaveStateError
 from migration_service.models import Undo, UndoLine, Wave, WavePlan
+from migration_service.services.batches.holds import find_undo_of_plan
 from migration_service.services.waves.states import UNDO, change_wave
 from migration_service.states import UndoOutcome
 
 
-def find_running_undo(session: Session, plan_id: UUID) -> UUID | None:
-    """Return the undo of a wave of this plan that is not over, or None."""
-    return find_running_undos(session, [plan_id]).get(plan_id)
-
-
-def find_running_undos(session: Session, plan_ids: Collection[UUID]) -> dict[UUID, UUID]:
-    """Return the undo of a wave that is not over, of each of these plans that has one."""
-    running = (
-        select(Wave.plan_id, Undo.id)
-        .join(Undo, Undo.batch_id == Wave.batch_id)
-        .where(Undo.finished_at.is_(None), one_of(Wave.plan_id.expression, plan_ids))
-        .order_by(Undo.id.desc())
-    )
-    return {row.plan_id: row.id for row in session.execute(running)}
-
-
 def require_no_undo(session: Session, plan: WavePlan) -> None:
     """Raise WaveStateError if accounts of the plan are being undone."""
-    if undo_id := find_running_undo(session, plan.id):
+    if undo_id := find_undo_of_plan(session, plan.id):
         detail = f"Undo {undo_id} of accounts of this plan runs. Wait until it is over, or cancel it."
         raise WaveStateError(detail)
 
