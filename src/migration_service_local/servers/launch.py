@@ -3,9 +3,10 @@
 It runs as a script with the standard library only, because none of this is safe between fork and exec in a
 process that has threads:
 
-    python -I -S launch.py PARENT DEATH_SIGNAL USER GROUP PROGRAM ARGUMENT...
+    python -I -S launch.py PARENT DEATH_SIGNAL USER GROUP NICENESS PROGRAM ARGUMENT...
 
-`PARENT` is the process id of the caller. `USER` and `GROUP` are numbers, or -1 for no change.
+`PARENT` is the process id of the caller. `USER` and `GROUP` are numbers, or -1 for no change. `NICENESS` is
+added to that of the caller.
 """
 
 import ctypes
@@ -17,8 +18,9 @@ _PR_SET_PDEATHSIG = 1
 
 def main(arguments: list[str]) -> None:
     """Change the user, tie this process to its parent and become the program."""
-    parent, death_signal, user, group = (int(argument) for argument in arguments[:4])
-    program = arguments[4:]
+    parent, death_signal, user, group, niceness = (int(argument) for argument in arguments[:5])
+    program = arguments[5:]
+    os.nice(niceness)
     if user >= 0:
         os.setgroups([])
         os.setgid(group)
