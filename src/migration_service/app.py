@@ -43,6 +43,7 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.reference_data.lease import Lease
 from migration_service.db.reference_data.listener import ChangeListener
 from migration_service.db.reference_data.reader import ReferenceReader
+from migration_service.services.access.presence import Presence
 from migration_service.services.access.processor_shares import ProcessorShares
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
@@ -150,7 +151,7 @@ def _connect(settings: Settings) -> Resources:
         Throttle(redis),
         StagedQuota(redis, settings.max_staged_accounts),
         RefusalLog(session_maker),
-        ProcessorShares(settings.processor_share / 100),
+        ProcessorShares(settings.processor_share / 100, Presence(redis).meet),
     )
 
 

@@ -131,7 +131,11 @@ def list_batches(arguments: dict[str, Any]) -> Response:
         )
     response = jsonify(BatchAnswerSchema(many=True).dump(reports[:limit]))
     if len(reports) > limit:
-        values = {"limit": limit, "cursor": reports[limit - 1].batch_id, "import_supplier": supplier}
+        values: dict[str, Any] = {
+            "limit": limit,
+            "cursor": reports[limit - 1].batch_id,
+            "import_supplier": supplier,
+        }
         response.headers["Link"] = f'<{url_for("batches.list_batches", **values)}>; rel="next"'
     return response
 

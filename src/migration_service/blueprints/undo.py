@@ -126,7 +126,11 @@ def list_all(arguments: dict[str, Any]) -> Response:
         )
     response = jsonify(UndoAnswerSchema(many=True).dump(reports[:limit]))
     if len(reports) > limit:
-        values = {"limit": limit, "cursor": reports[limit - 1].undo_id, "import_supplier": supplier}
+        values: dict[str, Any] = {
+            "limit": limit,
+            "cursor": reports[limit - 1].undo_id,
+            "import_supplier": supplier,
+        }
         response.headers["Link"] = f'<{url_for("undo.list_undos", **values)}>; rel="next"'
     return response
 

@@ -3,13 +3,14 @@
 The threads of a process share one interpreter lock, so expensive requests of one organisation delay those of
 all others. What each request costs is measured in its thread. While another organisation sends requests, too,
 one that has used its share waits before its next request is read, for as long as its share takes to pay for
-the last ones. An organisation that is alone never waits. Work before there is a token counts for the address
+the last ones. An organisation that is alone never waits. The others may use another web process: `Presence`
+tells of them, because all processes share the processors. Work before there is a token counts for the address
 that it came from.
 """
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from migration_service.errors import ProcessorShareUsedError
@@ -26,6 +27,8 @@ MOST_WAITING = 64
 _PRESENT = 0.01
 #: Seconds over which use is averaged.
 _WINDOW = 2.0
+#: Seconds after which the process asks again who uses the other ones.
+_MEET_AGAIN = 1.0
 #: Seconds of its share that an owner may use at once.
 _BURST = 0.25
 #: What the first request of an owner is expected to cost, in seconds.
@@ -62,15 +65,18 @@ class ProcessorShares:
     def __init__(
         self,
         share: float,
+        meet: Callable[[Collection[int]], Collection[int]] = lambda here: here,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._share = share
+        self._meet = meet
+        self._met_at = 0.0
+        self._elsewhere: Collection[int] = ()
         self._clock = clock
         self._sleep = sleep
         self._lock = threading.Lock()
         self._accounts: dict[Owner, _Account] = {}
-        self._tidied_at = 0.0
 
     def enter(self, owner: Owner) -> float:
         """Wait until `owner` may begin a request. Return what was charged for it in advance, in seconds.
@@ -83,15 +89,18 @@ class ProcessorShares:
                 return 0.0
             own = self._account(owner, now)
             wait = own.paid_at - now
-            if wait > LONGEST_WAIT or (wait > 0 and own.waiting >= MOST_WAITING):
+            if wait > 0 and own.waiting >= MOST_WAITING:
                 raise ProcessorShareUsedError
-            charged = own.cost
+            charged = own.cost if wait <= LONGEST_WAIT else 0.0
             self._pay(own, charged, now)
             own.waiting += wait > 0
         if wait > 0:
-            self._sleep(wait)
+            # Also before it is refused: a client that ignores Retry-After would be back at once.
+            self._sleep(min(wait, LONGEST_WAIT))
             with self._lock:
                 own.waiting -= 1
+        if wait > LONGEST_WAIT:
+            raise ProcessorShareUsedError
         return charged
 
     def charge(self, owner: Owner, seconds: float, in_advance: float = 0.0) -> None:
@@ -102,7 +111,12 @@ class ProcessorShares:
             own.used = own.age(now) + seconds
             own.cost += (seconds - own.cost) * _NEWEST
             self._pay(own, seconds - in_advance, now)
+            if now - self._met_at < _MEET_AGAIN or self._share >= 1:
+                return
+            self._met_at = now
             self._tidy(now)
+            here = [name for name in self._accounts if isinstance(name, int) and self._is_present(name, now)]
+        self._elsewhere = self._meet(here)
 
     def _pay(self, own: _Account, seconds: float, now: float) -> None:
         paid_at = max(own.paid_at, now - _BURST) + seconds / self._share
@@ -118,16 +132,18 @@ class ProcessorShares:
         For an organisation only other organisations count. Otherwise anybody could slow it down, without a
         key.
         """
+        if any(other != owner for other in self._elsewhere):
+            return True
         return any(
-            other.age(now) >= _PRESENT * _WINDOW
-            for name, other in self._accounts.items()
-            if name != owner and (isinstance(name, int) or isinstance(owner, str))
+            self._is_present(other, now)
+            for other in self._accounts
+            if other != owner and (isinstance(other, int) or isinstance(owner, str))
         )
 
+    def _is_present(self, owner: Owner, now: float) -> bool:
+        return self._accounts[owner].age(now) >= _PRESENT * _WINDOW
+
     def _tidy(self, now: float) -> None:
-        if now - self._tidied_at < _WINDOW:
-            return
-        self._tidied_at = now
         self._accounts = {
             name: account
             for name, account in self._accounts.items()

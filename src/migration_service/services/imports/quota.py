@@ -70,5 +70,5 @@ class StagedQuota:
         if now - self._read_at >= _READ_AGAIN:
             self._read_at = now  # at once, so that other threads do not read it, too
             with log_if_unavailable("the quota of staged accounts is not read"):
-                self._full = frozenset(json.loads(self._redis.get(_NOTE) or b"[]"))  # type: ignore[arg-type]
+                self._full = frozenset(json.loads(self._redis.get(_NOTE) or b"[]"))
         return organisation_id in self._full

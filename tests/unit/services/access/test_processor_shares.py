@@ -5,8 +5,11 @@ from itertools import pairwise
 
 import pytest
 
+from migration_service.config import Settings
+from migration_service.connections import make_redis
 from migration_service.errors import ProcessorShareUsedError
 from migration_service.services.access import processor_shares
+from migration_service.services.access.presence import Presence
 from migration_service.services.access.processor_shares import LONGEST_WAIT, ProcessorShares
 
 HEAVY, LIGHT, ADDRESS = 1, 2, "address:192.0.2.1"
@@ -35,7 +38,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def shares(clock: Clock) -> ProcessorShares:
-    return ProcessorShares(SHARE, clock, clock.sleep)
+    return ProcessorShares(SHARE, clock=clock, sleep=clock.sleep)
 
 
 def _send(shares: ProcessorShares, clock: Clock, owner: int | str, seconds: float) -> float:
@@ -91,7 +94,7 @@ def test_many_requests_at_once_begin_one_after_the_other_and_the_last_ones_are_r
     clock: Clock,
 ) -> None:
     waits: list[float] = []
-    shares = ProcessorShares(SHARE, clock, waits.append)
+    shares = ProcessorShares(SHARE, clock=clock, sleep=waits.append)
     shares.charge(LIGHT, 0.1)
     for _ in range(50):
         shares.charge(HEAVY, 0.2)
@@ -100,6 +103,7 @@ def test_many_requests_at_once_begin_one_after_the_other_and_the_last_ones_are_r
     with pytest.raises(ProcessorShareUsedError):
         for _ in range(100):
             shares.enter(HEAVY)
+    assert waits.pop() == LONGEST_WAIT, "it waits before it is refused"
     gaps = [later - earlier for earlier, later in pairwise(waits)]
     assert gaps == pytest.approx([gaps[0]] * len(gaps))
     assert LONGEST_WAIT - gaps[0] < waits[-1] <= LONGEST_WAIT
@@ -115,7 +119,7 @@ def test_only_so_many_requests_hold_a_thread_while_they_wait(
         waiting.release()
         release.wait(30)
 
-    shares = ProcessorShares(SHARE, clock, sleep)
+    shares = ProcessorShares(SHARE, clock=clock, sleep=sleep)
     shares.charge(LIGHT, 1.0)
     shares.charge(HEAVY, 0.1)
     threads = [threading.Thread(target=shares.enter, args=[HEAVY]) for _ in range(3)]
@@ -131,8 +135,29 @@ def test_only_so_many_requests_hold_a_thread_while_they_wait(
     shares.enter(HEAVY)
 
 
+def test_organisations_of_other_processes_count(clock: Clock, migrated: Settings) -> None:
+    redis = make_redis(migrated.redis_url)
+    busy, quiet = (
+        ProcessorShares(SHARE, Presence(redis).meet, clock=clock, sleep=clock.sleep) for _ in range(2)
+    )
+    assert sum(_send(busy, clock, HEAVY, 0.1) for _ in range(30)) == 0
+    for _ in range(30):
+        _send(quiet, clock, LIGHT, 0.1)
+    assert sum(_send(busy, clock, HEAVY, 0.1) for _ in range(30)) > 0
+    redis.connection_pool.disconnect()
+
+
+def test_without_redis_each_process_knows_its_own(clock: Clock) -> None:
+    redis = make_redis("redis://127.0.0.1:1/0")
+    shares = ProcessorShares(SHARE, Presence(redis).meet, clock=clock, sleep=clock.sleep)
+    for _ in range(30):
+        _send(shares, clock, HEAVY, 0.1)
+        _send(shares, clock, LIGHT, 0.02)
+    assert clock.slept > 0
+
+
 def test_without_a_limit_nobody_waits(clock: Clock) -> None:
-    shares = ProcessorShares(1.0, clock, clock.sleep)
+    shares = ProcessorShares(1.0, clock=clock, sleep=clock.sleep)
     for _ in range(50):
         _send(shares, clock, LIGHT, 0.5)
         _send(shares, clock, HEAVY, 0.5)
