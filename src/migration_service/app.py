@@ -151,7 +151,7 @@ def _connect(settings: Settings) -> Resources:
         Throttle(redis),
         StagedQuota(redis, settings.max_staged_accounts),
         RefusalLog(session_maker),
-        ProcessorShares(settings.processor_share / 100, Presence(redis).meet),
+        ProcessorShares(settings.processor_share / 100, Presence(redis).exchange),
     )
 
 

@@ -20,7 +20,8 @@ def main(arguments: list[str]) -> None:
     """Change the user, tie this process to its parent and become the program."""
     parent, death_signal, user, group, niceness = (int(argument) for argument in arguments[:5])
     program = arguments[5:]
-    os.nice(niceness)
+    if niceness:
+        _leave_processors(niceness)
     if user >= 0:
         os.setgroups([])
         os.setgid(group)
@@ -34,6 +35,18 @@ def main(arguments: list[str]) -> None:
         os.execv(program[0], program)
     except OSError as error:
         sys.exit(f"cannot run {program[0]}: {error.strerror}")
+
+
+def _leave_processors(niceness: int) -> None:
+    """Lower the priority of this process, which leads a session of its own."""
+    os.nice(niceness)
+    try:
+        # Linux may share the processors among sessions first. Niceness then counts only within a session.
+        autogroup = os.open("/proc/self/autogroup", os.O_WRONLY)
+        os.write(autogroup, str(niceness).encode())
+        os.close(autogroup)
+    except OSError:
+        pass  # it does not
 
 
 if __name__ == "__main__":

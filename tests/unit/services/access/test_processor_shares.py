@@ -75,7 +75,7 @@ def test_who_only_asks_now_and_then_slows_down_nobody(shares: ProcessorShares, c
 def test_it_is_free_again_when_the_other_one_has_gone(shares: ProcessorShares, clock: Clock) -> None:
     for _ in range(10):
         _send(shares, clock, LIGHT, 0.1)
-        _send(shares, clock, HEAVY, 0.1)
+        _send(shares, clock, HEAVY, 0.3)
     assert clock.slept > 0
     clock.now += 60
     before = clock.slept
@@ -88,6 +88,22 @@ def test_requests_without_a_token_slow_down_no_organisation(shares: ProcessorSha
         _send(shares, clock, ADDRESS, 0.1)
         assert _send(shares, clock, HEAVY, 0.1) == 0
     assert clock.slept > 0, "the address waits"
+
+
+def test_who_has_used_less_than_another_one_does_not_wait(shares: ProcessorShares, clock: Clock) -> None:
+    _send(shares, clock, HEAVY, 5.0)
+    assert sum(_send(shares, clock, LIGHT, 0.05) for _ in range(30)) == 0
+
+
+def test_after_a_dear_request_the_next_ones_are_expected_to_be_dear_for_a_while(
+    shares: ProcessorShares, clock: Clock
+) -> None:
+    shares.charge(LIGHT, 0.1)
+    shares.charge(HEAVY, 5.0)
+    assert shares.enter(HEAVY) == 0.1
+    for _ in range(50):
+        shares.charge(HEAVY, 0.002)
+    assert shares.enter(HEAVY) == pytest.approx(0.002, rel=0.5)
 
 
 def test_many_requests_at_once_begin_one_after_the_other_and_the_last_ones_are_refused(
@@ -120,8 +136,10 @@ def test_only_so_many_requests_hold_a_thread_while_they_wait(
         release.wait(30)
 
     shares = ProcessorShares(SHARE, clock=clock, sleep=sleep)
-    shares.charge(LIGHT, 1.0)
-    shares.charge(HEAVY, 0.1)
+    shares.charge(LIGHT, 0.1)
+    shares.charge(HEAVY, 1.0)
+    while shares.enter(HEAVY) and shares._accounts[HEAVY].paid_at <= clock.now:
+        pass
     threads = [threading.Thread(target=shares.enter, args=[HEAVY]) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -138,18 +156,21 @@ def test_only_so_many_requests_hold_a_thread_while_they_wait(
 def test_organisations_of_other_processes_count(clock: Clock, migrated: Settings) -> None:
     redis = make_redis(migrated.redis_url)
     busy, quiet = (
-        ProcessorShares(SHARE, Presence(redis).meet, clock=clock, sleep=clock.sleep) for _ in range(2)
+        ProcessorShares(SHARE, Presence(redis, name).exchange, clock=clock, sleep=clock.sleep)
+        for name in ("host:1", "host:2")
     )
     assert sum(_send(busy, clock, HEAVY, 0.1) for _ in range(30)) == 0
     for _ in range(30):
-        _send(quiet, clock, LIGHT, 0.1)
+        _send(quiet, clock, LIGHT, 0.02)
+    _send(busy, clock, HEAVY, 0.1)
     assert sum(_send(busy, clock, HEAVY, 0.1) for _ in range(30)) > 0
+    assert sum(_send(quiet, clock, LIGHT, 0.02) for _ in range(30)) == 0
     redis.connection_pool.disconnect()
 
 
 def test_without_redis_each_process_knows_its_own(clock: Clock) -> None:
     redis = make_redis("redis://127.0.0.1:1/0")
-    shares = ProcessorShares(SHARE, Presence(redis).meet, clock=clock, sleep=clock.sleep)
+    shares = ProcessorShares(SHARE, Presence(redis).exchange, clock=clock, sleep=clock.sleep)
     for _ in range(30):
         _send(shares, clock, HEAVY, 0.1)
         _send(shares, clock, LIGHT, 0.02)
