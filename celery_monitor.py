@@ -10,4 +10,4 @@ from migration_service.log import configure_logging
 
 settings = Settings.from_env(without=("database_url", "secret_key"))
 configure_logging(settings.log_level, settings.log_format)
-celery = create_celery(settings)
+celery = create_celery(settings, loads_tasks=False)

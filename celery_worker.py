@@ -1,7 +1,12 @@
 """The Celery application for workers: `celery -A celery_worker worker -Q interactive`."""
 
+from typing import Any
+
+from celery.signals import worker_init
+
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
+from migration_service.loading import begin_loading, end_loading
 from migration_service.log import configure_logging
 
 settings = Settings.from_env(without=("secret_key",))
@@ -11,3 +16,12 @@ if settings.traces_endpoint:
     from migration_service.telemetry import trace_workers
 
     trace_workers()
+
+
+@worker_init.connect
+def _end_loading(**_kwargs: Any) -> None:
+    """The tasks have been loaded, and no child has been forked yet."""
+    end_loading()
+
+
+begin_loading()

@@ -12,8 +12,10 @@ import tempfile
 from pathlib import Path
 
 from gunicorn.arbiter import Arbiter
+from gunicorn.workers.base import Worker
 
 from migration_service.config import Settings
+from migration_service.loading import begin_loading, end_loading
 from migration_service.log import make_handler
 
 _SETTINGS = Settings.from_env()
@@ -55,6 +57,16 @@ def on_starting(_server: Arbiter) -> None:
     _METRICS_FOLDER.mkdir(parents=True, exist_ok=True)
     for file in _METRICS_FOLDER.glob("*.db"):
         file.unlink()
+
+
+def post_fork(_server: Arbiter, _worker: Worker) -> None:
+    """Begin to load the application, which each worker process does by itself."""
+    begin_loading()
+
+
+def post_worker_init(_worker: Worker) -> None:
+    """The application has been loaded."""
+    end_loading()
 
 
 def on_exit(_server: Arbiter) -> None:

@@ -1,17 +1,23 @@
-"""How fast the pages of the console answer: `python -m benchmarks.console --accounts 1000000 --lines 100000`.
+"""What the pages of the console cost: `python -m benchmarks.console`, with a million accounts.
 
-It fills the tables with accounts, has a batch checked of which 3 % are broken, and asks for each page again
-and again over one connection. Then it asks for the moving part of a page as an open browser does.
+It has a batch checked of which 3 % are broken, and asks for its moving part as an open browser does while it
+runs. Then it fills the tables with accounts, and asks for each page again and again over one connection.
+A million accounts take 11 GB of disk, and 3 GB more while they are written. It ends before less than 8 GB
+are free.
 """
 
 import os
 import re
+import shutil
 import statistics
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any, cast
 
 import click
+import psutil
+import psycopg
 import requests
 
 from benchmarks import report
@@ -23,10 +29,14 @@ from migration_service.services.access.operators import OperatorRole, create_ope
 from migration_service_local.samples import generate_lines
 
 _NAME, _PASSWORD = "bench", "a password for benchmarks"
-#: Accounts that are created before they are copied.
+#: Accounts that are created before one of them, of the usual size, is copied.
 _ORIGINALS = 50
-#: Seconds between two questions of an open page, and how many are asked.
-_POLL_SECONDS, _POLLS = 2.0, 10
+#: How often the moving part of a page is asked for.
+_POLLS = 20
+#: Bytes of disk that are left free.
+_FREE = 8_000_000_000
+#: Bytes that the next portion of accounts may take, with what is logged of it.
+_PORTION_NEEDS = 4_000_000_000
 _TOKEN = re.compile(r'name="csrf_token"[^>]*value="([^"]+)"')
 
 
@@ -37,32 +47,65 @@ _TOKEN = re.compile(r'name="csrf_token"[^>]*value="([^"]+)"')
 def main(accounts: int, lines: int, times: int) -> None:
     """Measure the pages of the console on this machine."""
     os.environ["MIGRATION_SERVICE_CONSOLE"] = "on"
-    with Stack(EVEN) as stack:
+    with Stack(EVEN) as stack, requests.Session() as browser:
+        browser.trust_env = False
         token = set_up_caller(stack.settings)
         with sessions(stack.settings).begin() as session:
             create_operator(session, _NAME, OperatorRole.ADMINISTER)
             set_operator_password(session, _NAME, _PASSWORD)
         stack.start_service()
         base = f"http://127.0.0.1:{stack.web_port}"
+        _log_in(browser, base)
+        _write(f"{report.describe_machine()}\n\n{accounts:,} accounts, {lines:,} lines\n")
         say("creating accounts ...")
-        _run_batch(base, token, "import", _ORIGINALS, 0.0)
-        fill_accounts(stack.superuser_url(), accounts)
+        _wait(_start_batch(base, token, "import", _ORIGINALS, 0.0), token)
         say("checking a batch ...")
-        batch_id = _run_batch(base, token, "validate", lines, 0.03)
-        time.sleep(35)  # the workers count the accounts every 30 seconds
-        with requests.Session() as browser:
-            browser.trust_env = False
-            _log_in(browser, base)
-            sys.stdout.write(f"{report.describe_machine()}\n\n{accounts:,} accounts, {lines:,} lines\n\n")
-            sys.stdout.write("| page | median | 95 % |\n| --- | --- | --- |\n")
-            for name, path in _pages(browser, base, batch_id):
-                spent = sorted(_ask(browser, f"{base}/console{path}") for _ in range(times))
-                sys.stdout.write(f"| {name} | {_ms(statistics.median(spent))} | {_ms(spent[-2])} |\n")
-            share = _poll(stack, browser, f"{base}/console/batches/{batch_id}/?part=1")
-            sys.stdout.write(f"\nAn open page takes {share:.2%} of a core.\n")
+        address = _start_batch(base, token, "validate", lines, 0.03)
+        batch = f"/batches/{address.rstrip('/').rpartition('/')[2]}/"
+        _wait_until_half_done(address, token)
+        _write("| open page | processor time of an answer | asked after | of a core |")
+        _write("| --- | --- | --- | --- |")
+        pages = (("batch that runs", batch), ("overview", "/"), ("work in progress", "/work/"))
+        for name, path in pages:
+            _write_cost(stack, browser, name, f"{base}/console{path}")
+        _wait(address, token)
+        _fill(stack, accounts)
+        for name, path in pages[1:]:
+            _write_cost(stack, browser, f"{name}, with the accounts", f"{base}/console{path}")
+        _write("\n| page | median | 95 % |\n| --- | --- | --- |")
+        for name, path in _pages(browser, base, batch):
+            spent = sorted(_ask(browser, f"{base}/console{path}") for _ in range(times))
+            _write(f"| {name} | {_ms(statistics.median(spent))} | {_ms(spent[-2])} |")
 
 
-def _run_batch(base: str, token: str, mode: str, lines: int, broken: float) -> str:
+def _write(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _fill(stack: Stack, accounts: int) -> None:
+    say("filling the tables ...")
+
+    def check_room() -> None:
+        free = shutil.disk_usage(stack.folder).free
+        if free < _FREE + _PORTION_NEEDS:
+            sys.exit(f"The disk has only {free / 1e9:.1f} GB free: give fewer --accounts.")
+
+    before = _database_bytes(stack)
+    fill_accounts(stack.superuser_url(), accounts, place=_ORIGINALS // 2, check_room=check_room)
+    taken = _database_bytes(stack) - before
+    say(f"{accounts:,} accounts take {taken / 1e9:.1f} GB, {taken / accounts:,.0f} bytes each")
+    time.sleep(35)  # the workers count the accounts every 30 seconds
+
+
+def _database_bytes(stack: Stack) -> int:
+    with psycopg.connect(stack.superuser_url()) as connection:
+        row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _start_batch(base: str, token: str, mode: str, lines: int, broken: float) -> str:
+    """Start a batch. Return its address."""
     answer = requests.post(
         f"{base}/v1/data-import/batches/",
         params={"import_supplier": SUPPLIER, "mode": mode, "operations_team_name": TEAM},
@@ -71,12 +114,24 @@ def _run_batch(base: str, token: str, mode: str, lines: int, broken: float) -> s
         timeout=600,
     )
     assert answer.status_code == 202, answer.text
-    address = f"{base}{answer.headers['Location']}"
-    while True:
-        found = requests.get(address, headers={"Authorization": f"Token {token}"}, timeout=60).json()
-        if found["state"] == "COMPLETED":
-            return str(found["batch_id"])
+    return f"{base}{answer.headers['Location']}"
+
+
+def _wait_until_half_done(address: str, token: str) -> None:
+    """Wait until half of the lines of a batch have their outcome."""
+    while (found := _read_batch(address, token))["counts"]["PENDING"] * 2 > found["lines"]:
+        time.sleep(0.5)
+
+
+def _wait(address: str, token: str) -> None:
+    """Wait until a batch has ended."""
+    while _read_batch(address, token)["state"] != "COMPLETED":
         time.sleep(1)
+
+
+def _read_batch(address: str, token: str) -> dict[str, Any]:
+    answer = requests.get(address, headers={"Authorization": f"Token {token}"}, timeout=60)
+    return cast(dict[str, Any], answer.json())
 
 
 def _log_in(browser: requests.Session, base: str) -> None:
@@ -88,8 +143,7 @@ def _log_in(browser: requests.Session, base: str) -> None:
     assert answer.url == f"{base}/console/", answer.url
 
 
-def _pages(browser: requests.Session, base: str, batch_id: str) -> Iterator[tuple[str, str]]:
-    batch = f"/batches/{batch_id}/"
+def _pages(browser: requests.Session, base: str, batch: str) -> Iterator[tuple[str, str]]:
     code = "invalid_phone_number"
     failed = browser.get(f"{base}/console{batch}lines/?status=FAILED", timeout=60).text
     line = re.search(r"/lines/(\d+)/", failed)
@@ -121,17 +175,26 @@ def _ask(browser: requests.Session, url: str) -> float:
     return spent
 
 
-def _poll(stack: Stack, browser: requests.Session, url: str) -> float:
-    """Return the part of a core that the web processes need for one open page."""
-    before, started = _processor_seconds(stack), time.monotonic()
+def _write_cost(stack: Stack, browser: requests.Session, name: str, url: str) -> None:
+    """Ask for the moving part of a page some times in a row, and write what that costs an open page."""
+    waits, before = [], _processor_seconds(stack)
     for _ in range(_POLLS):
-        _ask(browser, url)
-        time.sleep(_POLL_SECONDS)
-    return (_processor_seconds(stack) - before) / (time.monotonic() - started)
+        answer = browser.get(url, params={"part": "1"}, timeout=120)
+        waits.append(int(answer.headers["X-Poll-After"]))
+    each = (_processor_seconds(stack) - before) / _POLLS
+    wait = statistics.median(waits)
+    often = f"{wait:.0f} s | {each / wait:.2%}" if wait else "never | 0 %"
+    _write(f"| {name} | {_ms(each)} | {often} |")
 
 
 def _processor_seconds(stack: Stack) -> float:
-    times = [process.cpu_times() for process in stack.processes("web")]
+    """Return the processor time of the web processes, and of their connections to the database."""
+    with psycopg.connect(stack.superuser_url()) as connection:
+        rows = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'migration-web%'"
+        ).fetchall()
+    backends = [psutil.Process(pid) for (pid,) in rows]
+    times = [process.cpu_times() for process in (*stack.processes("web"), *backends)]
     return float(sum(it.user + it.system for it in times))
 
 

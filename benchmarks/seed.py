@@ -1,7 +1,7 @@
 """Fills the database with the client, staged accounts, and a million imported accounts."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import psycopg
 from psycopg import sql
@@ -37,6 +37,8 @@ TEMPLATES = 10_000
 FILLED = 50_000_000
 #: Keys that one account may use in each table.
 _STRIDE = 64
+#: Accounts that are added in one transaction.
+_PORTION = 100_000
 
 
 def set_up_caller(settings: Settings) -> str:
@@ -149,28 +151,37 @@ def empty_tables(settings: Settings, templates: int) -> None:
     vacuum(settings.database_url)
 
 
-def fill_accounts(superuser_url: str, count: int) -> None:
+def fill_accounts(
+    superuser_url: str, count: int, *, place: int = 5, check_room: Callable[[], None] = lambda: None
+) -> None:
     """Add `count` imported accounts with all their rows. They are copies of an existing one.
 
-    The keys of the copies are computed, and no constraint is checked. The rows are the same as if the
-    accounts had been created one by one, but it takes a minute instead of an hour.
+    `place` is its place among the existing ones, the largest first. The keys of the copies are computed, and
+    no constraint is checked. The rows are the same as if the accounts had been created one by one, but it
+    takes minutes instead of an hour. `check_room` is called before each portion of them.
     """
-    with psycopg.connect(superuser_url) as connection:
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute("SET synchronous_commit = off")
         process, account = connection.execute(
             "SELECT p.id, a.id FROM account_import_process p JOIN account a "
-            "ON a.account_import_process_id = p.id ORDER BY length(p.payload::text) DESC OFFSET 5 LIMIT 1"
+            "ON a.account_import_process_id = p.id ORDER BY length(p.payload::text) DESC OFFSET %s LIMIT 1",
+            [place],
         ).fetchone() or (0, 0)
-        _fill_imports(connection, process, count)
-        firsts = {"account": account}
-        keys = {"account": [account]}
-        for model in account_tables():
-            _fill_table(connection, model, firsts, keys, count)
+        for first in range(0, count, _PORTION):
+            check_room()
+            portion = range(first, min(first + _PORTION, count))
+            with connection.transaction():
+                _fill_imports(connection, process, portion)
+                keys = {"account": [account]}
+                for model in account_tables():
+                    _fill_table(connection, model, keys, portion)
+            connection.execute("CHECKPOINT")  # what was logged of the portion can be overwritten
+    check_room()
     vacuum(superuser_url)
 
 
-def _fill_imports(connection: psycopg.Connection, process: int, count: int) -> None:
+def _fill_imports(connection: psycopg.Connection, process: int, portion: range) -> None:
     number = f"lpad(({FILLED} + n)::text, 8, '0')"
     _copy_rows(
         connection,
@@ -182,7 +193,7 @@ def _fill_imports(connection: psycopg.Connection, process: int, count: int) -> N
             "service_account_number": f"'B-' || {number}",
         },
         f"t.id = {process}",
-        count,
+        portion,
     )
     _copy_rows(
         connection,
@@ -193,19 +204,18 @@ def _fill_imports(connection: psycopg.Connection, process: int, count: int) -> N
             "service_account_number": f"'B-' || {number}",
         },
         f"t.account_import_process_id = {process}",
-        count,
+        portion,
     )
 
 
 def _fill_table(
     connection: psycopg.Connection,
     model: type[Base],
-    firsts: dict[str, int],
     keys: dict[str, list[int]],
-    count: int,
+    portion: range,
 ) -> None:
     table = table_of(model).name
-    changed = {"id": f"{FILLED} + n * {_STRIDE} + t.id - {{first}}"}
+    changed = {}
     if model is Account:
         number = f"lpad(({FILLED} + n)::text, 8, '0')"
         changed["account_import_process_id"] = f"{FILLED} + n"
@@ -220,7 +230,7 @@ def _fill_table(
             keys[table] = []
             return
         where = f"t.{parent.name} IN ({', '.join(map(str, keys[above]))})"
-        changed[parent.name] = f"{FILLED} + n * {_STRIDE} + t.{parent.name} - {firsts[above]}"
+        changed[parent.name] = _key_of_copy(f"t.{parent.name}", keys[above])
         for column in table_of(model).columns:
             if column.info.get("root") and column.name != parent.name:
                 changed[column.name] = f"{FILLED} + n * {_STRIDE}"
@@ -228,13 +238,18 @@ def _fill_table(
         keys[table] = [row[0] for row in found]
         if not found:
             return
-        firsts[table] = keys[table][0]
-    changed["id"] = changed["id"].format(first=firsts[table])
-    _copy_rows(connection, table, changed, where, count)
+    changed["id"] = _key_of_copy("t.id", keys[table])
+    _copy_rows(connection, table, changed, where, portion)
+
+
+def _key_of_copy(column: str, keys: list[int]) -> str:
+    """Return the key of a copied row, as SQL, from its place among the rows of the account that is copied."""
+    assert len(keys) <= _STRIDE
+    return f"{FILLED} + n * {_STRIDE} + array_position(ARRAY{keys}::bigint[], {column}) - 1"
 
 
 def _copy_rows(
-    connection: psycopg.Connection, table: str, changed: dict[str, str], where: str, count: int
+    connection: psycopg.Connection, table: str, changed: dict[str, str], where: str, portion: range
 ) -> None:
     columns = [
         row[0]
@@ -248,5 +263,5 @@ def _copy_rows(
     names = sql.SQL(", ").join(map(sql.Identifier, columns)).as_string(connection)
     connection.execute(
         f"INSERT INTO {table} ({names}) OVERRIDING SYSTEM VALUE "
-        f"SELECT {values} FROM generate_series(0, {count - 1}) n, {table} t WHERE {where}"
+        f"SELECT {values} FROM generate_series({portion[0]}, {portion[-1]}) n, {table} t WHERE {where}"
     )

@@ -14,7 +14,7 @@ from migration_service.services.batches.execution import perform_chunk
 from migration_service.services.batches.feed import dispatch_chunks, dispatch_vendor_chunks
 from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.states import BatchState, ChunkState
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 NDJSON = "application/x-ndjson"

@@ -20,7 +20,7 @@ from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access import operators
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from servers import EmbeddedServers, temporary_folder
 from supplier_client import SEEDS, SupplierClient
 
@@ -46,12 +46,22 @@ _LONGEST_FIRST = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group the tests that share an expensive fixture, and begin with what takes longest."""
     for item in items:
         if group := _group(item):
             item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=_turn)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Raise UsageError if pytest-xdist does not see the groups: each process would start everything."""
+    if session.config.getoption("loadgroup", False):
+        for item in session.items:
+            group = item.get_closest_marker("xdist_group")
+            if group and not item.nodeid.endswith(f"@{group.args[0]}"):
+                raise pytest.UsageError(f"{item.nodeid} is not in its group, {group.args[0]}.")
 
 
 def _group(item: pytest.Item) -> str:

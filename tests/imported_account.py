@@ -12,7 +12,7 @@ from werkzeug.test import TestResponse
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 #: A ledger whose last settlement was closed long ago, so that every day of the last years is open.

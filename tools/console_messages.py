@@ -13,6 +13,8 @@ from babel.messages.extract import extract_python
 from babel.messages.pofile import read_po, write_po
 from jinja2.ext import babel_extract
 
+from migration_service.blueprints.console.remedies import find_sentences
+
 CONSOLE = Path(__file__).parent.parent / "src/migration_service/blueprints/console"
 FILE = CONSOLE / "translations/nl.po"
 _KEYWORDS: Any = {
@@ -26,12 +28,13 @@ _KEYWORDS: Any = {
 
 
 def find_messages() -> Iterator[str | tuple[str, str]]:
-    """Yield every message of the templates and the views, those with a plural as two."""
+    """Yield every message of the templates, the views and the codes, those with a plural as two."""
     for file in sorted(CONSOLE.rglob("*.html")):
         options = {"trim_blocks": "true", "lstrip_blocks": "true"}
         yield from _messages(babel_extract(BytesIO(file.read_bytes()), _KEYWORDS, [], options))
     for file in sorted(CONSOLE.glob("*.py")):
         yield from _messages(extract_python(BytesIO(file.read_bytes()), _KEYWORDS, [], {}))
+    yield from find_sentences()
 
 
 def _messages(found: Iterator[Any]) -> Iterator[str | tuple[str, str]]:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import requests
 from scratch_service import SECONDS, running_service, wait_until
 
-from migration_service.tasks.batches import RUN_CHUNK
+from migration_service.tasks.names import RUN_CHUNK
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/images/flower.png"

@@ -14,47 +14,49 @@ from kombu import Queue
 
 from migration_service.config import Settings
 from migration_service.metrics.broker import UNACKED_KEY
-from migration_service.tasks.app import KEY_PREFIX, QUEUES, MigrationCelery
-from migration_service.tasks.batches import RUN_VENDOR_CHUNK
-from migration_service.tasks.counts import COUNT_ACCOUNTS, COUNT_INTERVAL
-from migration_service.tasks.emails import SWEEP_CUSTOMER_EMAILS
+from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.event_flow import GatheredEvents
 from migration_service.tasks.heartbeat import show_heartbeat
-from migration_service.tasks.maintenance import (
+from migration_service.tasks.names import (
+    COUNT_ACCOUNTS,
+    COUNT_INTERVAL,
+    KEY_PREFIX,
+    QUEUES,
+    REMOVAL_INTERVAL,
     REMOVE_OLD_DATA,
+    RUN_VENDOR_CHUNK,
     SWEEP_ATTEMPTS,
     SWEEP_BATCHES,
+    SWEEP_CUSTOMER_EMAILS,
     SWEEP_INTERVAL,
+    SWEEP_UNDOS,
+    SWEEP_WAVES,
 )
-from migration_service.tasks.undo import SWEEP_UNDOS
-from migration_service.tasks.waves import SWEEP_WAVES
 from migration_service.tasks.worker_pool import end_children_promptly
 
-#: Seconds between two removals of data whose retention has ended.
-REMOVAL_INTERVAL = 600.0
 #: Publishing connections that a web process may open at once. With fewer, requests would queue behind a
 #: broker that does not answer.
 _BROKER_POOL = 200
 
 
-def create_celery(settings: Settings) -> MigrationCelery:
-    """Return the Celery application with `settings`, for workers, beat, Flower and publishers."""
+_TASKS = [
+    f"migration_service.tasks.{name}"
+    for name in ("accounts", "emails", "batches", "counts", "maintenance", "run_log", "undo", "waves")
+]
+
+
+def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationCelery:
+    """Return the Celery application with `settings`, for workers, beat, Flower and publishers.
+
+    Beat and Flower load no tasks. They know their names.
+    """
     celery = MigrationCelery(settings, broker=settings.broker_url or settings.redis_url, set_as_current=True)
     celery.steps["consumer"].add(GatheredEvents)
     end_children_promptly()
     if settings.heartbeat_file:
         show_heartbeat(Path(settings.heartbeat_file))
     celery.conf.update(
-        imports=[
-            "migration_service.tasks.accounts",
-            "migration_service.tasks.emails",
-            "migration_service.tasks.batches",
-            "migration_service.tasks.counts",
-            "migration_service.tasks.maintenance",
-            "migration_service.tasks.run_log",
-            "migration_service.tasks.undo",
-            "migration_service.tasks.waves",
-        ],
+        imports=_TASKS if loads_tasks else [],
         task_queues=[Queue(name) for name in QUEUES],
         task_default_queue="interactive",
         task_create_missing_queues=False,

@@ -20,7 +20,7 @@ from migration_service.services.batches.chunks import ChunkKey
 from migration_service.services.batches.execution import perform_chunk
 from migration_service.services.batches.feed import dispatch_chunks
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 ACCOUNTS = 10

@@ -11,7 +11,7 @@ from batch_client import BatchClient
 from imported_account import ImportedAccount
 from migration_service.cli import main
 from migration_service.config import Settings
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _ANY_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:[^\",\r\n]*", re.ASCII)

@@ -17,7 +17,7 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.notification import notify
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import API, SupplierClient
 
 _FOLDER = ROOT / "docs/suppliers"

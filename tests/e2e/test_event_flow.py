@@ -14,8 +14,8 @@ from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.slots import Slots
-from migration_service.tasks.accounts import CREATE_ACCOUNT
 from migration_service.tasks.app import MigrationCelery
+from migration_service.tasks.names import CREATE_ACCOUNT
 from migration_service_local.servers.process import Child, Program, stop_children
 from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs

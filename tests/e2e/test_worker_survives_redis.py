@@ -15,7 +15,7 @@ from redis import RedisError
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.tasks.accounts import CREATE_ACCOUNT
+from migration_service.tasks.names import CREATE_ACCOUNT
 from migration_service_local.servers.process import Child, stop_children
 from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs

@@ -4,7 +4,9 @@ import pytest
 from flask import Flask
 
 from migration_service.blueprints.resources import resources
-from migration_service.tasks.app import QUEUES, MigrationCelery, WorkerResources
+from migration_service.tasks.app import MigrationCelery
+from migration_service.tasks.names import QUEUES
+from migration_service.tasks.resources import WorkerResources
 
 ENTRIES = ("sweep", "count-accounts", "customer-emails", "batches", "undos", "waves", "removal")
 

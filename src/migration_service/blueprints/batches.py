@@ -47,7 +47,7 @@ from migration_service.schemas.batches import (
     RetryArgumentsSchema,
 )
 from migration_service.schemas.brakes import BrakeArgumentsSchema
-from migration_service.services.batches import retry
+from migration_service.services.batches import listing, retry
 from migration_service.services.batches import steering as batches
 from migration_service.services.batches.brakes import NO_BRAKE, set_brake
 from migration_service.services.batches.results import (
@@ -122,7 +122,7 @@ def list_batches(arguments: dict[str, Any]) -> Response:
     limit, before = read_page(arguments)
     supplier = arguments.get("import_supplier")
     with resources().Session.begin() as session:
-        reports = batches.list_batches(
+        reports = listing.list_batches(
             session,
             organisation_id=caller().organisation_id,
             import_supplier=supplier,

@@ -21,7 +21,7 @@ from migration_service.metrics.process import SECONDS_BUCKETS
 from migration_service.metrics.shared import read_counts, read_task_times
 from migration_service.services.reporting.counts import OpenBatches, read_in_progress, read_open_batches
 from migration_service.slots import Slots
-from migration_service.tasks.app import KEY_PREFIX, QUEUES
+from migration_service.tasks.names import KEY_PREFIX, QUEUES
 
 logger = logging.getLogger(__name__)
 

@@ -43,7 +43,7 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.waves import steering
 from migration_service.services.waves.orders import read_plan
 from migration_service.services.waves.plans import plan_waves
-from migration_service.services.waves.reports import PlanReport, report_plan
+from migration_service.services.waves.reports import PlanReport, report_plan, report_plans
 from migration_service.tasks.batches import feed_batches
 
 blueprint = Blueprint(
@@ -109,7 +109,7 @@ def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
     """
     with resources().Session.begin() as session:
         plans = steering.list_plans(session, organisation_id=caller().organisation_id, **arguments)
-        return [report_plan(session, found) for found in plans]
+        return report_plans(session, plans)
 
 
 @blueprint.get("/<plan_id>/", endpoint="get_plan")

@@ -69,7 +69,7 @@ def describe_brake(values: dict[str, Any]) -> str:
     if is_percentage:
         words += " of the lines failed"
     if window:
-        words += f", of the last {window} lines"
+        words += f", of the last {window} lines rounded up to whole chunks"
     elif is_percentage:
         words += f", from {values['stop_min_lines']} lines on"
     if codes := values["stop_ignore_codes"]:

@@ -27,6 +27,7 @@ from migration_service.config import Settings
 from migration_service.models import Batch
 from migration_service.services.batches.brakes import read_brake
 from migration_service.services.batches.counts import count_open
+from migration_service.services.batches.listing import list_batches
 from migration_service.services.batches.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.results import ResultFilter
@@ -36,7 +37,6 @@ from migration_service.services.batches.steering import (
     BatchReport,
     cancel_batch,
     get_batch,
-    list_batches,
     pause_batch,
     report_batch,
     resume_batch,

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from migration_service.loading import begin_loading, end_loading
+
 
 class LazyGroup(click.Group):
     """A group of commands, each with its name, its module, and its line in the list of commands.
@@ -26,7 +28,9 @@ class LazyGroup(click.Group):
         if cmd_name not in self.commands_at:
             return None
         module, attribute = self.commands_at[cmd_name][0].split(":")
+        begin_loading()
         command: click.Command = getattr(import_module(module), attribute)
+        end_loading()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -20,7 +20,7 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.waves import steering
 from migration_service.services.waves.orders import read_plan
 from migration_service.services.waves.plans import plan_waves
-from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
+from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 from migration_service.states import LineStatus
 from migration_service.tasks.batches import feed_batches
 
@@ -72,7 +72,7 @@ def list_all(supplier: str | None, as_json: bool) -> None:
     """List wave plans, the newest first."""
     with open_session(read_settings()) as session:
         plans = steering.list_plans(session, organisation_id=None, import_supplier=supplier)
-        reports = [report_plan(session, found) for found in plans]
+        reports = report_plans(session, plans)
     records = [
         {
             "plan_id": report.plan_id,

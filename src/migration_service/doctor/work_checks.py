@@ -14,8 +14,8 @@ from migration_service.services.reporting.counts import (
     read_in_progress,
 )
 from migration_service.slots import Slots
-from migration_service.tasks.app import KEY_PREFIX, QUEUES
-from migration_service.tasks.maintenance import SWEEP_INTERVAL
+from migration_service.tasks.app import MigrationCelery
+from migration_service.tasks.names import KEY_PREFIX, QUEUES, SWEEP_INTERVAL
 
 #: Sweeps that may be missed before beat, or the worker for maintenance, counts as dead.
 _MISSED_SWEEPS = 6
@@ -27,11 +27,7 @@ _READINGS, _PAUSE_SECONDS = 3, 1.0
 
 def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report whether each queue has a worker that answers."""
-    answers = parts.celery.control.inspect(timeout=2.0).active_queues() or {}
-    for queue in QUEUES:
-        workers = sorted(
-            worker for worker, queues in answers.items() if queue in {active["name"] for active in queues}
-        )
+    for queue, workers in list_workers(parts.celery, 2.0).items():
         if workers:
             yield ok(f"queue {queue}", f"{_number(len(workers), 'worker')}: {', '.join(workers)}")
         else:
@@ -41,6 +37,15 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
                 "It does not run, or is frozen: a busy worker answers, too. End a frozen one with SIGKILL. "
                 f"Start it: celery -A celery_worker worker -Q {queue}",
             )
+
+
+def list_workers(celery: MigrationCelery, timeout: float) -> dict[str, list[str]]:
+    """Return the names of the workers of each queue that answer within `timeout` seconds."""
+    answers = celery.control.inspect(timeout=timeout).active_queues() or {}
+    return {
+        queue: sorted(name for name, taken in answers.items() if queue in {it["name"] for it in taken})
+        for queue in QUEUES
+    }
 
 
 def _number(number: int, noun: str) -> str:

@@ -12,12 +12,10 @@ from migration_service.services.processing.announcement import announce, find_ne
 from migration_service.services.processing.execution import PerformedSet, perform_attempt, perform_set
 from migration_service.services.processing.notification import notify, notify_all
 from migration_service.tasks.app import MigrationCelery, celery_app
+from migration_service.tasks.names import CREATE_ACCOUNT, CREATE_SET
 from migration_service.tasks.publishing import publish
 
 logger = logging.getLogger(__name__)
-
-CREATE_SET = "accounts.create_set"
-CREATE_ACCOUNT = "accounts.create_account"
 
 
 @shared_task(name=CREATE_SET, bind=True, soft_time_limit=25, time_limit=30)

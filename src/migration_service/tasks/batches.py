@@ -10,10 +10,8 @@ from migration_service.services.batches.chunks import ChunkKey
 from migration_service.services.batches.execution import perform_chunk
 from migration_service.services.batches.feed import feed
 from migration_service.tasks.app import MigrationCelery, celery_app
+from migration_service.tasks.names import RUN_CHUNK, RUN_VENDOR_CHUNK
 from migration_service.tasks.publishing import publish
-
-RUN_CHUNK = "batches.run_chunk"
-RUN_VENDOR_CHUNK = "batches.run_vendor_chunk"
 
 
 @shared_task(name=RUN_CHUNK)

@@ -8,10 +8,8 @@ from migration_service.metrics.shared import is_resting, keep_counts
 from migration_service.services.imports.quota import find_full_organisations, note_full_organisations
 from migration_service.services.reporting.counts import count_accounts
 from migration_service.tasks.app import celery_app
+from migration_service.tasks.names import COUNT_ACCOUNTS, COUNT_INTERVAL
 
-COUNT_ACCOUNTS = "maintenance.count_accounts"
-#: Seconds from one count to the next.
-COUNT_INTERVAL = 30.0
 #: The part of the time that may be spent on counting. A large table is counted less often.
 _SHARE = 0.05
 

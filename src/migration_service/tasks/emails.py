@@ -19,12 +19,11 @@ from migration_service.services.processing.customer_emails import (
     take_due_emails,
 )
 from migration_service.tasks.app import celery_app
+from migration_service.tasks.names import SEND_CUSTOMER_EMAIL, SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.publishing import publish
 
 logger = logging.getLogger(__name__)
 
-SEND_CUSTOMER_EMAIL = "emails.send_customer_email"
-SWEEP_CUSTOMER_EMAILS = "emails.sweep_customer_emails"
 #: How many e-mails one sweep dispatches.
 LARGEST_SWEEP = 200
 

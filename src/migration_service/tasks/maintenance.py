@@ -15,14 +15,10 @@ from migration_service.services.reporting.retention import PIECE, removals
 from migration_service.tasks.accounts import publish_attempt
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
+from migration_service.tasks.names import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
 
 logger = logging.getLogger(__name__)
 
-SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
-SWEEP_BATCHES = "maintenance.sweep_batches"
-REMOVE_OLD_DATA = "maintenance.remove_old_data"
-#: Seconds between two sweeps.
-SWEEP_INTERVAL = 5.0
 #: Seconds after which one removal leaves the rest to the next one.
 REMOVAL_SECONDS = 20.0
 

@@ -8,10 +8,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.undo.execution import Progress, revert_piece, take_due_undos
 from migration_service.tasks.app import MigrationCelery, celery_app
+from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_UNDOS
 from migration_service.tasks.publishing import publish
 
-REVERT_ACCOUNTS = "undos.revert_accounts"
-SWEEP_UNDOS = "maintenance.sweep_undos"
 #: Seconds that a worker goes on with one undo, before others have their turn.
 REVERT_SECONDS = 5.0
 

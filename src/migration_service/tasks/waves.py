@@ -6,8 +6,8 @@ from migration_service.services.waves.progress import carry_on
 from migration_service.services.waves.reconciliation import reconcile_waves
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
+from migration_service.tasks.names import SWEEP_WAVES
 
-SWEEP_WAVES = "maintenance.sweep_waves"
 #: Seconds that one sweep spends on reconciliation. The other periodic tasks wait meanwhile.
 RECONCILE_SECONDS = 3.0
 

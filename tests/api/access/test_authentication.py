@@ -14,7 +14,7 @@ from migration_service.config import Settings
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.access.tokens import obtain_tokens
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import generate_accounts
 from supplier_client import SupplierClient
 

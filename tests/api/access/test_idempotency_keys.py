@@ -19,8 +19,8 @@ from migration_service.models import IdempotencyKey
 from migration_service.schemas.json import encode_json
 from migration_service.services.accounts.notes import add_notes
 from migration_service.services.idempotency.keys import void_keys
-from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import remove_old_data
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 _TRANSACTION: dict[str, Any] = {

@@ -19,7 +19,7 @@ from migration_service.services.access.audit_trail import TrailFilter, stream_tr
 from migration_service.services.batches.feed import dispatch_chunks
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import create_payment_vendor
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from vendor_servers import run_sandbox
 

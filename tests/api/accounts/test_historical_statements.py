@@ -6,7 +6,7 @@ import pytest
 
 from imported_account import ImportedAccount, at_once, code_of, codes_of
 from migration_service.states import SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 STATEMENT: dict[str, Any] = {

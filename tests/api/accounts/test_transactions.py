@@ -10,7 +10,7 @@ from werkzeug.test import TestResponse
 from imported_account import LEDGER, ImportedAccount, at_once, codes_of
 from migration_service.schemas.json import parse_json
 from migration_service.states import SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 ADDED, EXISTS = "TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"

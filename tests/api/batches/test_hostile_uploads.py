@@ -22,7 +22,7 @@ from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.services.batches.quotas import lease_upload
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 MakeBatches = Callable[..., BatchClient]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from batch_client import BatchClient, counts
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient
 from factories import json_of
 from migration_service.blueprints.resources import resources
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -14,7 +14,7 @@ from migration_service.app import create_app
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.services.access.operators import OperatorRole
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -4,6 +4,9 @@ import pytest
 
 from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
+from migration_service.tasks.names import QUEUES
+from migration_service.tasks.resources import WorkerResources
+from servers import wait_until
 
 
 @pytest.mark.parametrize(
@@ -97,3 +100,19 @@ def test_the_console_speaks_dutch_to_whoever_prefers_it(log_in: LogIn) -> None:
     assert "Overzicht" in answer.text
     client.send("/language/", {"language": "en", "next": "/console/work/"}, page="/")
     assert '<html lang="en">' in client.get("/", headers={"Accept-Language": "nl"}).text
+
+
+def test_the_page_of_work_names_the_workers_of_each_queue_once_they_answered(
+    administrator: ConsoleClient, worker_resources: WorkerResources
+) -> None:
+    worker_resources.redis.delete("migration:console:workers", "migration:console:workers:asked")
+    assert "The workers are being asked" in administrator.see("/work/")
+    wait_until(
+        lambda: worker_resources.redis.exists("migration:console:workers"), "the answer of the workers"
+    )
+    text = administrator.see("/work/")
+    for queue in QUEUES:
+        assert f"<td><code>{queue}</code></td>" in text
+    # Here no worker runs.
+    assert text.count("No worker answers.") == len(QUEUES)
+    assert "The workers answered" in text

@@ -8,7 +8,7 @@ from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.undo.execution import Progress, revert_piece
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 
@@ -93,8 +93,16 @@ def test_batches_of_two_suppliers_are_not_compared(
 @pytest.mark.parametrize(
     ("given", "status", "sentence"),
     [
-        ({"stop_after_errors": "5%", "stop_window_lines": "400"}, 303, "5% errors, now 0 of the last 0"),
-        ({"stop_after_errors": "5%", "stop_window_lines": "400"}, 303, "0 of the last 0 lines have failed."),
+        (
+            {"stop_after_errors": "5%", "stop_window_lines": "400"},
+            303,
+            "now 0 of 0 lines: the last 400, rounded up",
+        ),
+        (
+            {"stop_after_errors": "5%", "stop_window_lines": "400"},
+            303,
+            "0 of 0 lines have failed: of the last 400, rounded up",
+        ),
         ({"stop_after_errors": "5%"}, 303, "5% errors, now 0 of 0"),
         ({"stop_after_errors": "5%"}, 303, "0 of 0 lines have failed."),
         ({"stop_after_errors": "off"}, 303, "Now nothing pauses"),

@@ -16,6 +16,9 @@ from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.undo.execution import Progress, revert_piece
 from migration_service.services.waves.progress import carry_on
+from migration_service.services.waves.reports import report_plan, report_plans
+from migration_service.tasks.resources import WorkerResources
+from supplier_client import SupplierClient
 from wave_client import EVENING, NIGHT, WaveClient
 
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
@@ -327,3 +330,25 @@ def test_waves_are_seen_and_steered_by_whoever_may(
 def _other_organisation(sessions: sessionmaker[Session]) -> str:
     with sessions.begin() as session:
         return create_organisation(session, "Somebody else").name
+
+
+def test_the_list_has_the_plan_of_every_supplier(
+    administrator: ConsoleClient, waves: WaveClient, worker_resources: WorkerResources
+) -> None:
+    supplier = waves.supplier
+    other = WaveClient(BatchClient(SupplierClient.create(supplier.app, supplier.Session), worker_resources))
+    ids = []
+    for client, staged in ((waves, 3), (other, 2)):
+        client.stage(staged)
+        ids.append(UUID(client.plan({"size": 1}, {"rest": True})["plan_id"]))
+    waves.act(waves.get({"plan_id": ids[0]}), 1, "start")
+    with worker_resources.Session.begin() as session:
+        plans = [session.get_one(WavePlan, plan_id) for plan_id in ids]
+        reports = report_plans(session, plans)
+        assert reports == [report_plan(session, plan) for plan in plans]
+    assert [(it.import_supplier, [wave.lines for wave in it.waves]) for it in reports] == [
+        (waves.supplier.code, [1, 2]),
+        (other.supplier.code, [1, 1]),
+    ]
+    page = administrator.see("/waves/")
+    assert all(f"/waves/{plan_id}/" in page for plan_id in ids)

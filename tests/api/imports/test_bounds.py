@@ -12,7 +12,7 @@ from batch_client import BatchClient, counts
 from imported_account import codes_of
 from migration_service.schemas.bounds import MAX_DEPTH, MAX_ERRORS, MAX_ITEMS
 from migration_service.schemas.json import encode_json
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 _STAGE = "/account-import-process/create-or-update/"

@@ -20,7 +20,7 @@ from migration_service.services.imports.skipping import skip_accounts, unskip_ac
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import ImportState, SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

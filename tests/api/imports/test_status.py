@@ -12,7 +12,7 @@ from sqlalchemy import select
 from factories import json_of
 from migration_service.models import Account
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -14,7 +14,7 @@ from migration_service.config import Settings
 from migration_service.services.idempotency import keys
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 _CLOSED = [SupplierStatus.PAUSED, SupplierStatus.COMPLETE]

@@ -16,7 +16,7 @@ from migration_service.services.processing.notification import notify
 from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
 from supplier_client import SupplierClient
 

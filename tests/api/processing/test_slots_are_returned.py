@@ -18,7 +18,7 @@ from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import ImportState, Outcome
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
 from supplier_client import SupplierClient
 

@@ -28,7 +28,7 @@ from migration_service.services.processing.notification import (
 )
 from migration_service.slots import Slots
 from migration_service.tasks.accounts import publish_attempt
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
 from supplier_client import SupplierClient
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient
 from migration_service.models import Batch
 from migration_service.services.reporting import comparison
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -17,9 +17,9 @@ from migration_service.metrics.shared import add_task_time
 from migration_service.models import Batch
 from migration_service.services.batches.chunks import claim_chunk, work_on_chunk
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.counts import count_accounts_for_metrics
 from migration_service.tasks.maintenance import sweep_attempts
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 TOKEN = "let Prometheus in"

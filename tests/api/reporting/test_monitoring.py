@@ -11,8 +11,8 @@ from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from migration_service.blueprints import metrics_collector
-from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.counts import count_accounts_for_metrics
+from migration_service.tasks.resources import WorkerResources
 
 FOLDER = Path(__file__).resolve().parents[3] / "monitoring"
 NAME = re.compile(r"\bmigration_[a-z0-9_]+")

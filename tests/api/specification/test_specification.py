@@ -18,7 +18,7 @@ from werkzeug.test import TestResponse
 from api.specification.shapes import differences
 from api.specification.situation import FOLDER, GIVEN, VARIABLE, Situation
 from migration_service.schemas.json import parse_json
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
 from supplier_client import SupplierClient
 from vendor_servers import run_sandbox

@@ -10,7 +10,7 @@ import pytest
 from batch_client import BatchClient
 from migration_service.services.batches.quotas import BatchQuotas
 from migration_service.states import SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from wave_client import NIGHT, WaveClient
 

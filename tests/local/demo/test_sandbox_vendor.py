@@ -13,7 +13,7 @@ from migration_service.errors import PaymentVendorNotFoundError
 from migration_service.models import Account, Organisation, PaymentInstruction, PaymentVendor
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.setup.vendors import get_payment_vendor
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from migration_service_local.demo.added_data import VENDOR
 from migration_service_local.demo.sample import (
     NO_ADDRESS,

@@ -11,7 +11,7 @@ from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.services.access.audit_trail import TrailFilter, stream_trail
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

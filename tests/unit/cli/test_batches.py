@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from batch_client import BatchClient, ndjson
 from migration_service.cli import batch_progress, main
 from migration_service.config import Settings
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 Run = Callable[..., Result]
@@ -134,7 +134,8 @@ def test_a_braked_batch_says_so_and_is_not_waited_for(run: Run, batches: BatchCl
     batches.work()
     watched = run("batches", "watch", batch_id)
     assert (watched.exit_code, "error_threshold_reached" in watched.stdout) == (1, True)
-    assert "(now 100 errors in 100 lines)" in run("batches", "show", batch_id).stdout
+    told = run("batches", "show", batch_id).stdout
+    assert "of the last 50 lines rounded up to whole chunks (now 100 errors in 100 lines)" in told
     changed = run("batches", "brake", batch_id, "9", "--stop-ignore", "parse_error", "--stop-ignore", "blank")
     assert "paused after 9 errors, not counting parse_error, blank" in changed.stdout
     shown = json.loads(run("batches", "show", batch_id, "--json").stdout)

@@ -16,7 +16,7 @@ from migration_service.doctor.examination import check_redis, check_uploads
 from migration_service.doctor.work_checks import check_batches, check_slots, check_suppliers
 from migration_service.models import Batch, ImportSupplier, ServiceLimit
 from migration_service.states import SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -10,7 +10,7 @@ from batch_client import BatchClient
 from imported_account import ImportedAccount
 from migration_service.cli import main
 from migration_service.config import Settings
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
 from wave_client import WaveClient

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from batch_client import BatchClient
 from migration_service.cli import main
 from migration_service.config import Settings
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from wave_client import WaveClient
 

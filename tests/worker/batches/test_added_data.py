@@ -28,7 +28,7 @@ from migration_service.services.batches.feed import recover_chunks
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.slot_leases import list_live_attempts
 from migration_service.states import SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

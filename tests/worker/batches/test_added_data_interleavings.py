@@ -17,7 +17,7 @@ from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.reporting.erasure import erase_account
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import LineStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -16,7 +16,7 @@ from migration_service.services.batches import upload as batch_upload
 from migration_service.services.batches.added_data.lines import PIECE_LINES
 from migration_service.services.batches.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
 from migration_service.services.batches.execution import perform_chunk
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 BROKEN = b"{"

@@ -31,8 +31,8 @@ from migration_service.services.processing.slot_leases import (
 )
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState, ImportState, SupplierStatus
-from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import sweep_batches
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

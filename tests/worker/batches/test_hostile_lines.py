@@ -24,7 +24,7 @@ from migration_service.services.batches.processor_time import (
 )
 from migration_service.services.imports.validation import ValidatedAccount, validate_text
 from migration_service.states import Profile
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 MARKED = "Xaveria-Marked"

@@ -21,7 +21,7 @@ from migration_service.services.batches import execution
 from migration_service.services.batches.added_data import instructions
 from migration_service.services.batches.feed import dispatch_chunks, dispatch_vendor_chunks
 from migration_service.services.setup.vendors import create_payment_vendor, reserve_calls, set_vendor_rate
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from vendor_servers import run_sandbox
 

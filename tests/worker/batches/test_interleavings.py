@@ -38,7 +38,7 @@ from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, BatchState, ChunkState, ImportState, Profile
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -17,7 +17,7 @@ from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.upload import start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, BatchSource
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

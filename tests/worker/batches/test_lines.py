@@ -11,7 +11,7 @@ from batch_client import BatchClient, counts
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.states import Outcome, SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import FAULTS, break_account
 from supplier_client import SupplierClient
 

@@ -31,8 +31,8 @@ from migration_service.services.processing.slot_leases import list_live_attempts
 from migration_service.slots import LiveAttempt, Slots
 from migration_service.states import ImportState, Outcome
 from migration_service.tasks.accounts import create_account
-from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import sweep_attempts
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -11,7 +11,7 @@ from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -37,8 +37,9 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import EmailState
 from migration_service.tasks import emails as email_tasks
-from migration_service.tasks.app import MigrationCelery, WorkerResources
+from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.emails import send_customer_email, sweep_customer_emails
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 SENDER = "Sample Energy <welcome@sample-energy.example>"

@@ -29,7 +29,7 @@ from migration_service.services.access.api_keys import find_prefix, issue_api_ke
 from migration_service.services.batches.upload import validated_under
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.teams import create_operations_team
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -24,8 +24,9 @@ from migration_service.services.processing.notification import notification_key
 from migration_service.services.processing.sets import create_set, take_set
 from migration_service.states import ImportState, Outcome
 from migration_service.tasks import accounts as tasks
-from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import sweep_attempts
+from migration_service.tasks.names import CREATE_ACCOUNT
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 
@@ -133,7 +134,7 @@ def test_what_a_set_took_before_it_ended_in_vain_runs_alone(
     assert find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}  # by a set whose worker died
     assert tasks.create_set.run() == "2 accounts: 1 SUCCEEDED, 1 set apart, to run alone"
     assert waiting.states() == [ImportState.IN_PROGRESS, ImportState.IMPORTED]
-    assert messages(worker_resources, tasks.CREATE_ACCOUNT) == 1
+    assert messages(worker_resources, CREATE_ACCOUNT) == 1
     assert find_new(redis, waiting.ids) == {waiting.ids[1]}  # the key of the created one has gone
     assert tasks.create_account.run(str(waiting.ids[0])) == Outcome.SUCCEEDED
     assert find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from batch_client import BatchClient, counts
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

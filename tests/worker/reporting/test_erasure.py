@@ -14,7 +14,7 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reporting.differences import Totals
 from migration_service.services.reporting.reconciliation import find_differences
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -22,7 +22,7 @@ from migration_service.services.imports.validation import validate_account
 from migration_service.services.reporting.erasure import Erasure, erase_account, remove_staged_again
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import Profile
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

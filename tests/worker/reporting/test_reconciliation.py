@@ -26,7 +26,7 @@ from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.reporting import sent as sent_module
 from migration_service.services.reporting.retention import remove_batch_lines, remove_payloads
 from migration_service.services.setup.suppliers import create_import_supplier
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

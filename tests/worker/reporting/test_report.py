@@ -30,7 +30,7 @@ from migration_service.services.reporting.report import (
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
 from migration_service.services.reporting.report_rates import FEWEST_PARTS
 from migration_service.services.undo.go_live import set_live
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
 from wave_client import EVENING, NIGHT, WaveClient

@@ -17,8 +17,8 @@ from migration_service.models import AccountImportProcess, ApiKey, Batch, BatchL
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.reporting import retention
 from migration_service.tasks import maintenance
-from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import remove_old_data
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 Remove = Callable[..., None]

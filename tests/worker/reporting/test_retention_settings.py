@@ -14,8 +14,8 @@ from factories import close_celery
 from imported_account import ImportedAccount
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.tasks.app import WorkerResources
 from migration_service.tasks.maintenance import remove_old_data
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 #: Each setting has another number, so that none can be used for another.

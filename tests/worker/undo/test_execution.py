@@ -45,8 +45,8 @@ from migration_service.services.undo.go_live import set_live
 from migration_service.services.undo.removal import removal_statements
 from migration_service.states import EmailState, ImportState
 from migration_service.tasks import undo as undo_tasks
-from migration_service.tasks.app import WorkerResources
-from migration_service.tasks.undo import REVERT_ACCOUNTS, SWEEP_UNDOS
+from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_UNDOS
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient, dump
 

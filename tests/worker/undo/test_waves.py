@@ -19,7 +19,7 @@ from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.progress import carry_on_plan
 from migration_service.states import UndoState
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
 from wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
@@ -119,6 +119,22 @@ def test_no_batch_of_a_plan_goes_on_while_a_wave_of_it_is_undone(
         assert undo_id in refused.text
     undos.work(undo_id)
     assert waves.batches.change(batch_id, "retry-failed" if is_own else "resume").status_code == 200
+
+
+def test_a_paused_wave_goes_on_only_after_the_decision_about_an_earlier_one_that_was_undone(
+    waves: WaveClient, undos: UndoClient
+) -> None:
+    plan = _pilot(waves, continue_if_clean=True)
+    waves.now = EVENING
+    waves.sweep()
+    assert waves.act(plan, 2, "pause").status_code == 200
+    undos.work(undos.start(wave=_wave(plan)))
+    assert "An earlier wave is not over" in _refused(waves.act(plan, 2, "resume"))
+    waves.sweep()
+    assert waves.states(plan) == ["DIFFERS", "PAUSED"]
+    assert "An earlier wave is not over" in _refused(waves.act(plan, 2, "resume"))
+    assert waves.act(plan, 1, "approve", reason="They are sent again.").status_code == 200
+    assert waves.act(plan, 2, "resume").status_code == 200
 
 
 def test_the_batch_of_a_wave_is_the_wave(waves: WaveClient, undos: UndoClient) -> None:

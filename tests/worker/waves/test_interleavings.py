@@ -24,7 +24,7 @@ from migration_service.services.waves.steering import (
     start_wave,
     stop_wave,
 )
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from wave_client import EVENING, NIGHT, NOON, WaveClient
 

@@ -20,7 +20,7 @@ from migration_service.services.batches.feed import recover_chunks
 from migration_service.services.waves.progress import carry_on, carry_on_plan
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
 from migration_service.services.waves.windows import Opening, Window, find_opening
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from wave_client import WaveClient
 

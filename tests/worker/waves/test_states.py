@@ -11,7 +11,7 @@ from migration_service.models import AuditEntry, Wave, WavePlan
 from migration_service.services.waves import states
 from migration_service.services.waves.states import CHANGES, WaveChange, change_wave
 from migration_service.states import WaveState
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from wave_client import WaveClient
 

@@ -16,7 +16,7 @@ from migration_service.services.batches.chunks import ChunkKey, read_chunk
 from migration_service.services.batches.execution import perform_chunk
 from migration_service.services.batches.feed import dispatch_chunks
 from migration_service.states import SupplierStatus
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
 

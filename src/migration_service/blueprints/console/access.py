@@ -16,6 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
+from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
@@ -124,8 +125,11 @@ def _satisfies(operator: AuthenticatedOperator, need: Need) -> bool:
 
 def _refusal(need: Need) -> str:
     if need.whole_service:
-        return f"This concerns the whole service: it needs the role {need.role}, bound to no organisation."
-    return f"This needs the role {need.role}."
+        return _(
+            "This concerns the whole service: it needs the role %(role)s, bound to no organisation.",
+            role=need.role,
+        )
+    return _("This needs the role %(role)s.", role=need.role)
 
 
 def _origin(operator: AuthenticatedOperator) -> Origin:

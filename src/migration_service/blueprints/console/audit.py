@@ -30,6 +30,7 @@ def show() -> str:
     return render_template(
         "audit.html",
         entries=entries,
+        refused=sum(entry["outcome"] == AuditOutcome.REFUSED for entry in entries),
         cursor=cursor,
         wanted=wanted,
         actions=[action.value for action in AuditAction],

@@ -5,11 +5,13 @@ from uuid import UUID
 from flask import Blueprint, Response, render_template, request
 
 from migration_service.blueprints.console.access import batch_of, may, visible
+from migration_service.blueprints.console.filters import read_id
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.resources import resources
+from migration_service.services.batches.listing import count_batches, list_batches
 from migration_service.services.batches.retry import count_retryable
-from migration_service.services.batches.steering import list_batches, report_batch
+from migration_service.services.batches.steering import report_batch
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.states import BatchKind, BatchState, LineStatus
 
@@ -22,12 +24,13 @@ _OPEN = (BatchState.RUNNING, BatchState.WAITING)
 @blueprint.get("/")
 def show_all() -> str:
     """List batches, newest first."""
-    code, before = request.args.get("supplier") or None, _read_id(request.args.get("before"))
+    code, before = request.args.get("supplier") or None, read_id(request.args.get("before"))
     given = request.args.get("kind"), request.args.get("state")
     kind = BatchKind(given[0]) if given[0] in set(BatchKind) else None
     state = BatchState(given[1]) if given[1] in set(BatchState) else None
     with resources().Session.begin() as session:
         suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
+        totals = count_batches(session, organisation_id=None, import_supplier=code, kind=kind, state=state)
         found = list_batches(
             session,
             organisation_id=None,
@@ -41,6 +44,7 @@ def show_all() -> str:
     return render_template(
         "batches.html",
         batches=batches,
+        totals=totals,
         filters=(
             ("supplier", suppliers, code),
             ("kind", list(BatchKind), kind),
@@ -68,10 +72,3 @@ def show(batch_id: UUID) -> Response:
         retryable=retryable,
         remedy_of=remedy_of,
     )
-
-
-def _read_id(text: str | None) -> UUID | None:
-    try:
-        return UUID(text) if text else None
-    except ValueError:
-        return None

@@ -31,7 +31,9 @@ class BrakeForm(ActionForm):
         _l("Lines from which a percentage counts"), validators=[Optional()], description=_l("Empty: 200.")
     )
     stop_window_lines = IntegerField(
-        _l("Only the last lines count"), validators=[Optional()], description=_l("Empty: all lines.")
+        _l("Only the last lines count"),
+        validators=[Optional()],
+        description=_l("Rounded up to whole chunks. Empty: all lines."),
     )
     stop_ignore_codes = StringField(
         _l("Codes that do not count"), description=_l("With spaces between. Empty: every code counts.")
@@ -50,11 +52,12 @@ def change(batch_id: UUID) -> Response:
             text = _("Now it is paused after %(threshold)s. %(errors)s of %(lines)s lines have failed.")
             if brake["stop_window_lines"]:
                 text = _(
-                    "Now it is paused after %(threshold)s. "
-                    "%(errors)s of the last %(lines)s lines have failed."
+                    "Now it is paused after %(threshold)s. %(errors)s of %(lines)s lines have failed: of the "
+                    "last %(window)s, rounded up to whole chunks."
                 )
-            values = {"errors": write_number(brake["errors"]), "lines": write_number(brake["lines"])}
-            now = text % {"threshold": brake["stop_after_errors"], **values}
+            numbers = {name: write_number(brake[name] or 0) for name in ("errors", "lines")}
+            window = write_number(brake["stop_window_lines"] or 0)
+            now = text % {"threshold": brake["stop_after_errors"], "window": window, **numbers}
         return Preview(
             title=_("Brake of the batch"),
             sentence=now,

@@ -8,8 +8,9 @@ from werkzeug.wrappers import Response as AnyResponse
 from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.resources import resources
 from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.batches.listing import list_batches
 from migration_service.services.batches.results import ResultFormat
-from migration_service.services.batches.steering import list_batches, report_batch
+from migration_service.services.batches.steering import report_batch
 from migration_service.services.reporting.comparison import (
     compare_batches,
     find_changed_accounts,

@@ -50,6 +50,7 @@ def add_filters(app: Flask) -> None:
         moment=moment,
         ago=ago,
         json_text=json_text,
+        prose=prose,
         window=write_window,
         colour=lambda state: _COLOUR_OF.get(str(state), "secondary"),
     )
@@ -122,6 +123,12 @@ def ago(value: datetime | None) -> str | Markup:
 def json_text(value: Any) -> str:
     """Return a value as one line of JSON."""
     return encode_json(write_moments(value)).decode()
+
+
+def prose(sentence: str) -> Markup:
+    """Return a sentence of ours with what it has between backquotes as code."""
+    pieces = enumerate(sentence.split("`"))
+    return Markup("").join(Markup("<code>{}</code>").format(it) if at % 2 else it for at, it in pieces)
 
 
 def here_with(**values: Any) -> str:

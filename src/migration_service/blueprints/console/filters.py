@@ -1,4 +1,6 @@
-"""Which lines of a batch the address of a page is about."""
+"""What the address of a page filters by."""
+
+from uuid import UUID
 
 from flask import request
 
@@ -9,8 +11,19 @@ from migration_service.states import LineStatus
 _LARGEST = 2**31 - 1
 
 
+def read_id(text: str | None) -> UUID | None:
+    """Return the id after which a list goes on, or None if `text` is none."""
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        return None
+
+
 def read_filter() -> ResultFilter:
-    """Return the filter that the arguments of the request make. What is unknown or empty filters nothing."""
+    """Return the filter of lines that the arguments of the request make.
+
+    What is unknown or empty filters nothing.
+    """
     given = request.args
     status, line = given.get("status"), given.get("line", "")
     return ResultFilter(

@@ -134,7 +134,7 @@ class _Shown:
         self.code, self.attr, self.kind = str(item["code"]), item.get("attr"), kind
         self.remedy = remedy_of(self.code)
         masked = not is_shown and is_personal(self.attr or "")
-        self.detail = self.remedy.meaning if masked else str(item["detail"])
+        self.detail = None if masked else str(item["detail"])
 
 
 def _subject(batch_id: UUID, line_number: int) -> str:

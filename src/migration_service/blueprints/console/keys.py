@@ -32,6 +32,8 @@ from migration_service.services.setup.suppliers import list_import_suppliers
 blueprint = Blueprint("keys", __name__, url_prefix="/setup/keys")
 
 _LONGEST_DAYS = 3660
+#: A key that ends within this time is pointed out.
+_SOON = timedelta(days=30)
 
 
 class KeyForm(ActionForm):
@@ -71,7 +73,16 @@ def show() -> str:
     with resources().Session.begin() as session:
         keys = visible(list_api_keys(session))
         codes = {supplier.id: supplier.code for supplier, _owner in list_import_suppliers(session)}
-    return render_template("keys.html", keys=keys, codes=codes)
+    now = datetime.now(UTC)
+    valid = [it for it, _owner in keys if not it.revoked_at and not (it.expires_at and it.expires_at <= now)]
+    return render_template(
+        "keys.html",
+        keys=keys,
+        codes=codes,
+        valid=len(valid),
+        ending=sum(bool(it.expires_at and it.expires_at <= now + _SOON) for it in valid),
+        unused=sum(it.last_used_at is None for it in valid),
+    )
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])

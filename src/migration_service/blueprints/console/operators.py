@@ -69,7 +69,9 @@ def show() -> str:
     """List operators."""
     with resources().Session.begin() as session:
         operators = list_operators(session)
-    return render_template("operators.html", operators=operators)
+    enabled = [it for it, _bound in operators if it.disabled_at is None]
+    roles = {role.value: sum(it.role == role for it in enabled) for role in OperatorRole}
+    return render_template("operators.html", operators=operators, enabled=len(enabled), roles=roles)
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])

@@ -14,10 +14,12 @@ from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
 from migration_service.services.batches.counts import count_open
-from migration_service.services.batches.steering import BatchReport, get_batch, list_batches, report_batch
+from migration_service.services.batches.listing import list_batches
+from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
+from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
 from migration_service.services.reporting.counts import read_in_progress
 from migration_service.services.setup.suppliers import list_import_suppliers
-from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
+from migration_service.services.waves.reports import PlanReport, report_plans
 from migration_service.services.waves.steering import list_plans
 from migration_service.slots import Slots
 from migration_service.states import BatchState, SupplierStatus, WaveState, WaveWait
@@ -53,12 +55,11 @@ def show() -> Response:
             for it in list_batches(session, organisation_id=None, only_open=True, limit=_NEWEST)
         ]
         limit = read_in_progress(session).limit
-        plans = [plan for plan in list_plans(session, organisation_id=None) if plan.finished_at is None]
-        waves = [(plan, find_current(plan)) for plan in (report_plan(session, it) for it in plans)]
+        plans = report_plans(session, list_plans(session, organisation_id=None, only_open=True))
     paused = [it.code for it in suppliers if it.status == SupplierStatus.PAUSED]
     concerns = [
         *_about_parts(limit),
-        *_about_waves(waves),
+        *_about_waves(plans),
         *_about_batches(running),
         *_about_suppliers(paused),
     ]
@@ -97,22 +98,36 @@ def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
             yield Concern(sentence, location, True)
         elif batch.state in (BatchState.PAUSED, BatchState.STOPPED):
             left = count_open(batch.counts)
-            sentence = ngettext(
-                "Batch %(name)s is %(state)s, with %(num)s line left.",
-                "Batch %(name)s is %(state)s, with %(num)s lines left.",
-                left,
-                name=name,
-                state=batch.state,
-            )
+            if batch.reason == ERROR_THRESHOLD_REACHED:
+                sentence = ngettext(
+                    "Batch %(name)s has too many errors: its brake has paused it, with %(num)s line left.",
+                    "Batch %(name)s has too many errors: its brake has paused it, with %(num)s lines left.",
+                    left,
+                    name=name,
+                )
+            else:
+                sentence = ngettext(
+                    "Batch %(name)s is %(state)s, with %(num)s line left.",
+                    "Batch %(name)s is %(state)s, with %(num)s lines left.",
+                    left,
+                    name=name,
+                    state=batch.state,
+                )
             yield Concern(sentence, location)
 
 
-def _about_waves(waves: list[tuple[PlanReport, WaveReport | None]]) -> Iterator[Concern]:
-    for plan, wave in waves:
+def _about_waves(plans: list[PlanReport]) -> Iterator[Concern]:
+    for plan in plans:
+        wave = find_current(plan)
         if wave is None:
             continue
         values = {"number": wave.number, "code": plan.import_supplier}
-        if wave.state in (WaveState.CLEAN, WaveState.DIFFERS):
+        if wave.state == WaveState.DIFFERS:
+            sentence = _(
+                "Wave %(number)s of %(code)s differs from what was staged, and waits for your decision.",
+                **values,
+            )
+        elif wave.state == WaveState.CLEAN:
             sentence = _("Wave %(number)s of %(code)s is reconciled, and waits for your decision.", **values)
         elif wave.waits_for == WaveWait.PERSON:
             sentence = _("Wave %(number)s of %(code)s waits for somebody who starts it.", **values)

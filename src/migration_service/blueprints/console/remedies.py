@@ -1,10 +1,19 @@
-"""What an error code means, what to do about it, and who has to: the supplier, or whoever operates this."""
+"""What an error code means, what to do about it, and who has to: the supplier, or whoever operates this.
 
+The documentation has the same sentences. They are English there, and in the language of the reader here.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from migration_service.blueprints.error_catalogue import FIELD_CODES, request_errors
-from migration_service.rules.catalogue import RULES
+from migration_service.blueprints.console.languages import gettext
+from migration_service.blueprints.error_catalogue import (
+    field_errors,
+    note_errors,
+    request_errors,
+    rule_errors,
+)
 from migration_service.services.batches.retry import MAY_PASS
 
 
@@ -19,12 +28,24 @@ class Remedy:
 
 def remedy_of(code: str) -> Remedy:
     """Return what the documentation says about a code. Both sentences are empty for an unknown one."""
-    meaning, remedy = _sentences().get(code, ("", ""))
-    return Remedy(meaning, remedy, code in MAY_PASS or code == "line_failed_unexpectedly")
+    meanings, remedy = _sentences().get(code, ((), ""))
+    meaning = f" {gettext('Or:')} ".join(map(gettext, meanings))
+    is_ours = code in MAY_PASS or code == "line_failed_unexpectedly"
+    return Remedy(meaning, gettext(remedy) if remedy else "", is_ours)
+
+
+def find_sentences() -> Iterator[str]:
+    """Yield every sentence that this module translates, for the catalogue of translations."""
+    for meanings, remedy in _sentences().values():
+        yield from (*meanings, remedy)
 
 
 @cache
-def _sentences() -> dict[str, tuple[str, str]]:
-    found = {entry.code: (entry.meaning, entry.remedy) for entry in request_errors()}
-    found |= FIELD_CODES
-    return found | {rule.code: (rule.meaning, rule.remedy) for rule in reversed(RULES)}
+def _sentences() -> dict[str, tuple[tuple[str, ...], str]]:
+    """Return the meanings and the remedy of each code. Rules that share a code have a meaning each."""
+    found = {it.code: ((it.meaning,), it.remedy) for it in (*request_errors(), *field_errors())}
+    rules: dict[str, tuple[tuple[str, ...], str]] = {}
+    for it in (*rule_errors(), *note_errors()):
+        meanings, remedy = rules.get(it.code, ((), it.remedy))
+        rules[it.code] = ((*meanings, it.meaning), remedy)
+    return found | rules

@@ -12,7 +12,7 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.console.organisations import own_organisation, visible_organisations
-from migration_service.services.batches.steering import list_batches
+from migration_service.services.batches.listing import list_batches
 from migration_service.services.setup.suppliers import (
     create_import_supplier,
     set_customer_emails,

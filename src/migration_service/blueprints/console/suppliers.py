@@ -9,10 +9,12 @@ from flask import Blueprint, Response, render_template, request
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day
 from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
 from migration_service.services.access.api_keys import list_api_keys
-from migration_service.services.batches.steering import get_batch_to_reconcile, list_batches
+from migration_service.services.batches.listing import list_batches
+from migration_service.services.batches.steering import get_batch_to_reconcile
 from migration_service.services.reporting.differences import Totals
 from migration_service.services.reporting.history import count_failures_by_code
 from migration_service.services.reporting.reconciliation import find_differences
@@ -51,6 +53,7 @@ def show(code: str) -> Response:
         batches=batches,
         keys=[key for key in keys if key.revoked_at is None],
         codes=codes,
+        remedy_of=remedy_of,
         created=created,
         plan=plan,
         current=find_current(plan) if plan else None,

@@ -11,10 +11,11 @@ from wtforms.validators import InputRequired, Length
 
 from migration_service.blueprints.console.access import batch_of, current_operator, sees, supplier_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.filters import read_id
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.console.polling import BUSY, page
+from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.resources import resources
 from migration_service.errors import UndoNotFoundError
 from migration_service.models import Undo
@@ -29,6 +30,8 @@ from migration_service.states import UndoBlocker, UndoState
 from migration_service.tasks.undo import dispatch_undos
 
 blueprint = Blueprint("undo", __name__)
+
+_PAGE = 50
 
 
 class UndoForm(ActionForm):
@@ -135,10 +138,20 @@ def show(undo_id: UUID) -> Response:
 @blueprint.get("/undos/")
 def show_all() -> Response:
     """List undos, newest first."""
-    code = request.args.get("supplier") or None
+    code, before = request.args.get("supplier") or None, read_id(request.args.get("before"))
     with resources().Session.begin() as session:
-        undos = list_undos(session, organisation_id=None, import_supplier=code)
-    return page("undos.html", poll=None, undos=undos)
+        found = list_undos(
+            session, organisation_id=None, import_supplier=code, before=before, limit=_PAGE + 1
+        )
+    undos = found[:_PAGE]
+    return page(
+        "undos.html",
+        poll=CALM if any(it.state == UndoState.RUNNING for it in undos) else None,
+        undos=undos,
+        running=sum(it.state == UndoState.RUNNING for it in undos),
+        supplier=code,
+        next_before=undos[-1].undo_id if len(found) > _PAGE else None,
+    )
 
 
 @blueprint.get("/undos/<uuid:undo_id>/outcomes.csv")

@@ -10,7 +10,7 @@ from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.resources import resources
 from migration_service.errors import WaveNotFoundError
 from migration_service.services.setup.suppliers import list_import_suppliers
-from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
+from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 from migration_service.services.waves.steering import list_plans
 from migration_service.states import WaveState, WaveWait
 
@@ -29,7 +29,7 @@ def show_all() -> Response:
     with resources().Session.begin() as session:
         suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
         found = list_plans(session, organisation_id=None, import_supplier=code)
-        plans = [report_plan(session, plan) for plan in found]
+        plans = report_plans(session, found)
     return page(
         "plans.html",
         poll=_next_poll(plans),

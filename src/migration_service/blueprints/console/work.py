@@ -4,6 +4,7 @@ from flask import Blueprint, Response
 from redis import RedisError
 
 from migration_service.blueprints.console.polling import BUSY, page
+from migration_service.blueprints.console.workers import read_workers
 from migration_service.blueprints.resources import resources
 from migration_service.connections import make_redis
 from migration_service.metrics.broker import BrokerCounts, read_broker
@@ -11,7 +12,7 @@ from migration_service.origin import current_origin
 from migration_service.services.reporting.counts import read_in_progress
 from migration_service.services.reporting.work import list_running_chunks, list_running_requests
 from migration_service.slots import Slots
-from migration_service.tasks.app import KEY_PREFIX, QUEUES
+from migration_service.tasks.names import KEY_PREFIX, QUEUES
 
 blueprint = Blueprint("work", __name__, url_prefix="/work")
 
@@ -33,7 +34,9 @@ def show() -> Response:
         sweep_age=sweep_age,
         requests=requests,
         chunks=chunks,
-        queues=_read_queues(),
+        queues=QUEUES,
+        messages=_read_messages(),
+        workers=read_workers(),
     )
 
 
@@ -45,7 +48,7 @@ def _read_slots() -> tuple[int | None, float | None]:
         return None, None
 
 
-def _read_queues() -> BrokerCounts | None:
+def _read_messages() -> BrokerCounts | None:
     """Return how many messages wait; None if the broker is not a Redis, or does not answer."""
     settings = resources().settings
     if settings.broker_url and not settings.broker_url.startswith(("redis:", "rediss:")):

@@ -1,8 +1,12 @@
 """What keeps a batch from going on: an undo of its accounts, or of another wave of its plan."""
 
+from collections.abc import Collection
+from uuid import UUID
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import one_of
 from migration_service.errors import BatchStateError
 from migration_service.models import Batch, Undo, Wave, WavePlan
 
@@ -14,15 +18,33 @@ def require_no_undo(session: Session, batch: Batch) -> None:
     creates meanwhile.
     """
     locked = {"key_share": True}
-    undone = [batch.id]
     plan_id = session.scalar(select(Wave.plan_id).where(Wave.batch_id == batch.id))
     if plan_id:
         session.get_one(WavePlan, plan_id, populate_existing=True, with_for_update=locked)
-        undone = [*session.scalars(select(Wave.batch_id).where(Wave.plan_id == plan_id))]
     session.refresh(batch, with_for_update=locked)
-    running = select(Undo.id).where(Undo.finished_at.is_(None), Undo.batch_id.in_(undone))
-    if undo_id := session.scalars(running.order_by(Undo.id).limit(1)).one_or_none():
+    if undo_id := find_undo_of_plan(session, plan_id) if plan_id else _find_undo_of_batch(session, batch.id):
         what = "this plan" if plan_id else "this batch"
         raise BatchStateError(
             f"Undo {undo_id} of accounts of {what} runs. Wait until it is over, or cancel it."
         )
+
+
+def find_undo_of_plan(session: Session, plan_id: UUID) -> UUID | None:
+    """Return the undo of a wave of this plan that is not over, or None."""
+    return find_undos_of_plans(session, [plan_id]).get(plan_id)
+
+
+def find_undos_of_plans(session: Session, plan_ids: Collection[UUID]) -> dict[UUID, UUID]:
+    """Return the undo of a wave that is not over, of each of these plans that has one."""
+    running = (
+        select(Wave.plan_id, Undo.id)
+        .join(Undo, Undo.batch_id == Wave.batch_id)
+        .where(Undo.finished_at.is_(None), one_of(Wave.plan_id.expression, plan_ids))
+        .order_by(Undo.id.desc())
+    )
+    return {row.plan_id: row.id for row in session.execute(running)}
+
+
+def _find_undo_of_batch(session: Session, batch_id: UUID) -> UUID | None:
+    running = select(Undo.id).where(Undo.finished_at.is_(None), Undo.batch_id == batch_id)
+    return session.scalars(running.order_by(Undo.id).limit(1)).one_or_none()

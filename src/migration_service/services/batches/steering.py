@@ -8,7 +8,6 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service.db.base import one_of
 from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
@@ -20,14 +19,13 @@ from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.brakes import measure, stored_brake
 from migration_service.services.batches.counts import (
     BatchProgress,
-    count_lines,
     count_open,
     get_progress,
 )
 from migration_service.services.batches.holds import require_no_undo
-from migration_service.services.batches.states import CANCEL, PAUSE, RESUME, WINDOW_CLOSED, change_batch
+from migration_service.services.batches.states import CANCEL, PAUSE, RESUME, change_batch
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchCondition, BatchKind, BatchState, LineStatus
+from migration_service.states import BatchCondition, BatchState, LineStatus
 
 #: A running batch is stalled if no line was worked on for this many seconds.
 STALLED_AFTER = 60.0
@@ -123,7 +121,7 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
     left = count_open(progress.counts)
     runs = batch.state == BatchState.RUNNING and progress.rate
     return BatchReport(
-        **_fields(batch, supplier, team, progress.counts),
+        **fields_of(batch, supplier, team, progress.counts),
         error_counts=progress.error_counts,
         warning_counts=progress.warning_counts,
         rate=progress.rate and round(progress.rate, 1),
@@ -131,51 +129,6 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         condition=_condition(batch, progress) if left else None,
         brake=_report_brake(session, batch),
     )
-
-
-def list_batches(
-    session: Session,
-    *,
-    organisation_id: int | None,
-    import_supplier: str | None = None,
-    kind: BatchKind | None = None,
-    state: BatchState | None = None,
-    only_open: bool = False,
-    before: UUID | None = None,
-    limit: int = 50,
-) -> list[BatchReport]:
-    """Return the organisation's batches (None: every organisation's), newest first, older than `before`.
-
-    `only_open` leaves out batches that are over, and those that wait for the window of their wave.
-    """
-    statement = (
-        select(Batch, ImportSupplier.code, OperationsTeam.name)
-        .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
-        .outerjoin(OperationsTeam, OperationsTeam.id == Batch.operations_team_id)
-        .order_by(Batch.id.desc())  # in the order of time
-        .limit(limit)
-    )
-    if organisation_id is not None:
-        statement = statement.where(Batch.organisation_id == organisation_id)
-    allowed = current_origin().import_supplier_ids
-    if allowed is not None:
-        statement = statement.where(one_of(Batch.import_supplier_id.expression, allowed))
-    if import_supplier is not None:
-        statement = statement.where(ImportSupplier.code == import_supplier)
-    if kind is not None:
-        statement = statement.where(Batch.kind == kind)
-    if state is not None:
-        statement = statement.where(Batch.state == state)
-    if only_open:
-        statement = statement.where(
-            Batch.state.not_in([BatchState.COMPLETED, BatchState.CANCELLED]),
-            Batch.reason.is_distinct_from(WINDOW_CLOSED),
-        )
-    if before is not None:
-        statement = statement.where(Batch.id < before)
-    rows = session.execute(statement).all()
-    counts = count_lines(session, [batch.id for batch, _, _ in rows])
-    return [BatchReport(**_fields(batch, supplier, team, counts[batch.id])) for batch, supplier, team in rows]
 
 
 def pause_batch(session: Session, batch: Batch) -> None:
@@ -228,7 +181,8 @@ def _record(session: Session, action: AuditAction, batch: Batch) -> None:
     record(session, action, "batch", batch.id, organisation_id=batch.organisation_id)
 
 
-def _fields(batch: Batch, supplier: str, team: str | None, counts: dict[str, int]) -> dict[str, Any]:
+def fields_of(batch: Batch, supplier: str, team: str | None, counts: dict[str, int]) -> dict[str, Any]:
+    """Return those fields of a BatchReport that a list has, too."""
     return {
         "batch_id": batch.id,
         "import_supplier": supplier,

@@ -24,7 +24,8 @@ from migration_service.errors import (
 )
 from migration_service.models import Batch, ImportSupplier, WavePlan
 from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.services.batches.steering import BatchReport, get_batch, list_batches, report_batch
+from migration_service.services.batches.listing import list_batches
+from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
 from migration_service.services.reporting import report_sql as sql
 from migration_service.services.reporting.differences import AccountDifference, Totals
 from migration_service.services.reporting.reconciliation import find_differences

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.errors import ServiceError
 from migration_service.models import Batch, BatchChunk, Wave, WavePlan
 from migration_service.services.batches import clock
+from migration_service.services.batches.holds import find_undo_of_plan
 from migration_service.services.batches.states import (
     OPEN,
     RESUME,
@@ -36,7 +37,7 @@ from migration_service.services.waves.states import (
     is_over,
 )
 from migration_service.services.waves.stopping import BATCH_CANCELLED, stop_waves
-from migration_service.services.waves.undone import find_running_undo, reconcile_undone
+from migration_service.services.waves.undone import reconcile_undone
 from migration_service.services.waves.windows import Window, find_opening
 from migration_service.states import BatchState, ChunkState, WaveState
 
@@ -69,7 +70,7 @@ def carry_on_plan(session: Session, plan_id: UUID) -> None:
     plan = session.scalars(unfinished.with_for_update(skip_locked=True, key_share=True)).one_or_none()
     if plan is None:
         return
-    if find_running_undo(session, plan_id):
+    if find_undo_of_plan(session, plan_id):
         return
     now = clock.read_clock(session)
     waves = list_waves(session, plan_id)

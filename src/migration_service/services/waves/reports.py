@@ -1,20 +1,21 @@
 """What is reported of plans and their waves. The names are those of the interface."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from migration_service.db.base import one_of
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, Wave, WavePlan
 from migration_service.services.batches import clock
 from migration_service.services.batches.counts import count_lines
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.batches.holds import find_undos_of_plans
 from migration_service.services.waves.states import is_over
-from migration_service.services.waves.undone import count_reverted, find_running_undo
+from migration_service.services.waves.undone import count_reverted
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait
 
@@ -71,50 +72,86 @@ class PlanReport:
 
 def report_plan(session: Session, plan: WavePlan) -> PlanReport:
     """Return a plan with the progress of each wave."""
+    (report,) = report_plans(session, [plan])
+    return report
+
+
+def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport]:
+    """Return plans with the progress of each wave, with as many statements as for one plan."""
+    if not plans:
+        return []
     session.flush()
-    now, waves = clock.read_clock(session), list_waves(session, plan.id)
-    batches = {
-        batch.id: batch
-        for batch in session.scalars(select(Batch).where(Batch.id.in_([wave.batch_id for wave in waves])))
-    }
-    counts, reverted = count_lines(session, [*batches]), count_reverted(session, plan.id)
+    ids = [plan.id for plan in plans]
+    found = session.scalars(
+        select(Wave).where(one_of(Wave.plan_id.expression, ids)).order_by(Wave.plan_id, Wave.number)
+    ).all()
+    waves: dict[UUID, list[Wave]] = {plan_id: [] for plan_id in ids}
+    for wave in found:
+        waves[wave.plan_id].append(wave)
+    batch_ids = [wave.batch_id for wave in found]
+    batches = session.scalars(select(Batch).where(one_of(Batch.id.expression, batch_ids)))
+    suppliers = {plan.import_supplier_id for plan in plans}
+    teams = {plan.operations_team_id for plan in plans}
+    read = _Read(
+        suppliers=_read_names(session, ImportSupplier.id, ImportSupplier.code, suppliers),
+        teams=_read_names(session, OperationsTeam.id, OperationsTeam.name, teams),
+        now=clock.read_clock(session),
+        batches={batch.id: batch for batch in batches},
+        counts=count_lines(session, batch_ids),
+        reverted=count_reverted(session, ids),
+        undos=find_undos_of_plans(session, ids),
+    )
+    return [_report_plan(plan, waves[plan.id], read) for plan in plans]
+
+
+def _read_names(
+    session: Session,
+    key: InstrumentedAttribute[int],
+    name: InstrumentedAttribute[str],
+    wanted: Collection[int],
+) -> dict[int, str]:
+    rows = session.execute(select(key, name).where(one_of(key.expression, wanted)))
+    return {row[0]: row[1] for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What is read for all plans at once."""
+
+    #: Codes and names, by id.
+    suppliers: dict[int, str]
+    teams: dict[int, str]
+    now: datetime
+    batches: dict[UUID, Batch]
+    #: Lines by status, by the id of the batch.
+    counts: dict[UUID, dict[str, int]]
+    #: By the id of the batch.
+    reverted: dict[UUID, int]
+    #: By the id of the plan.
+    undos: dict[UUID, UUID]
+
+
+def _report_plan(plan: WavePlan, waves: Sequence[Wave], read: _Read) -> PlanReport:
     return PlanReport(
         plan_id=plan.id,
-        import_supplier=session.get_one(ImportSupplier, plan.import_supplier_id).code,
-        operations_team_name=session.get_one(OperationsTeam, plan.operations_team_id).name,
+        import_supplier=read.suppliers[plan.import_supplier_id],
+        operations_team_name=read.teams[plan.operations_team_id],
         name=plan.name,
         seed=plan.seed,
         continue_if_clean=plan.continue_if_clean,
         created_at=plan.created_at,
         finished_at=plan.finished_at,
         unplanned=plan.unplanned,
-        undo_id=find_running_undo(session, plan.id),
-        waves=[
-            _report_wave(
-                wave,
-                batches[wave.batch_id],
-                counts[wave.batch_id],
-                now,
-                waits_for=_waits_for(plan, waves, wave),
-                reverted=reverted.get(wave.number, 0),
-            )
-            for wave in waves
-        ],
+        undo_id=read.undos.get(plan.id),
+        waves=[_report_wave(wave, read, _waits_for(plan, waves, wave)) for wave in waves],
     )
 
 
-def _report_wave(
-    wave: Wave,
-    batch: Batch,
-    counts: dict[str, int],
-    now: datetime,
-    *,
-    waits_for: WaveWait | None,
-    reverted: int,
-) -> WaveReport:
+def _report_wave(wave: Wave, read: _Read, waits_for: WaveWait | None) -> WaveReport:
+    batch, counts = read.batches[wave.batch_id], read.counts[wave.batch_id]
     needed = wave.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
     window = Window.from_dict(wave.time_window) if wave.time_window and needed else None
-    opening = next_opening(window, now) if window else None
+    opening = next_opening(window, read.now) if window else None
     return WaveReport(
         number=wave.number,
         name=wave.name,
@@ -134,7 +171,7 @@ def _report_wave(
         reconciled_at=wave.reconciled_at,
         differing=wave.differing,
         open=wave.open,
-        reverted=reverted,
+        reverted=read.reverted.get(wave.batch_id, 0),
         decided_by=wave.decided_by,
         decided_at=wave.decided_at,
         decision_reason=wave.decision_reason,

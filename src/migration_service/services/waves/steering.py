@@ -36,7 +36,7 @@ from migration_service.services.waves.states import (
     record_act,
 )
 from migration_service.services.waves.stopping import stop_waves
-from migration_service.services.waves.undone import require_no_undo
+from migration_service.services.waves.undone import reconcile_undone, require_no_undo
 from migration_service.states import BatchState, WaveState
 
 
@@ -79,10 +79,7 @@ def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     Raise WaveStateError if it is not its turn, or accounts of the plan are being undone, and
     WaveWindowClosedError.
     """
-    require_no_undo(session, plan)
-    earlier = [it for it in list_waves(session, plan.id) if it.number < wave.number]
-    if not all(is_over(plan, it) for it in earlier):
-        raise WaveStateError("An earlier wave is not over. Wait for it, or approve it, first.")
+    _require_turn(session, plan, wave)
     until = closing_time(wave, clock.read_clock(session))
     if wave.time_window is not None and until is None:
         raise WaveWindowClosedError
@@ -111,10 +108,10 @@ def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     """Let a paused wave go on: now, or in its next window if its window is closed.
 
-    The brake counts from now on. Raise WaveStateError if it is not paused, or accounts of the plan are being
-    undone.
+    The brake counts from now on. Raise WaveStateError if it is not paused, or it is not its turn, or accounts
+    of the plan are being undone.
     """
-    require_no_undo(session, plan)
+    _require_turn(session, plan, wave)
     batch = lock_batch(session, wave)
     if wave.state != WaveState.PAUSED or batch.state not in (BatchState.PAUSED, BatchState.STOPPED):
         raise WaveStateError(f"The wave is {wave.state}. This is only possible if it is PAUSED.")
@@ -166,6 +163,19 @@ def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: 
     stop_waves(session, plan, wave, reason=reason, by=by or _actor())
 
 
+def _require_turn(session: Session, plan: WavePlan, wave: Wave) -> None:
+    """Raise WaveStateError if accounts of the plan are being undone, or an earlier wave is not over.
+
+    An earlier wave whose accounts were undone while this one was paused is not over any more.
+    """
+    require_no_undo(session, plan)
+    earlier = [it for it in list_waves(session, plan.id) if it.number < wave.number]
+    for it in earlier:
+        reconcile_undone(session, plan, it)
+    if not all(is_over(plan, it) for it in earlier):
+        raise WaveStateError("An earlier wave is not over. Wait for it, or approve it, first.")
+
+
 def _require_completed(session: Session, wave: Wave) -> Batch:
     """Return the batch. Raise WaveStateError if it has not ended, or its failed lines are being retried."""
     batch = lock_batch(session, wave)
@@ -180,9 +190,17 @@ def _actor() -> str | None:
 
 
 def list_plans(
-    session: Session, *, organisation_id: int | None, import_supplier: str | None = None, limit: int = 50
+    session: Session,
+    *,
+    organisation_id: int | None,
+    import_supplier: str | None = None,
+    only_open: bool = False,
+    limit: int = 50,
 ) -> list[WavePlan]:
-    """Return the organisation's plans (None: every organisation's), the newest first."""
+    """Return the organisation's plans (None: every organisation's), the newest first.
+
+    `only_open` leaves out those that are finished.
+    """
     statement = (
         select(WavePlan)
         .join(ImportSupplier, ImportSupplier.id == WavePlan.import_supplier_id)
@@ -196,4 +214,6 @@ def list_plans(
         statement = statement.where(WavePlan.import_supplier_id.in_(allowed))
     if import_supplier is not None:
         statement = statement.where(ImportSupplier.code == import_supplier)
+    if only_open:
+        statement = statement.where(WavePlan.finished_at.is_(None))
     return [*session.scalars(statement)]

@@ -4,27 +4,23 @@ While the undo runs, the plan holds: no wave begins or goes on. After it the wav
 was reverted is open, so a person decides about the wave once more before the next one begins.
 """
 
+from collections.abc import Collection
 from uuid import UUID
 
 from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import one_of
 from migration_service.errors import WaveStateError
 from migration_service.models import Undo, UndoLine, Wave, WavePlan
+from migration_service.services.batches.holds import find_undo_of_plan
 from migration_service.services.waves.states import UNDO, change_wave
 from migration_service.states import UndoOutcome
 
 
-def find_running_undo(session: Session, plan_id: UUID) -> UUID | None:
-    """Return the undo of a wave of this plan that is not over, or None."""
-    batches = select(Wave.batch_id).where(Wave.plan_id == plan_id)
-    running = select(Undo.id).where(Undo.finished_at.is_(None), Undo.batch_id.in_(batches))
-    return session.scalars(running.order_by(Undo.id).limit(1)).one_or_none()
-
-
 def require_no_undo(session: Session, plan: WavePlan) -> None:
     """Raise WaveStateError if accounts of the plan are being undone."""
-    if undo_id := find_running_undo(session, plan.id):
+    if undo_id := find_undo_of_plan(session, plan.id):
         detail = f"Undo {undo_id} of accounts of this plan runs. Wait until it is over, or cancel it."
         raise WaveStateError(detail)
 
@@ -44,13 +40,13 @@ def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
     wave.decided_by = wave.decided_at = wave.decision_reason = None
 
 
-def count_reverted(session: Session, plan_id: UUID) -> dict[int, int]:
-    """Return how many accounts of each wave were reverted by undos of it, by the number of the wave."""
+def count_reverted(session: Session, plan_ids: Collection[UUID]) -> dict[UUID, int]:
+    """Return how many accounts of the waves of these plans undos have reverted, by the batch of the wave."""
     counted = (
-        select(Wave.number, func.count().label("accounts"))
+        select(Wave.batch_id, func.count().label("accounts"))
         .join(Undo, Undo.batch_id == Wave.batch_id)
         .join(UndoLine, UndoLine.undo_id == Undo.id)
-        .where(Wave.plan_id == plan_id, UndoLine.outcome == UndoOutcome.REVERTED)
-        .group_by(Wave.number)
+        .where(one_of(Wave.plan_id.expression, plan_ids), UndoLine.outcome == UndoOutcome.REVERTED)
+        .group_by(Wave.batch_id)
     )
-    return {row.number: row.accounts for row in session.execute(counted)}
+    return {row.batch_id: row.accounts for row in session.execute(counted)}

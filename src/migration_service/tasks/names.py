@@ -1,0 +1,31 @@
+"""The names of queues and tasks, and the seconds between two runs of those that beat publishes.
+
+They are apart from the tasks, because beat and Flower need the names alone. Without what the tasks do, they
+start in half the time.
+"""
+
+#: The queues: for requests, for batches, for batches that ask payment vendors, for maintenance.
+QUEUES = ("interactive", "batch", "vendors", "maintenance")
+#: The prefix of the broker's keys, if the broker is a Redis.
+KEY_PREFIX = "migration:"
+
+CREATE_SET = "accounts.create_set"
+CREATE_ACCOUNT = "accounts.create_account"
+RUN_CHUNK = "batches.run_chunk"
+RUN_VENDOR_CHUNK = "batches.run_vendor_chunk"
+REVERT_ACCOUNTS = "undos.revert_accounts"
+SEND_CUSTOMER_EMAIL = "emails.send_customer_email"
+
+SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
+SWEEP_BATCHES = "maintenance.sweep_batches"
+SWEEP_UNDOS = "maintenance.sweep_undos"
+SWEEP_WAVES = "maintenance.sweep_waves"
+SWEEP_CUSTOMER_EMAILS = "emails.sweep_customer_emails"
+#: Between two runs of the same sweep.
+SWEEP_INTERVAL = 5.0
+COUNT_ACCOUNTS = "maintenance.count_accounts"
+#: Between two counts.
+COUNT_INTERVAL = 30.0
+REMOVE_OLD_DATA = "maintenance.remove_old_data"
+#: Between two removals of data whose retention has ended.
+REMOVAL_INTERVAL = 600.0

@@ -1,0 +1,33 @@
+"""The connections of a worker process."""
+
+from dataclasses import dataclass
+
+from redis import Redis
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.config import Settings
+from migration_service.connections import make_redis
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.slots import Slots
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerResources:
+    """The connections of one worker process."""
+
+    Session: sessionmaker[Session]
+    redis: Redis
+    slots: Slots
+
+
+def connect(settings: Settings) -> WorkerResources:
+    """Return the connections of a process that runs one task at a time."""
+    engine = make_engine(
+        settings.database_url,
+        pool_size=1,
+        max_overflow=1,
+        application_name="migration-worker",
+        pooler=settings.database_pooler,
+    )
+    redis = make_redis(settings.redis_url)
+    return WorkerResources(make_sessionmaker(engine), redis, Slots(redis))

@@ -1,0 +1,47 @@
+"""What the console says about a code, in the language of the reader."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from flask import Flask
+
+from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.error_catalogue import (
+    field_errors,
+    note_errors,
+    request_errors,
+    rule_errors,
+)
+
+CODES = sorted({entry.code for entry in (*request_errors(), *field_errors(), *rule_errors(), *note_errors())})
+
+
+@contextmanager
+def _reading(language: str) -> Iterator[None]:
+    with Flask("console").test_request_context(headers={"Accept-Language": language}):
+        yield
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_has_a_meaning_and_a_remedy_in_dutch(code: str) -> None:
+    with _reading("en"):
+        english = remedy_of(code)
+    with _reading("nl"):
+        dutch = remedy_of(code)
+    assert english.meaning and english.remedy
+    assert dutch.meaning and dutch.remedy
+    assert dutch.meaning != english.meaning
+    assert dutch.remedy != english.remedy
+
+
+def test_a_code_of_two_rules_means_either() -> None:
+    with _reading("en"):
+        meaning = remedy_of("date_of_birth_in_future").meaning
+    assert meaning.startswith("A date of birth is after today. Or: A date of birth is before 1900")
+
+
+def test_nothing_is_said_of_an_unknown_code() -> None:
+    with _reading("nl"):
+        found = remedy_of("nobody_knows_this")
+    assert (found.meaning, found.remedy, found.is_ours) == ("", "", False)
