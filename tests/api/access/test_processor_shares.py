@@ -36,8 +36,8 @@ def _use_up(client: FlaskClient, owner: Owner, beside: Owner) -> None:
     """Let one owner have used far too much, while another one has used something."""
     shares = _shares(client)
     shares._sleep = lambda _seconds: None
-    shares.charge(owner, 100.0)
     shares.charge(beside, 1.0)
+    shares.charge(owner, 100.0, in_advance=0.001)
 
 
 def _headers(client: FlaskClient, customer: Customer) -> dict[str, str]:

@@ -18,7 +18,7 @@ from migration_service.services.imports.quota import (
     note_full_organisations,
 )
 from migration_service.services.reporting.counts import count_accounts
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 

@@ -12,7 +12,7 @@ from migration_service.cli import main
 from migration_service.config import Settings, system_user
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.access.audit_trail import TrailFilter, stream_trail
-from migration_service.tasks.app import WorkerResources
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
 from wave_client import WaveClient
