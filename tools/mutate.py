@@ -1,164 +1,125 @@
 """Change one thing at a time in a module, and tell which changes no test notices.
 
-    python tools/mutate.py src/migration_service/slots.py [tests ...]
+    python tools/mutate.py src/migration_service/slots.py [modules and folders ...]
     python tools/mutate.py --changed main~20
+    python tools/mutate.py --table          what is known of all modules
     python tools/mutate.py --known          the mistakes of mutation/known.py
 
-Use it for code in which a mistake loses accounts. It takes minutes to an hour for a module, and is not part
-of `make test`. It exits with 1 if a change is not noticed that mutation/harmless.txt does not explain. Each
-change is tried in a copy of the project, several at once. Without `tests`, those run
-whose folders have the name of the module's subject (`find_tests`), the nearest ones first.
+It exits with 1 if a change is not noticed that mutation/harmless.txt does not explain. It is not part of
+`make test`. The first time it takes some minutes to record which lines each test runs, and later only records
+tests that are new or changed. A change is tried with the tests that run its line, in a forked process
+(mutation/slot.py). The results are kept in .make/mutation: the next run goes on where this one was stopped,
+and tries what survived again.
 
 docs/contributors/tests.md has the results, and why no tool at hand does this.
 """
 
 import argparse
+import ast
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from multiprocessing import get_context
 from pathlib import Path
-from queue import SimpleQueue
 
+from mutation.children import Ended, Outcome
 from mutation.known import KNOWN, apply
+from mutation.patches import Patch, make_patch
 from mutation.python import python_mutants
+from mutation.recording import Recording, digest
+from mutation.results import Result, Results, key_of, table
+from mutation.selection import Selection
+from mutation.slot import FOLDERS, Slot, copy_project
 from mutation.sql import Mutant, text_mutants
+from mutation.uses import Uses
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src/migration_service")
 _HARMLESS = Path(__file__).with_name("mutation") / "harmless.txt"
-#: Subjects that are also tested by the tests of others: most of `imports` is tested by processing accounts.
-_ALSO = {"imports": ("processing", "batches"), "slots": ("processing", "batches"), "tasks": ("processing",)}
-#: Tests of the whole service take too long for thousands of changes.
-_KINDS = ("unit", "worker", "api")
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A change, and whether a test noticed it."""
-
-    line: int
-    what: str
-    noticed: bool
-
-
-def find_tests(module: Path) -> list[str]:
-    """Return the tests of a module below its root: first those with its name, then those of its subject."""
-    parts = module.relative_to(PACKAGE).with_suffix("").parts
-    subject = parts[-2] if len(parts) > 1 else parts[-1]
-    own = [path for kind in _KINDS for path in sorted((ROOT / "tests" / kind).rglob(f"test_{parts[-1]}.py"))]
-    subjects = [subject, *_ALSO.get(subject, ())]
-    folders = [ROOT / "tests" / kind for kind in _KINDS]
-    found = [
-        it for name in subjects for folder in folders for it in sorted(folder.rglob(name)) if it.is_dir()
-    ]
-    near = [path for path in own if subject in path.parts or len(parts) == 1]
-    return list(dict.fromkeys(str(path.relative_to(ROOT)) for path in [*near, *found]))
+_KEPT = ROOT / ".make" / "mutation"
+#: After so many changes, the tests that have noticed them are run without a change.
+_CHECKED_AFTER = 25
 
 
 def mutants(source: str) -> list[Mutant]:
     """Return every change of a module once."""
-    found = {changed: (line, what, changed) for line, what, changed in text_mutants(source)}
-    found |= {changed: (line, what, changed) for line, what, changed in python_mutants(source)}
+    found = {it[2]: it for it in text_mutants(source) if _is_python(it[2])}
+    found |= {it[2]: it for it in python_mutants(source)}
     return sorted(found.values())
 
 
-class Copies:
-    """Copies of the project, one for each change that is tried at the same time."""
-
-    def __init__(self, folder: Path, number: int) -> None:
-        self._free: SimpleQueue[Path] = SimpleQueue()
-        ignored = shutil.ignore_patterns(
-            ".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", ".make", "build"
-        )
-        for index in range(number):
-            shutil.copytree(ROOT, folder / str(index), ignore=ignored, symlinks=True)
-            self._free.put(folder / str(index))
-
-    def passes(self, module: Path, source: str, tests: Sequence[str], seconds: float) -> bool:
-        """Return True if the tests pass in time with this text of the module."""
-        copy = self._free.get()
-        before = (copy / module).read_text()
-        try:
-            (copy / module).write_text(source)
-            return _run(copy, tests, seconds)
-        finally:
-            (copy / module).write_text(before)
-            self._free.put(copy)
-
-
-def _run(copy: Path, tests: Sequence[str], seconds: float) -> bool:
-    paths = os.pathsep.join([str(copy / "src"), str(copy / "tests"), str(copy / "tools")])
-    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--randomly-dont-reorganize", "-n", "0"]
-    command = ["nice", sys.executable, "-m", "pytest", *options, *tests]
-    process = subprocess.Popen(
-        command,
-        cwd=copy,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+def _is_python(text: str) -> bool:
+    """Return False if a change of SQL has cut a placeholder of an f-string in two."""
     try:
-        return process.wait(seconds) == 0
-    except subprocess.TimeoutExpired:
+        ast.parse(text)
+    except SyntaxError:
         return False
-    finally:
-        if process.poll() is None:
-            process.terminate()  # pytest stops its servers
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    return True
 
 
-def try_all(
-    module: Path, tests: Sequence[str], copies: Copies, processes: int, lines: range
-) -> Iterator[Tried]:
-    """Try every change of these lines, and yield each when it was tried."""
-    source = (ROOT / module).read_text()
-    started = time.monotonic()
-    if not copies.passes(module, source, tests, 1_800):
-        raise SystemExit(f"{module}: its tests fail without any change: {' '.join(tests)}")
-    seconds = 3 * (time.monotonic() - started) + 30
-
-    def attempt(mutant: Mutant) -> Tried:
-        line, what, changed = mutant
-        return Tried(line, what, not copies.passes(module, changed, tests, seconds))
-
-    with ThreadPoolExecutor(processes) as pool:
-        yield from pool.map(attempt, [mutant for mutant in mutants(source) if mutant[0] in lines])
+def modules_of(paths: Sequence[Path]) -> list[Path]:
+    """Return the modules below these paths, which are relative to the root."""
+    found = [it for path in paths for it in (sorted((ROOT / path).rglob("*.py")) or [ROOT / path])]
+    return [it.relative_to(ROOT) for it in dict.fromkeys(found) if it.name != "__init__.py"]
 
 
-def try_known(processes: int) -> int:
-    """Try each known mistake with its tests. Print those that they do not notice, and return 1 if any."""
-    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
-        Path(folder).chmod(0o755)
-        copies = Copies(Path(folder), processes)
-        any_module = PACKAGE / "slots.py"
-        tests = sorted({f"tests/{known.tests}" for known in KNOWN.values()})
-        if not copies.passes(any_module, (ROOT / any_module).read_text(), tests, 3_600):
-            raise SystemExit(f"The tests fail without any mistake: {' '.join(tests)}")
+class Mutation:
+    """The changes of modules, tried in one slot."""
 
-        def attempt(name: str) -> tuple[str, bool]:
-            known = KNOWN[name]
-            module = PACKAGE / known.file
-            changed = apply((ROOT / module).read_text(), known)
-            return name, not copies.passes(module, changed, [f"tests/{known.tests}"], 1_800)
+    def __init__(self, slot: Slot, recording: Recording, results: Results) -> None:
+        self._slot = slot
+        self._recording = recording
+        self._results = results
+        self._uses = Uses(ROOT, PACKAGE)
 
-        unnoticed = 0
-        with ThreadPoolExecutor(processes) as pool:
-            for name, noticed in pool.map(attempt, KNOWN):
-                unnoticed += not noticed
-                print(f"{'noticed' if noticed else 'NOT NOTICED'}: {name}", flush=True)
-    print(f"{len(KNOWN)} known mistakes, {unnoticed} unnoticed", flush=True)
-    return 1 if unnoticed else 0
+    def try_all(self, module: Path, wanted: Callable[[Mutant], bool]) -> None:
+        """Try the wanted changes that no test has noticed yet. Keep the results, and print what survives.
+
+        Raise SystemExit if a test that noticed a change fails without one. Those results are not kept.
+        """
+        source = (ROOT / module).read_text()
+        selection = Selection(ROOT, str(module), self._recording, self._uses)
+        known = self._results.of(module)
+        noticed = {key for key, it in known.items() if it.outcome != Outcome.SURVIVED}
+        left = [it for it in mutants(source) if wanted(it) and key_of(it[2]) not in noticed]
+        for start in range(0, len(left), _CHECKED_AFTER):
+            tried = []
+            for mutant in left[start : start + _CHECKED_AFTER]:
+                line, what, changed = mutant
+                ended = self._attempt(selection, module, source, mutant)
+                tried.append(Result(key_of(changed), line, what, ended.outcome, ended.test))
+                if ended.outcome == Outcome.SURVIVED:
+                    print(f"{module}:{line}: {what}", flush=True)
+            self._check(module, source, tried)
+            for result in tried:
+                self._results.add(module, result)
+
+    def _check(self, module: Path, source: str, tried: Sequence[Result]) -> None:
+        tests = list(dict.fromkeys(it.test for it in tried if it.outcome == Outcome.KILLED and it.test))
+        ended = self._slot.patched(str(module), Patch(source, ()), tests)
+        if ended.outcome != Outcome.SURVIVED:
+            raise SystemExit(
+                f"{module}: {ended.test} {ended.outcome} without any change:\n{self._slot.output()}"
+            )
+
+    def _attempt(self, selection: Selection, module: Path, source: str, mutant: Mutant) -> Ended:
+        line, _, changed = mutant
+        selected = selection.tests_for(line)
+        if not selected.tests:
+            return Ended(Outcome.SURVIVED, "no test runs it")
+        patch = make_patch(source, changed, self._uses.used_on_import(str(module)))
+        ended = Ended(Outcome.NOT_TRIED, "")
+        if patch and (selected.only_called or patch.constants):
+            ended = self._slot.patched(str(module), patch, selected.tests)
+        if ended.outcome == Outcome.NOT_TRIED:
+            ended = self._slot.imported(str(module), changed, selected.tests)
+        if ended.outcome == Outcome.NOT_TRIED:
+            raise SystemExit(f"{module}:{line}: its tests did not run:\n{self._slot.output()}")
+        if ended.outcome != Outcome.SURVIVED and ended.test:
+            selection.noticed(ended.test)
+        return ended
 
 
 def changed_since(revision: str) -> list[Path]:
@@ -166,38 +127,6 @@ def changed_since(revision: str) -> list[Path]:
     command = ["git", "diff", "--name-only", "--diff-filter=AM", f"{revision}...", "--", f"{PACKAGE}/"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     return [Path(it) for it in listed if it.endswith(".py") and "alembic" not in it and "__init__" not in it]
-
-
-def main() -> int:
-    """Print every change that survives, and how many there were. Return 1 if one of them may do harm."""
-    parser = argparse.ArgumentParser(description="Tell which small changes of a module no test notices.")
-    parser.add_argument("module", nargs="?", type=Path, help="for example src/migration_service/slots.py")
-    parser.add_argument("tests", nargs="*", help="the tests to run, instead of those of its subject")
-    parser.add_argument("--changed", metavar="REVISION", help="every module that was changed since")
-    parser.add_argument("--known", action="store_true", help="the mistakes that were once not noticed")
-    parser.add_argument("--lines", default="", metavar="FROM-TO", help="only changes of these lines")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--list", action="store_true", help="only list the changes, and try none")
-    given = parser.parse_args()
-    if given.known:
-        return try_known(given.processes)
-    modules = changed_since(given.changed) if given.changed else [given.module]
-    if modules == [None]:
-        parser.error("name a module, or a revision with --changed")
-    if given.list:
-        for line, what, _ in mutants((ROOT / modules[0]).read_text()):
-            print(f"{modules[0]}:{line}: {what}")
-        return 0
-    first, _, last = given.lines.partition("-")
-    lines = range(int(first or 0), int(last or 1_000_000) + 1)
-    status = 0
-    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
-        Path(folder).chmod(0o755)
-        copies = Copies(Path(folder), given.processes)
-        for module in modules:
-            if not _report(module, given.tests or find_tests(module), copies, given.processes, lines):
-                status = 1
-    return status
 
 
 def harmless_changes(text: str) -> set[str]:
@@ -223,27 +152,143 @@ def name_of(module: Path, source: str, line: int, what: str) -> str:
     return f"{module.relative_to(PACKAGE)}: {source.splitlines()[line - 1].strip()}: {what}"
 
 
-def _report(module: Path, tests: Sequence[str], copies: Copies, processes: int, lines: range) -> bool:
-    """Print what was not noticed. Return True if that is nothing but harmless changes."""
-    if not tests:
-        print(f"{module}: no tests in folders of its subject", flush=True)
-        return False
-    harmless, source = harmless_changes(_HARMLESS.read_text()), (ROOT / module).read_text()
-    tried = survived = explained = 0
-    for one in try_all(module, tests, copies, processes, lines):
-        tried += 1
-        if one.noticed:
-            continue
-        survived += 1
-        known = name_of(module, source, one.line, one.what) in harmless
-        explained += known
-        print(f"{module}:{one.line}: {one.what}{' (harmless)' if known else ''}", flush=True)
-    share = 100 * (tried - survived) / max(tried, 1)
-    print(
-        f"{module}: {tried} changes, {survived} unnoticed ({explained} harmless), {share:.0f} % noticed",
-        flush=True,
+def find_tests(folders: Sequence[str]) -> list[Path]:
+    """Return the files of the tests in these folders. A file may be among them."""
+    found = [sorted((ROOT / it).rglob("test_*.py")) or [ROOT / it] for it in folders]
+    return [path for paths in found for path in paths]
+
+
+def try_known(slot: Slot) -> None:
+    """Try each known mistake with its tests. Raise SystemExit if one is not noticed."""
+    any_module = PACKAGE / "slots.py"
+    tests = sorted({f"tests/{known.tests}" for known in KNOWN.values()})
+    ended = slot.imported(str(any_module), (ROOT / any_module).read_text(), tests)
+    if ended.outcome != Outcome.SURVIVED:
+        raise SystemExit(f"{ended.test} {ended.outcome} without any mistake:\n{slot.output()}")
+    unnoticed = 0
+    for name, known in KNOWN.items():
+        module = PACKAGE / known.file
+        changed = apply((ROOT / module).read_text(), known)
+        ended = slot.imported(str(module), changed, [f"tests/{known.tests}"])
+        unnoticed += ended.outcome == Outcome.SURVIVED
+        print(f"{'NOT NOTICED' if ended.outcome == Outcome.SURVIVED else 'noticed'}: {name}", flush=True)
+    print(f"{len(KNOWN)} known mistakes, {unnoticed} unnoticed", flush=True)
+    if unnoticed:
+        raise SystemExit(1)
+
+
+def report(modules: Sequence[Path], results: Results) -> bool:
+    """Print the table of these modules, and the names of the changes that nobody has explained.
+
+    Return True if there are none, and all changes were tried.
+    """
+    harmless = harmless_changes(_HARMLESS.read_text())
+    rows, fine = [], True
+    unexplained: list[str] = []
+    for module in modules:
+        source = (ROOT / module).read_text()
+        known = results.of(module)
+        changes = mutants(source)
+        tried = [known[key] for it in changes if (key := key_of(it[2])) in known]
+        survived = [it for it in tried if it.outcome == Outcome.SURVIVED]
+        names = [name_of(module, source, it.line, it.what) for it in survived]
+        unexplained += [it for it in names if it not in harmless]
+        explained = sum(it in harmless for it in names)
+        rows.append((str(module.relative_to(PACKAGE)), len(changes), tried, explained))
+        fine = fine and len(tried) == len(changes) and len(survived) == explained
+    print("\n".join([*table(rows), "", *unexplained]), flush=True)
+    return fine
+
+
+def main() -> int:
+    """Try changes, and print which survive. Return 1 if one of them may do harm, or if not all was tried."""
+    parser = argparse.ArgumentParser(description="Tell which small changes of a module no test notices.")
+    parser.add_argument(
+        "modules", nargs="*", type=Path, help="for example src/migration_service/slots.py, or a folder"
     )
-    return survived == explained
+    parser.add_argument("--changed", metavar="REVISION", help="every module that was changed since")
+    parser.add_argument("--known", action="store_true", help="the mistakes that were once not noticed")
+    parser.add_argument("--lines", default="", metavar="FROM-TO", help="only changes of these lines")
+    parser.add_argument(
+        "--tests", action="append", metavar="FOLDER", help="record no other tests, if they are new"
+    )
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--list", action="store_true", help="only list the changes, and try none")
+    parser.add_argument("--table", action="store_true", help="only print what is known of the modules")
+    given = parser.parse_args()
+    modules = modules_of(changed_since(given.changed) if given.changed else given.modules)
+    if not modules and not given.known:
+        parser.error("name modules, or a revision with --changed")
+    results = Results(_KEPT / "results")
+    if given.list:
+        for module in modules:
+            for line, what, _ in mutants((ROOT / module).read_text()):
+                print(f"{module}:{line}: {what}")
+        return 0
+    if not given.table:
+        with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+            # The servers' account can pass through it.
+            Path(folder).chmod(0o755)
+            _try(Path(folder), given, modules, results)
+    return 0 if given.known or report(modules, results) else 1
+
+
+def _try(folder: Path, given: argparse.Namespace, modules: Sequence[Path], results: Results) -> None:
+    first, _, last = given.lines.partition("-")
+    lines = range(int(first or 0), int(last or 1_000_000) + 1)
+
+    def record(slot: Slot, recording: Recording, _: int) -> None:
+        slot.record(missing)
+
+    def known(slot: Slot, recording: Recording, _: int) -> None:
+        try_known(slot)
+
+    def mutate(slot: Slot, recording: Recording, share: int) -> None:
+        def is_mine(mutant: Mutant) -> bool:
+            return mutant[0] in lines and int(key_of(mutant[2]), 16) % given.processes == share
+
+        mutation = Mutation(slot, recording, results)
+        for module in modules:
+            mutation.try_all(module, is_mine)
+
+    if given.known:
+        _in_slots(folder, 1, known)
+    else:
+        missing = forget_changed(Recording(_KEPT), given.tests or FOLDERS)
+        if missing:
+            print(f"recording the lines of {len(missing)} files of tests", flush=True)
+            _in_slots(folder, 1, record)
+        _in_slots(folder, given.processes, mutate)
+
+
+def forget_changed(recording: Recording, folders: Sequence[str]) -> list[str]:
+    """Forget the tests of files that have changed. Return those in these folders that have to be recorded."""
+    everywhere = find_tests(FOLDERS)
+    changed = set(recording.missing(ROOT, everywhere))
+    recording.forget_all_but({str(it.relative_to(ROOT)) for it in everywhere} - changed)
+    if not recording.known.files:
+        recording.known.modules = {str(it): digest(ROOT / it) for it in modules_of([PACKAGE])}
+    recording.save()
+    return [it for it in (str(it.relative_to(ROOT)) for it in find_tests(folders)) if it in changed]
+
+
+def _in_slots(folder: Path, number: int, work: Callable[[Slot, Recording, int], None]) -> None:
+    """Call `work` with a slot in each of so many processes. Raise SystemExit if it fails in one."""
+
+    def run(index: int) -> None:
+        copy = folder / f"{work.__name__}-{index}"
+        copy_project(ROOT, copy)
+        recording = Recording(_KEPT)
+        with Slot(copy, recording) as slot:
+            work(slot, recording, index)
+
+    processes = [get_context("fork").Process(target=run, args=[index]) for index in range(number)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    if any(process.exitcode for process in processes):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

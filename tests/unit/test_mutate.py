@@ -1,10 +1,20 @@
 """The changes that `tools/mutate.py` makes."""
 
+import ast
+import sys
+import time
+from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 
 import pytest
-from mutate import PACKAGE, ROOT, find_tests, harmless_changes, mutants, name_of
+from mutate import PACKAGE, ROOT, harmless_changes, mutants, name_of
+from mutation.children import Ended, Outcome, Report, run_in_child
 from mutation.known import KNOWN, apply
+from mutation.patches import LiveModule, functions_by_file, make_patch
+from mutation.results import Result, Results, key_of, table
+from mutation.selection import statement_lines
+from mutation.uses import Uses
 
 
 def changes(source: str) -> set[str]:
@@ -75,15 +85,6 @@ def test_parts_without_a_meaning_are_not_changed(source: str) -> None:
     assert changes(source) == set()
 
 
-def test_the_tests_of_a_module_are_those_of_its_subject_the_nearest_first() -> None:
-    assert find_tests(PACKAGE / "services/processing/attempts.py") == [
-        "tests/worker/processing/test_attempts.py",
-        "tests/worker/processing",
-        "tests/api/processing",
-    ]
-    assert find_tests(PACKAGE / "slots.py")[0] == "tests/unit/test_slots.py"
-
-
 def test_a_harmless_change_needs_a_reason() -> None:
     assert harmless_changes("# a comment\na.py: '1' -> '2'\nb.py: 'x' -> 'y'\n    a reason of both\n") == {
         "a.py: '1' -> '2'",
@@ -115,3 +116,132 @@ def test_a_known_mistake_can_still_be_made_and_its_tests_exist(name: str) -> Non
     file, _, test = known.tests.partition("::")
     assert (ROOT / "tests" / file).exists()
     assert not test or f"def {test}(" in (ROOT / "tests" / file).read_text()
+
+
+MODULE = dedent("""
+    LIMIT = 3
+    TEXT = f"at most {LIMIT}"
+
+    def is_allowed(number, most=7):
+        return number < LIMIT
+
+    class Door:
+        def opens(self):
+            return [is_allowed(it) for it in (1, 2)]
+""")
+
+
+@pytest.fixture
+def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module with the text of MODULE, whose names another module has imported."""
+    module = ModuleType("a_changed_module")
+    module.__file__ = str(tmp_path / "a_changed_module.py")
+    exec(compile(MODULE, module.__file__, "exec"), vars(module))  # noqa: S102
+    other = ModuleType("its_importer")
+    vars(other).update(is_allowed=vars(module)["is_allowed"], LIMIT=vars(module)["LIMIT"])
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(sys.modules, other.__name__, other)
+    return other
+
+
+def patch_with(before: str, after: str) -> None:
+    """Patch the module of the fixture `live`."""
+    module = sys.modules["a_changed_module"]
+    patch = make_patch(MODULE, MODULE.replace(before, after), set())
+    assert patch is not None
+    LiveModule(module, MODULE, functions_by_file()[str(module.__file__)]).apply(patch)
+
+
+def test_a_patched_function_is_changed_wherever_it_was_imported(live: ModuleType) -> None:
+    assert not live.is_allowed(3)
+    patch_with("number < LIMIT", "number <= LIMIT")
+    assert live.is_allowed(3)
+
+
+def test_a_patched_constant_is_changed_with_those_that_are_made_of_it(live: ModuleType) -> None:
+    patch_with("LIMIT = 3", "LIMIT = 4")
+    assert live.is_allowed(3)
+    assert live.LIMIT == 4
+    assert vars(sys.modules["a_changed_module"])["TEXT"] == "at most 4"
+
+
+def test_a_method_and_what_is_in_it_are_patched(live: ModuleType) -> None:
+    patch_with("in (1, 2)", "in (5,)")
+    assert vars(sys.modules["a_changed_module"])["Door"]().opens() == [False]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("most=7", "most=8"), ("class Door", "class Door(dict)"), ("LIMIT = 3", "LIMIT = print(3)")],
+)
+def test_what_is_done_on_import_cannot_be_patched(before: str, after: str) -> None:
+    assert make_patch(MODULE, MODULE.replace(before, after), set()) is None
+
+
+def test_a_constant_that_others_use_on_import_cannot_be_patched() -> None:
+    assert make_patch(MODULE, MODULE.replace("LIMIT = 3", "LIMIT = 4"), {"LIMIT"}) is None
+
+
+def test_the_lines_of_a_statement_are_those_without_the_statements_in_it() -> None:
+    tree = ast.parse(
+        "A = 1\ndef f(x):\n    if (x and\n            A):\n        return (x,\n            A)\n    return A\n"
+    )
+    assert [list(statement_lines(tree, line)) for line in range(1, 8)] == [
+        [],
+        [],
+        [3, 4],
+        [3, 4],
+        [5, 6],
+        [5, 6],
+        [7],
+    ]
+
+
+def test_the_users_of_a_constant_are_found_through_other_modules(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "product"
+    package.mkdir(parents=True)
+    (package / "sql.py").write_text("ID = 'id'\nALL = f'SELECT {ID}'\n")
+    (package / "reading.py").write_text(
+        "from product.sql import ALL\n\ndef read(c):\n    return c.run(ALL)\n"
+    )
+    (package / "view.py").write_text(
+        "from product import sql\n\nX = sql.ALL\n\ndef show():\n    return sql.ID\n"
+    )
+    uses = Uses(tmp_path, Path("src/product"))
+    assert uses.lines_with(("src/product/sql.py", "ID")) == {
+        ("src/product/reading.py", 4),
+        ("src/product/view.py", 6),
+    }
+    assert uses.used_on_import("src/product/sql.py") == {"ALL"}
+    assert uses.importers("src/product/sql.py") == {"src/product/reading.py", "src/product/view.py"}
+
+
+def test_a_child_that_ends_by_itself_has_noticed_the_change_and_one_that_hangs_is_killed(
+    tmp_path: Path,
+) -> None:
+    def fall(report: Report) -> None:
+        report.begin("a test")
+        raise RuntimeError("this is printed")
+
+    def hang(report: Report) -> None:
+        report.begin("a test")
+        time.sleep(600)
+
+    log = tmp_path / "log"
+    assert run_in_child(lambda report: report.end(Outcome.SURVIVED), lambda _: 60, log) == Ended(
+        Outcome.SURVIVED, ""
+    )
+    assert run_in_child(fall, lambda _: 60, log) == Ended(Outcome.KILLED, "a test")
+    assert "this is printed" in log.read_text()
+    assert run_in_child(lambda _: None, lambda _: 60, log) == Ended(Outcome.NOT_TRIED, "")
+    assert run_in_child(hang, lambda test: 0.01 if test else 60, log) == Ended(Outcome.TIMED_OUT, "a test")
+
+
+def test_the_last_result_of_a_change_is_kept(tmp_path: Path) -> None:
+    module = PACKAGE / "slots.py"
+    survived = Result(key_of("changed"), 3, "'1' -> '2'", Outcome.SURVIVED, "a test")
+    killed = Result(key_of("changed"), 3, "'1' -> '2'", Outcome.KILLED, "another")
+    Results(tmp_path).add(module, survived)
+    Results(tmp_path).add(module, killed)
+    assert Results(tmp_path).of(module) == {killed.key: killed}
+    assert list(table([("slots.py", 2, [killed], 0)]))[2:] == ["| `slots.py` | 2 | 1 | 1 | 0 | 0 | 0 |"]

@@ -107,7 +107,8 @@ def _changes_of_constant(node: ast.Constant) -> Iterator[Change]:
     if isinstance(node.value, bool):
         yield lambda it: setattr(it, "value", not it.value)
     elif isinstance(node.value, int):
-        yield lambda it: setattr(it, "value", it.value + 1)
+        # Nobody depends on the exact number of so many milliseconds.
+        yield lambda it: setattr(it, "value", it.value + 1 if it.value < 1_000 else it.value * 2)
 
 
 def _changes_of_statement(node: ast.stmt) -> Iterator[Change]:

@@ -20,7 +20,8 @@ from sqlalchemy.orm import Session
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from migration_service.blueprints.auth import caller
-from migration_service.blueprints.body import View, document_parameters, read_json, too_large
+from migration_service.blueprints.body import document_parameters, read_json, too_large
+from migration_service.blueprints.describing import View
 from migration_service.blueprints.description_headers import KEY
 from migration_service.blueprints.resources import resources
 from migration_service.db.base import new_id

@@ -1,8 +1,11 @@
 """All rules together: their order, the profiles, errors of the schema, and the version."""
 
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from migration_service import rules, schemas
 from migration_service.rules.catalogue import (
@@ -61,6 +64,50 @@ def test_errors_of_the_schema_are_not_reported_again() -> None:
     assert [finding.attr for finding in _check(account)] == ["customers.0.family_name"]
     assert _check(account, faulty=["customers.0", "ledgers.0.ledger_code"]) == []
     assert len(_check(account, faulty=["customers.01", "customers.0.family", "family_name"])) == 1
+
+
+def test_an_error_of_the_schema_elsewhere_hides_no_finding() -> None:
+    for example in BREAKING_EXAMPLES:
+        account = change(make_valid_account(), example.changes)
+        assert _check(account, faulty=["external_account_number"]) == _check(account), example.code
+
+
+_HISTORICAL = "ledgers.0.historical_statement_transactions.0"
+
+
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        ("duplicate_customers_found", "customers.0.date_of_birth"),
+        ("duplicate_customers_found", "customers.2.date_of_birth"),
+        ("unknown_vat_reference", f"{_HISTORICAL}.line_items.1.params.ref"),
+    ],
+)
+def test_nothing_is_equal_or_missing_because_of_a_value_that_the_schema_refused(
+    code: str, refused: str
+) -> None:
+    example = next(it for it in BREAKING_EXAMPLES if it.code == code)
+    account = change(make_valid_account(), example.changes)
+    assert code in [finding.code for finding in _check(account)]
+    assert code not in [finding.code for finding in _check(account, faulty=[refused])]
+
+
+@pytest.mark.parametrize(
+    ("code", "field", "value"),
+    [
+        ("duplicate_customers_found", "customers.2.given_name", "Anne"),
+        ("duplicate_customers_found", "customers.2.email", "anne@provider.example"),
+        ("duplicate_customers_found", "customers.2.date_of_birth", date(1930, 1, 1)),
+        ("duplicate_supply_addresses_found", "supply_addresses.1.supply_address1", "Kerkstraat"),
+        ("duplicate_supply_addresses_found", "supply_addresses.1.supply_address2", "13"),
+        ("duplicate_supply_addresses_found", "supply_addresses.1.supply_postcode", "3511 AC"),
+        ("duplicate_meter_points_provided", "supply_addresses.1.meter_points.0.supply_type", "GAS"),
+    ],
+)
+def test_what_differs_in_one_value_is_no_duplicate(code: str, field: str, value: Any) -> None:
+    example = next(it for it in BREAKING_EXAMPLES if it.code == code)
+    account = change(make_valid_account(), {**example.changes, field: value})
+    assert code not in [finding.code for finding in _check(account)]
 
 
 def test_checking_changes_nothing_in_the_account() -> None:
