@@ -19,6 +19,7 @@ from migration_service.errors import (
     NotAuthenticatedError,
     ParseError,
     PermissionDeniedError,
+    ProcessorShareUsedError,
     RequestFailedValidationError,
     ServiceError,
     ServiceUnavailableError,
@@ -32,6 +33,7 @@ _EVERYWHERE: tuple[type[ServiceError], ...] = (
     NotAuthenticatedError,
     UnauthenticatedError,
     PermissionDeniedError,
+    ProcessorShareUsedError,
     ServiceUnavailableError,
 )
 
