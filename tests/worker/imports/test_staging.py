@@ -1,11 +1,15 @@
 """What staging stores, and how it is found again."""
 
+from typing import Any
+
 import pytest
+from sqlalchemy import select
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import Session
 
 from migration_service.db.statements import autocommit
 from migration_service.errors import AccountFailedValidationError
+from migration_service.models import AccountImportProcess
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.imports.staging import find_process, stage_account
 from migration_service.services.imports.validation import validate_account
@@ -44,3 +48,29 @@ def test_an_invalid_payload_is_not_stored(supplier: SupplierClient) -> None:
     with pytest.raises(AccountFailedValidationError), autocommit(supplier.Session) as statements:
         stage_account(statements, known, invalid)
     assert supplier.status(account["external_account_number"]).status_code == 404
+
+
+def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+
+    def stage(
+        payload: dict[str, Any], request_id: str, address: str
+    ) -> tuple[int | None, str | None, str | None]:
+        """Stage a payload, and return by whom, by which request and from where it was staged."""
+        supplier.post(
+            "/account-import-process/create-or-update/",
+            payload,
+            headers={"X-Request-ID": request_id},
+            environ_overrides={"REMOTE_ADDR": address},
+        )
+        with supplier.Session() as session:
+            row = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
+            return row.staged_by_api_key_id, row.staged_request_id, row.staged_address
+
+    key, *first = stage(account, "first", "10.0.0.1")
+    supplier.renew_key()
+    other_key, *second = stage(account | {"billing_address1": "Elsewhere 1"}, "second", "10.0.0.2")
+    assert (first, second) == (["first", "10.0.0.1"], ["second", "10.0.0.2"])
+    assert None not in (key, other_key)
+    assert key != other_key
