@@ -110,6 +110,17 @@ class Settings:
         "line. Beyond it: 429.",
         64_000_000_000,
     )
+    max_staged_accounts: int = _setting(
+        "MIGRATION_SERVICE_MAX_STAGED_ACCOUNTS",
+        "How many accounts of an organisation may be staged and not created. Beyond it no further account is "
+        "staged: 429.",
+        10_000_000,
+    )
+    max_sessions: int = _setting(
+        "MIGRATION_SERVICE_MAX_SESSIONS",
+        "How many sessions of an API key may be open. Beyond it the oldest ones end.",
+        10_000,
+    )
     upload_folder: str = _setting(
         "MIGRATION_SERVICE_UPLOAD_FOLDER",
         "The folder that holds files of batches until they have arrived. Empty: the system's folder for "
@@ -126,6 +137,12 @@ class Settings:
         "Hours that a line of added data waits for an account that is being created or is in a batch that is "
         "not over. Then it fails with account_not_found.",
         168,
+    )
+    processor_share: int = _setting(
+        "MIGRATION_SERVICE_PROCESSOR_SHARE",
+        "Per cent of a web process's time for the organisation that uses the most, while others send "
+        "requests, too. Beyond it its requests wait; after 5 seconds they are refused: 429. 100: no limit.",
+        25,
     )
     batch_slot_reserve: int = _setting(
         "MIGRATION_SERVICE_BATCH_SLOT_RESERVE",
@@ -367,6 +384,7 @@ class Settings:
                 "MIGRATION_SERVICE_REFERENCE_LEASE_SECONDS must be from 0 to 1, "
                 f"not {self.reference_lease_seconds}."
             )
+        self._check_shares()
         self._check_console()
         for setting in ("batch_idle", "payload_retention", "staged_retention", "error_retention"):
             if (days := getattr(self, f"{setting}_days")) < 0:
@@ -377,6 +395,15 @@ class Settings:
             raise SettingsError(
                 f"MIGRATION_SERVICE_TRUSTED_PROXIES must be 0 or more, not {self.trusted_proxies}."
             )
+
+    def _check_shares(self) -> None:
+        if not 1 <= self.processor_share <= 100:
+            raise SettingsError(
+                f"MIGRATION_SERVICE_PROCESSOR_SHARE must be from 1 to 100, not {self.processor_share}."
+            )
+        for setting in ("max_staged_accounts", "max_sessions"):
+            if (value := getattr(self, setting)) < 1:
+                raise SettingsError(f"MIGRATION_SERVICE_{setting.upper()} must be 1 or more, not {value}.")
 
     def _check_console(self) -> None:
         for setting in ("console_idle_minutes", "console_session_hours"):

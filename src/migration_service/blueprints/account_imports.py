@@ -40,6 +40,7 @@ from migration_service.errors import (
     OperationsTeamNotFoundError,
     ParseError,
     RequestFailedValidationError,
+    StagedQuotaReachedError,
 )
 from migration_service.schemas.account import ACCOUNT_IMPORT, AccountImportSchema, read_account
 from migration_service.schemas.requests import (
@@ -125,6 +126,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     AccountAlreadyImportedError,
     AccountMarkedToSkipError,
     AccountImportInProgressError,
+    StagedQuotaReachedError,
     ParseError,
     body=AccountReportErrorBodySchema,
 )
@@ -140,7 +142,7 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     with reporting(arguments):
         supplier, account = validate_payload(resources().reference, caller(), loaded)
         with autocommit(resources().Session) as statements:
-            first = imports.stage_account(statements, supplier, account)
+            first = imports.stage_account(statements, supplier, account, resources().staged_quota)
     return answer_staged(account, arguments, first=first)
 
 

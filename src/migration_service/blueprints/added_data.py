@@ -11,12 +11,12 @@ from sqlalchemy.orm import Session
 from migration_service.blueprints import added_data_examples as examples
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import (
-    View,
     document_body,
     query_arguments,
     read_json,
     refuse_parameters,
 )
+from migration_service.blueprints.describing import View
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources

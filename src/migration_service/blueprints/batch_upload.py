@@ -77,10 +77,13 @@ def read_brake_arguments(arguments: dict[str, Any]) -> Brake | None:
 def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:
     """Store the batch that the request asks for. Return its id.
 
-    Raise what `take_in_batch` raises, and the exceptions of 415 and 413 for a body of another kind or size.
+    Raise what `take_in_batch` raises, StagedQuotaReachedError, and the exceptions of 415 and 413 for a body
+    of another kind or size.
     """
     shared = resources()
     limits = intake_limits(shared.settings)
+    if order.mode is BatchMode.STAGE:
+        shared.staged_quota.require_room(supplier.organisation_id)
     if order.source is BatchSource.PENDING:
         return take_in_pending(shared.Session, supplier, order, limits)
     _require_file()

@@ -1,7 +1,6 @@
 """Batches: whole books of accounts, from a file or from what is pending, processed by workers."""
 
 from typing import Any
-from uuid import UUID
 
 from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
@@ -14,6 +13,7 @@ from migration_service.blueprints.body import document_parameters, query_argumen
 from migration_service.blueprints.description_headers import CSV, KEY, LINES, refer
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.paging import read_page
 from migration_service.blueprints.resources import resources
 from migration_service.blueprints.streaming import stream, stream_lines
 from migration_service.db.statements import OpenTransaction
@@ -25,12 +25,12 @@ from migration_service.errors import (
     BatchStateError,
     BatchStorageQuotaError,
     BatchTooManyLinesError,
-    ErrorItem,
     ImportSupplierCompleteError,
     ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
     OperationsTeamNotFoundError,
     RequestFailedValidationError,
+    StagedQuotaReachedError,
     TooManyOpenBatchesError,
     TooManyUploadsError,
 )
@@ -59,7 +59,6 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import LineStatus
 from migration_service.tasks.batches import feed_batches
 
-_LARGEST_PAGE = 500
 blueprint = Blueprint(
     "batches",
     __name__,
@@ -88,6 +87,7 @@ blueprint.before_request(require_token)
     TooManyUploadsError,
     TooManyOpenBatchesError,
     BatchStorageQuotaError,
+    StagedQuotaReachedError,
     *KEY_ERRORS,
 )
 def start(arguments: dict[str, Any]) -> Any:
@@ -119,15 +119,7 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") has the next one.
     """
-    limit = arguments["limit"]
-    if not 1 <= limit <= _LARGEST_PAGE:
-        detail = f"A page has 1 to {_LARGEST_PAGE} entries."
-        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
-    try:
-        before = UUID(arguments["cursor"]) if "cursor" in arguments else None
-    except ValueError:
-        detail = "This is not a cursor from a Link header."
-        raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "cursor")]) from None
+    limit, before = read_page(arguments)
     supplier = arguments.get("import_supplier")
     with resources().Session.begin() as session:
         reports = listing.list_batches(
@@ -139,7 +131,11 @@ def list_batches(arguments: dict[str, Any]) -> Response:
         )
     response = jsonify(BatchAnswerSchema(many=True).dump(reports[:limit]))
     if len(reports) > limit:
-        values = {"limit": limit, "cursor": reports[limit - 1].batch_id, "import_supplier": supplier}
+        values: dict[str, Any] = {
+            "limit": limit,
+            "cursor": reports[limit - 1].batch_id,
+            "import_supplier": supplier,
+        }
         response.headers["Link"] = f'<{url_for("batches.list_batches", **values)}>; rel="next"'
     return response
 

@@ -10,11 +10,10 @@ from flask_smorest import Blueprint
 from marshmallow import Schema
 from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, UnsupportedMediaType
 
+from migration_service.blueprints.describing import View, only_describe
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
 from migration_service.schemas.base import load, suggest
 from migration_service.schemas.json import parse_json
-
-View = Callable[..., Any]
 
 
 def read_json() -> Any:
@@ -101,8 +100,7 @@ def document_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> 
     if example is not None:
         media["example"] = example
     body = {"required": True, "content": {"application/json": media}}
-    documented: Callable[[View], View] = blueprint.doc(requestBody=body)
-    return documented
+    return only_describe(blueprint.doc(requestBody=body))
 
 
 def document_parameters(blueprint: Blueprint, *parameters: dict[str, Any]) -> Callable[[View], View]:
@@ -110,8 +108,7 @@ def document_parameters(blueprint: Blueprint, *parameters: dict[str, Any]) -> Ca
 
     def decorate(view: View) -> View:
         known = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("parameters", [])
-        documented: View = blueprint.doc(parameters=[*known, *parameters])(view)
-        return documented
+        return only_describe(blueprint.doc(parameters=[*known, *parameters]))(view)
 
     return decorate
 

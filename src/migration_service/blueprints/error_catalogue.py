@@ -72,6 +72,14 @@ FIELD_CODES = {
     "not_a_dict": ("A value is not an object.", "Send an object."),
     "empty": ("A list has no elements.", "Give at least one."),
     "out_of_range": ("A number is too large, or has too many digits.", "Send what the detail allows."),
+    "page_size_out_of_range": (
+        "A page of a list is asked for with too many entries, or with none.",
+        "Ask for as many as the detail allows, and follow the `Link` header.",
+    ),
+    "idempotency_key_invalid": (
+        "The `Idempotency-Key` is empty or too long, or has characters that cannot be printed.",
+        "Send a key of 1 to 128 printable characters.",
+    ),
     "invalid_date": ("A value is not a calendar date in the form YYYY-MM-DD.", "Correct it."),
     "invalid_datetime": ("A value is not a date and time in the form that the detail shows.", "Correct it."),
     "invalid_phone_number": (

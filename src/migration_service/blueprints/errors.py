@@ -24,6 +24,8 @@ STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
     errors.PermissionDeniedError: HTTPStatus.FORBIDDEN,
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.ConcurrencyLimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.ProcessorShareUsedError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.StagedQuotaReachedError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.TooManyUploadsError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.BatchQuotaError: HTTPStatus.TOO_MANY_REQUESTS,

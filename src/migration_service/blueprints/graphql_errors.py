@@ -18,6 +18,7 @@ from migration_service.errors import (
     ErrorItem,
     ParseError,
     PermissionDeniedError,
+    ProcessorShareUsedError,
     ServiceError,
     ServiceUnavailableError,
     ThrottledError,
@@ -135,8 +136,9 @@ def describe_service_error(error: ServiceError, place: dict[str, Any] | None = N
     """Return the problem for an expected failure."""
     status = status_of(type(error))
     match error:
-        case ThrottledError():
-            return Problem(ErrorType.THROTTLING, error.code, error.detail, status, error.retry_after, place)
+        case ThrottledError() | ProcessorShareUsedError():
+            wait = error.retry_after if isinstance(error, ThrottledError) else error.retry_seconds[1]
+            return Problem(ErrorType.THROTTLING, error.code, error.detail, status, wait, place)
         case ServiceUnavailableError():
             return Problem(ErrorType.APPLICATION, error.code, error.detail, status, 1, place)
         case PermissionDeniedError():

@@ -20,12 +20,12 @@ from sqlalchemy.orm import Session
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from migration_service.blueprints.auth import caller
-from migration_service.blueprints.body import View, document_parameters, read_json, too_large
+from migration_service.blueprints.body import document_parameters, read_json, too_large
+from migration_service.blueprints.describing import View
 from migration_service.blueprints.description_headers import KEY
 from migration_service.blueprints.resources import resources
 from migration_service.db.base import new_id
 from migration_service.errors import (
-    ErrorItem,
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
     ImportSupplierPausedError,
@@ -37,14 +37,13 @@ from migration_service.services.idempotency.keys import (
     KeptAnswer,
     KeyedRequest,
     claim_key,
+    find_fault,
     keep_answer,
     release_key,
 )
 
 logger = logging.getLogger(__name__)
 
-#: Characters of a key.
-MAX_KEY = 128
 _KEPT_HEADERS = ("Content-Type", "Location")
 #: Statuses of answers that say nothing about the request itself, or only for now.
 _NOT_FINAL = {202, 401, 403, 408, 411, 413, 415, 429}
@@ -104,9 +103,8 @@ def read_key() -> str | None:
     if not header:
         return None
     key = header[1:-1] if len(header) > 1 and header[0] == header[-1] == '"' else header
-    if not (0 < len(key) <= MAX_KEY and key.isprintable()):
-        detail = f"An Idempotency-Key has 1 to {MAX_KEY} printable characters."
-        raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "Idempotency-Key")])
+    if fault := find_fault(key):
+        raise RequestFailedValidationError(errors=[fault])
     return key
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from http import HTTPStatus
 from itertools import groupby
-from typing import Any
 
 from flask import Flask
 from flask_smorest import Api, Blueprint
 
+from migration_service.blueprints.describing import View, only_describe
 from migration_service.blueprints.description import complete_description
 from migration_service.blueprints.docs_page import docs_blueprint
 from migration_service.blueprints.error_catalogue import field_errors, meaning_of, rule_errors
@@ -19,6 +19,7 @@ from migration_service.errors import (
     NotAuthenticatedError,
     ParseError,
     PermissionDeniedError,
+    ProcessorShareUsedError,
     RequestFailedValidationError,
     ServiceError,
     ServiceUnavailableError,
@@ -27,13 +28,12 @@ from migration_service.errors import (
 from migration_service.schemas.base import Fields
 from migration_service.schemas.requests import ErrorBodySchema
 
-View = Callable[..., Any]
-
 #: Errors that every operation with a token can return.
 _EVERYWHERE: tuple[type[ServiceError], ...] = (
     NotAuthenticatedError,
     UnauthenticatedError,
     PermissionDeniedError,
+    ProcessorShareUsedError,
     ServiceUnavailableError,
 )
 
@@ -60,13 +60,14 @@ def answers_errors(
         for status, group in groupby(listed, key=status_of):
             members = list(group)
             lines = [f"* `{error.code}`: {meaning_of(error)}{_codes_within(error)}" for error in members]
-            view = blueprint.alt_response(
+            describe = blueprint.alt_response(
                 status.value,
                 schema=body if status == HTTPStatus.BAD_REQUEST else ErrorBodySchema,
                 description=f"{HTTPStatus(status).phrase}\n\n" + "\n".join(lines),
                 examples={error.code: {"value": error_body(example(error))} for error in members},
                 success=False,
-            )(view)
+            )
+            only_describe(describe)(view)
         return view
 
     return decorate

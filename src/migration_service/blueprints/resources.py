@@ -10,8 +10,10 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.config import Settings
 from migration_service.db.reference_data.lease import wait_out_lease
 from migration_service.db.reference_data.reader import ReferenceReader
+from migration_service.services.access.processor_shares import ProcessorShares
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
+from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.processing.dispatch import Dispatch
 from migration_service.tasks.app import MigrationCelery
 
@@ -35,8 +37,12 @@ class Resources:
     celery: MigrationCelery
     #: Failed attempts to obtain a token.
     throttle: Throttle
+    #: Who has reached the quota of staged accounts.
+    staged_quota: StagedQuota
     #: Where refused logins, tokens and requests are noted.
     refusals: RefusalLog
+    #: What each organisation uses of this process.
+    processor_shares: ProcessorShares
 
 
 def attach_resources(app: Flask, shared: Resources) -> None:

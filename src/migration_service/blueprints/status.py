@@ -11,11 +11,11 @@ from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.description_headers import refer
 from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.paging import require_page_size
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import autocommit
 from migration_service.errors import (
     AccountNotFoundError,
-    ErrorItem,
     ImportSupplierNotFoundError,
     RequestFailedValidationError,
 )
@@ -131,9 +131,7 @@ def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) 
     limit = arguments.get("limit")
     if limit is None:
         return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
-    if not 1 <= limit <= LARGEST_PAGE:
-        detail = f"A page has 1 to {LARGEST_PAGE} entries, not {limit}."
-        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
+    require_page_size(limit, LARGEST_PAGE)
     return _page(kind, import_supplier_code, arguments.get("cursor", ""), limit)
 
 

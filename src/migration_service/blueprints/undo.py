@@ -1,7 +1,6 @@
 """Undo: created accounts are removed again, until their supplier goes live."""
 
 from typing import Any
-from uuid import UUID
 
 from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
@@ -13,12 +12,12 @@ from migration_service.blueprints.body import json_body, query_arguments, refuse
 from migration_service.blueprints.description_headers import CSV, refer
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.paging import read_page
 from migration_service.blueprints.resources import resources
 from migration_service.blueprints.streaming import stream_lines
 from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
-    ErrorItem,
     ImportSupplierLiveError,
     ImportSupplierNotFoundInBodyError,
     NothingToUndoError,
@@ -48,7 +47,6 @@ from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import UndoOutcome
 from migration_service.tasks.undo import dispatch_undos
 
-_LARGEST_PAGE = 500
 blueprint = Blueprint(
     "undo",
     __name__,
@@ -116,15 +114,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") has the next one.
     """
-    limit = arguments["limit"]
-    if not 1 <= limit <= _LARGEST_PAGE:
-        detail = f"A page has 1 to {_LARGEST_PAGE} entries."
-        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "limit")])
-    try:
-        before = UUID(arguments["cursor"]) if "cursor" in arguments else None
-    except ValueError:
-        detail = "This is not a cursor from a Link header."
-        raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "cursor")]) from None
+    limit, before = read_page(arguments)
     supplier = arguments.get("import_supplier")
     with resources().Session.begin() as session:
         reports = list_undos(
@@ -136,7 +126,11 @@ def list_all(arguments: dict[str, Any]) -> Response:
         )
     response = jsonify(UndoAnswerSchema(many=True).dump(reports[:limit]))
     if len(reports) > limit:
-        values = {"limit": limit, "cursor": reports[limit - 1].undo_id, "import_supplier": supplier}
+        values: dict[str, Any] = {
+            "limit": limit,
+            "cursor": reports[limit - 1].undo_id,
+            "import_supplier": supplier,
+        }
         response.headers["Link"] = f'<{url_for("undo.list_undos", **values)}>; rel="next"'
     return response
 

@@ -64,16 +64,15 @@ def brake(batch_id: str, stop_after_errors: str, as_json: bool, **others: Any) -
 def describe_brake(values: dict[str, Any]) -> str:
     """Return a stored or reported brake in words."""
     threshold, window = values["stop_after_errors"], values["stop_window_lines"]
-    is_percentage = threshold.endswith("%")
-    words = f"paused when more than {threshold}" if is_percentage else f"paused after {threshold} errors"
-    if is_percentage:
-        words += " of the lines failed"
-    if window:
-        words += f", of the last {window} lines rounded up to whole chunks"
-    elif is_percentage:
-        words += f", from {values['stop_min_lines']} lines on"
+    lines = f"the last {window} lines" if window else "the lines"
+    if threshold.endswith("%"):
+        words = f"paused when more than {threshold} of {lines} failed"
+        words += "" if window else f", from {values['stop_min_lines']} lines on"
+    else:
+        words = f"paused after {threshold} errors" + (f" in {lines}" if window else "")
     if codes := values["stop_ignore_codes"]:
         words += f", not counting {', '.join(codes)}"
     if "errors" in values:
-        words += f" (now {values['errors']} errors in {values['lines']} lines)"
+        rounded = ", counted in whole chunks" if window and values["lines"] > window else ""
+        words += f" (now {values['errors']} errors in {values['lines']} lines{rounded})"
     return words

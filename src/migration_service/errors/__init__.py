@@ -63,7 +63,8 @@ ServiceError                              (base)
 ├── UnauthenticatedError                  (access) 401
 │   ├── NotAuthenticatedError             (access) no token
 │   ├── ApiKeyRevokedError                (access)
-│   └── RefreshTokenReusedError           (access) its session ends
+│   ├── RefreshTokenReusedError           (access) its session ends
+│   └── TooManySessionsError              (access) its session was ended
 ├── PermissionDeniedError                 (access) 403
 ├── NotFoundError                         (base) a path names it: 404
 │   ├── ImportSupplierNotFoundError       (setup)
@@ -76,7 +77,9 @@ ServiceError                              (base)
 │   └── WaveNotFoundError                 (waves)
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
+├── StagedQuotaReachedError               (imports) 429
 ├── ThrottledError                        (access) 429
+├── ProcessorShareUsedError               (access) 429
 ├── TooManyUploadsError                   (batches) 429
 ├── BatchQuotaError                       (batches) 429
 │   ├── TooManyOpenBatchesError           (batches)
@@ -95,9 +98,11 @@ from migration_service.errors.access import (
     OperatorNotFoundError,
     PasswordInvalidError,
     PermissionDeniedError,
+    ProcessorShareUsedError,
     RefreshTokenReusedError,
     ThrottledError,
     TokenSessionNotFoundError,
+    TooManySessionsError,
     UnauthenticatedError,
 )
 from migration_service.errors.added_data import (
@@ -163,6 +168,7 @@ from migration_service.errors.imports import (
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
     NoWorkerAvailableError,
+    StagedQuotaReachedError,
 )
 from migration_service.errors.setup import (
     ApiKeyEndedError,
@@ -257,13 +263,16 @@ __all__ = [
     "PaymentVendorUnavailableError",
     "PaymentVendorUnreachableError",
     "PermissionDeniedError",
+    "ProcessorShareUsedError",
     "RefreshTokenReusedError",
     "RequestFailedValidationError",
     "ServiceError",
     "ServiceUnavailableError",
+    "StagedQuotaReachedError",
     "ThrottledError",
     "TokenSessionNotFoundError",
     "TooManyOpenBatchesError",
+    "TooManySessionsError",
     "TooManyUploadsError",
     "TransactionIdAlreadyUsedError",
     "TransactionImportError",

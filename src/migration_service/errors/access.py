@@ -46,6 +46,17 @@ class RefreshTokenReusedError(UnauthenticatedError):
         )
 
 
+class TooManySessionsError(UnauthenticatedError):
+    """The session of the refresh token was ended, because its API key has begun too many others since."""
+
+    code = "too_many_sessions"
+    default_detail = (
+        "The session of the token was ended, because its API key has begun too many others since. "
+        "Obtain a token with the API key."
+    )
+    remedy = "Obtain a token with the API key, and use it until it expires, instead of one for each request."
+
+
 class PermissionDeniedError(ServiceError):
     """The API key is valid, but may not be used for this.
 
@@ -114,3 +125,17 @@ class ThrottledError(ServiceError):
     def __init__(self, retry_after: int = 60) -> None:
         self.retry_after = retry_after
         super().__init__(f"Too many attempts have failed. Try again in {retry_after} seconds.")
+
+
+class ProcessorShareUsedError(ServiceError):
+    """The organisation has sent more expensive requests than its share while others send some, too.
+
+    Requests wait for their turn first. This one would have waited for too long.
+    """
+
+    code = "processor_share_used"
+    default_detail = "Your organisation has used its share of the service. Send fewer requests at once."
+    remedy = (
+        "Wait for the number of seconds in `Retry-After`. Send the same request again, and fewer at once."
+    )
+    retry_seconds = (3, 6)

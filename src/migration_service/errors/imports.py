@@ -142,6 +142,15 @@ class AttemptNotFoundError(NotFoundError):
     remedy = "Check the id of the attempt."
 
 
+class StagedQuotaReachedError(ServiceError):
+    """The organisation has as many accounts that are staged and not created as it may. None was staged."""
+
+    code = "staged_quota_reached"
+    default_detail = "Your organisation has too many accounts that are staged and not created."
+    remedy = "Create accounts that are staged, or ask the operator for a larger quota."
+    retry_seconds = (60, 120)
+
+
 class ConcurrencyLimitReachedError(ServiceError):
     """Too many accounts are being processed at once.
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError
 from marshmallow.fields import Field, Nested
@@ -22,6 +22,10 @@ class Fields(Schema):
     """A schema whose unknown fields are dropped (section 2.1 asks clients not to send them)."""
 
     error_messages: dict[str, str] = {"type": Message("This is not an object.", "not_a_dict")}
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        """Return the schema itself. flask-smorest copies it with each decorator of each view, unchanged."""
+        return self
 
     class Meta(Schema.Meta):
         """Options of marshmallow."""

@@ -3,9 +3,10 @@
 It runs as a script with the standard library only, because none of this is safe between fork and exec in a
 process that has threads:
 
-    python -I -S launch.py PARENT DEATH_SIGNAL USER GROUP PROGRAM ARGUMENT...
+    python -I -S launch.py PARENT DEATH_SIGNAL USER GROUP NICENESS PROGRAM ARGUMENT...
 
-`PARENT` is the process id of the caller. `USER` and `GROUP` are numbers, or -1 for no change.
+`PARENT` is the process id of the caller. `USER` and `GROUP` are numbers, or -1 for no change. `NICENESS` is
+added to that of the caller.
 """
 
 import ctypes
@@ -17,8 +18,10 @@ _PR_SET_PDEATHSIG = 1
 
 def main(arguments: list[str]) -> None:
     """Change the user, tie this process to its parent and become the program."""
-    parent, death_signal, user, group = (int(argument) for argument in arguments[:4])
-    program = arguments[4:]
+    parent, death_signal, user, group, niceness = (int(argument) for argument in arguments[:5])
+    program = arguments[5:]
+    if niceness:
+        _leave_processors(niceness)
     if user >= 0:
         os.setgroups([])
         os.setgid(group)
@@ -32,6 +35,18 @@ def main(arguments: list[str]) -> None:
         os.execv(program[0], program)
     except OSError as error:
         sys.exit(f"cannot run {program[0]}: {error.strerror}")
+
+
+def _leave_processors(niceness: int) -> None:
+    """Lower the priority of this process, which leads a session of its own."""
+    os.nice(niceness)
+    try:
+        # Linux may share the processors among sessions first. Niceness then counts only within a session.
+        autogroup = os.open("/proc/self/autogroup", os.O_WRONLY)
+        os.write(autogroup, str(niceness).encode())
+        os.close(autogroup)
+    except OSError:
+        pass  # it does not
 
 
 if __name__ == "__main__":

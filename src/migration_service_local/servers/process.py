@@ -35,6 +35,8 @@ class Program:
     death_signal: signal.Signals = signal.SIGKILL
     #: The account that runs it, or None for our own.
     account: ServerAccount | None = None
+    #: How much of the processors it leaves to the others: 0 to 19, which leaves the most.
+    niceness: int = 0
     #: Called before each start, also after a crash.
     before_start: Callable[[], None] = field(default=lambda: None)
 
@@ -60,7 +62,13 @@ class Child:
             (program.account.user, program.account.group) if program.account and switch else (-1, -1)
         )
         launcher = [sys.executable, "-I", "-S", str(_LAUNCHER)]
-        ties = [str(os.getpid()), str(int(program.death_signal)), str(user), str(group)]
+        ties = [
+            str(os.getpid()),
+            str(int(program.death_signal)),
+            str(user),
+            str(group),
+            str(program.niceness),
+        ]
         self.program = program
         self.process = subprocess.Popen(
             [*launcher, *ties, *program.arguments],

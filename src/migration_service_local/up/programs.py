@@ -19,6 +19,9 @@ from migration_service_local.up.options import Scale
 #: The user name for Flower. The password is created at the first start.
 FLOWER_USER = "operator"
 
+#: Whoever waits for an answer comes before batches, if there are too few processors for all.
+_BACKGROUND = 10
+
 _CELERY = ("celery", "--quiet", "-A", "celery_worker")
 _CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
 
@@ -65,7 +68,7 @@ class Programs:
         """Return Celery workers: for waiting requests, batches, payment vendors, and maintenance."""
         return [
             self._worker("interactive", "interactive", self._scale.interactive_workers),
-            self._worker("batch", "batch", self._scale.batch_workers),
+            self._worker("batch", "batch", self._scale.batch_workers, niceness=_BACKGROUND),
             self._worker("vendors", "vendors", self._scale.vendor_workers, self._sandbox_secret()),
             self._worker("maintenance", "maintenance", self._scale.maintenance_workers),
         ]
@@ -100,7 +103,15 @@ class Programs:
     def _sandbox_secret(self) -> dict[str, str]:
         return {SANDBOX_VARIABLE: self._home.secret("sandbox_vendor")}
 
-    def _worker(self, name: str, queues: str, concurrency: int, secrets: Mapping[str, str] = {}) -> Program:
+    def _worker(
+        self,
+        name: str,
+        queues: str,
+        concurrency: int,
+        secrets: Mapping[str, str] = {},
+        *,
+        niceness: int = 0,
+    ) -> Program:
         return self._python(
             name,
             [
@@ -111,6 +122,7 @@ class Programs:
             # that is killed is run again, because every task here is idempotent.
             stop_seconds=40,
             environment={"PYTHONWARNINGS": _ROOT_IS_MEANT, **secrets},
+            niceness=niceness,
         )
 
     def _python(
@@ -120,6 +132,7 @@ class Programs:
         *,
         stop_seconds: float,
         environment: Mapping[str, str] = {},
+        niceness: int = 0,
     ) -> Program:
         arguments = [sys.executable, "-m", *module]
         folder = self._folder(name)
@@ -142,6 +155,7 @@ class Programs:
             },
             folder=folder,
             stop=((signal.SIGTERM, stop_seconds),),
+            niceness=niceness,
             before_start=lambda: _stop_orphans(folder, arguments),
         )
 

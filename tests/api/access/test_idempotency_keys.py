@@ -200,7 +200,7 @@ def test_an_answer_that_is_not_final_is_not_kept(account: ImportedAccount, key: 
 @pytest.mark.parametrize("key", ["x" * 129, '""', "\x07"])
 def test_an_invalid_key_is_refused(account: ImportedAccount, key: str) -> None:
     answer = _notes(account, key, "a")
-    assert codes_of(answer) == [("Idempotency-Key", "invalid")]
+    assert codes_of(answer) == [("Idempotency-Key", "idempotency_key_invalid")]
     assert account.notes() == []
 
 

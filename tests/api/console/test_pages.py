@@ -116,3 +116,4 @@ def test_the_page_of_work_names_the_workers_of_each_queue_once_they_answered(
     # Here no worker runs.
     assert text.count("No worker answers.") == len(QUEUES)
     assert "The workers answered" in text
+    assert "No worker answers for the queue batch." in text

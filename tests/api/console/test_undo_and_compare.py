@@ -96,12 +96,12 @@ def test_batches_of_two_suppliers_are_not_compared(
         (
             {"stop_after_errors": "5%", "stop_window_lines": "400"},
             303,
-            "now 0 of 0 lines: the last 400, rounded up",
+            "5% errors in the last 400 lines, now 0 of 0",
         ),
         (
             {"stop_after_errors": "5%", "stop_window_lines": "400"},
             303,
-            "0 of 0 lines have failed: of the last 400, rounded up",
+            "0 of the last 0 lines have failed.",
         ),
         ({"stop_after_errors": "5%"}, 303, "5% errors, now 0 of 0"),
         ({"stop_after_errors": "5%"}, 303, "0 of 0 lines have failed."),

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 from flask import Flask
-from sqlalchemy import select, text, update
+from sqlalchemy import delete, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
@@ -156,3 +156,23 @@ def test_a_request_whose_connection_is_lost_at_its_beginning_releases_its_slot(
     assert (refused.status_code, json_of(refused)["code"]) == (503, "service_unavailable")
     assert held(worker_resources) == before
     assert attempts_of(supplier, number) == []
+
+
+def test_a_request_whose_attempt_a_crash_of_the_database_has_undone_is_answered_503(
+    make_supplier: MakeSupplier, worker_resources: WorkerResources, pool: ThreadPoolExecutor
+) -> None:
+    supplier = make_supplier(30)
+    number = stage(supplier)
+    before = held(worker_resources)
+    waiting = pool.submit(supplier.process, number, prefer="")
+    wait_until(lambda: attempts_of(supplier, number), "the attempt began")
+    attempt_id = supplier.current_attempt(number)
+    with supplier.Session.begin() as session:
+        undone = {"state": ImportState.PENDING, "attempt_id": None, "dispatched_at": None, "tries": 0}
+        session.execute(update(AccountImportProcess).where(supplier.process_of(number)).values(undone))
+        session.execute(delete(Attempt).where(Attempt.id == attempt_id))
+    answer = waiting.result(30)
+    assert (answer.status_code, json_of(answer)["code"]) == (503, "service_unavailable")
+    assert answer.headers["Retry-After"]
+    assert held(worker_resources) == before
+    assert supplier.process(number).status_code == 202

@@ -134,8 +134,8 @@ def test_the_attempts_of_an_account_are_listed_newest_first_in_pages(
 @pytest.mark.parametrize(
     ("query", "attr", "code"),
     [
-        ("limit=0", "limit", "out_of_range"),
-        ("limit=501", "limit", "out_of_range"),
+        ("limit=0", "limit", "page_size_out_of_range"),
+        ("limit=501", "limit", "page_size_out_of_range"),
         ("cursor=x", "cursor", "invalid"),
     ],
 )

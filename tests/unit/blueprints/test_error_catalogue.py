@@ -82,4 +82,5 @@ def test_each_error_code_of_a_field_is_documented() -> None:
         "invisible_characters",
         "bidirectional_characters",
     }
-    assert codes | of_schemas | of_bounds | of_identifiers == set(FIELD_CODES)
+    of_requests = {"page_size_out_of_range", "idempotency_key_invalid"}
+    assert codes | of_schemas | of_bounds | of_identifiers | of_requests == set(FIELD_CODES)

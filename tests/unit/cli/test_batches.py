@@ -135,7 +135,7 @@ def test_a_braked_batch_says_so_and_is_not_waited_for(run: Run, batches: BatchCl
     watched = run("batches", "watch", batch_id)
     assert (watched.exit_code, "error_threshold_reached" in watched.stdout) == (1, True)
     told = run("batches", "show", batch_id).stdout
-    assert "of the last 50 lines rounded up to whole chunks (now 100 errors in 100 lines)" in told
+    assert "5% of the last 50 lines failed (now 100 errors in 100 lines, counted in whole chunks)" in told
     changed = run("batches", "brake", batch_id, "9", "--stop-ignore", "parse_error", "--stop-ignore", "blank")
     assert "paused after 9 errors, not counting parse_error, blank" in changed.stdout
     shown = json.loads(run("batches", "show", batch_id, "--json").stdout)

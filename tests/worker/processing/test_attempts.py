@@ -271,10 +271,13 @@ def test_a_failure_of_the_infrastructure_leaves_the_attempt_in_progress(
 def test_the_result_of_an_attempt_is_available_as_soon_as_it_has_ended(
     begun: Begun, session: OrmSession, worker_resources: WorkerResources
 ) -> None:
-    assert find_answer(OpenTransaction.of(session), begun.attempt_id).outcome is None
+    before = find_answer(OpenTransaction.of(session), begun.attempt_id)
+    assert before is not None
+    assert before.outcome is None
     session.commit()
     perform_attempt(worker_resources.Session, begun.attempt_id)
     answer = find_answer(OpenTransaction.of(session), begun.attempt_id)
+    assert answer is not None
     assert answer.outcome == Outcome.SUCCEEDED
     assert answer.service_account_number == begun.process().service_account_number
     assert (answer.error_code, answer.error_detail, answer.errors) == (None, None, [])

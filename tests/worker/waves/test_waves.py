@@ -251,6 +251,7 @@ def test_failed_lines_that_are_retried_reopen_the_wave(waves: WaveClient) -> Non
     assert waves.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true").json["retried"] == 1  # type: ignore[index]
     waves.run()
     assert (waves.states(plan), _wave(waves, plan, 1)["reason"]) == (["PAUSED"], "window_closed")
+    assert ("wave.reopened", "1") in _told(waves, plan)
     waves.now = EVENING + DAY
     _recover(waves)
     waves.run()
@@ -299,6 +300,7 @@ def test_a_person_who_pauses_keeps_the_wave_out_of_its_next_window(waves: WaveCl
     waves.now = NOON + 2 * DAY
     resumed = waves.act(plan, 1, "resume").json["waves"][0]
     assert (resumed["state"], resumed["reason"]) == ("PAUSED", "window_closed")
+    assert _told(waves, plan)[-1] == ("wave.released", "1")
     waves.run()
     assert not _created(waves)
     waves.now = EVENING + 2 * DAY

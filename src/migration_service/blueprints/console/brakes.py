@@ -52,12 +52,11 @@ def change(batch_id: UUID) -> Response:
             text = _("Now it is paused after %(threshold)s. %(errors)s of %(lines)s lines have failed.")
             if brake["stop_window_lines"]:
                 text = _(
-                    "Now it is paused after %(threshold)s. %(errors)s of %(lines)s lines have failed: of the "
-                    "last %(window)s, rounded up to whole chunks."
+                    "Now it is paused after %(threshold)s. "
+                    "%(errors)s of the last %(lines)s lines have failed."
                 )
-            numbers = {name: write_number(brake[name] or 0) for name in ("errors", "lines")}
-            window = write_number(brake["stop_window_lines"] or 0)
-            now = text % {"threshold": brake["stop_after_errors"], "window": window, **numbers}
+            values = {"errors": write_number(brake["errors"]), "lines": write_number(brake["lines"])}
+            now = text % {"threshold": brake["stop_after_errors"], **values}
         return Preview(
             title=_("Brake of the batch"),
             sentence=now,

@@ -44,6 +44,8 @@ class AuditAction(StrEnum):
     BATCH_RESUMED = "batch.resumed"
     BATCH_CANCELLED = "batch.cancelled"
     BATCH_RETRIED = "batch.retried"
+    #: A batch whose key was revoked runs for whoever resumed or retried it, from now on.
+    BATCH_TAKEN_OVER = "batch.taken_over"
     #: What pauses a batch after too many errors was changed.
     BATCH_BRAKE_SET = "batch.brake_set"
     #: An operator read the lines of a batch, or the open lines of an import supplier.

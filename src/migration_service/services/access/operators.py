@@ -1,7 +1,7 @@
 """Operators: the people who operate the service, each with a role and, if wanted, bound to organisations."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import OperatorNotFoundError, PasswordInvalidError, UnauthenticatedError
 from migration_service.models import Operator, OperatorOrganisation, OperatorSession, Organisation
+from migration_service.origin import ActorKind, acting_as, current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
@@ -143,7 +144,9 @@ def admit_operator(session: Session, name: str) -> AuthenticatedOperator:
 
 def _admit(session: Session, operator: Operator) -> AuthenticatedOperator:
     operator.last_login_at = datetime.now(UTC)
-    record(session, AuditAction.OPERATOR_LOGGED_IN, "operator", operator.name)
+    # Until now the client had not proved who it is.
+    with acting_as(replace(current_origin(), kind=ActorKind.OPERATOR, actor=operator.name)):
+        record(session, AuditAction.OPERATOR_LOGGED_IN, "operator", operator.name)
     bound = session.scalars(
         select(OperatorOrganisation.organisation_id).where(OperatorOrganisation.operator_id == operator.id)
     ).all()

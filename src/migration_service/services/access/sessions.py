@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -19,6 +19,7 @@ from migration_service.db.base import new_id
 from migration_service.errors import (
     RefreshTokenReusedError,
     TokenSessionNotFoundError,
+    TooManySessionsError,
     UnauthenticatedError,
 )
 from migration_service.models import ApiKey, RefreshToken, TokenSession
@@ -33,6 +34,7 @@ _KEPT = timedelta(days=30)
 REUSED = "refresh_token_reused"
 ENDED_BY_OPERATOR = "ended_by_operator"
 ENDED_BY_ORGANISATION = "ended_by_organisation"
+TOO_MANY = "too_many_sessions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +61,53 @@ class SessionReport:
     ended_at: datetime | None
 
 
-def begin_session(session: Session, api_key: ApiKey, expires_at: datetime) -> RefreshGrant:
-    """Begin a session of the key, and return its first refresh token."""
+def begin_session(session: Session, api_key: ApiKey, expires_at: datetime, most: int) -> RefreshGrant:
+    """Begin a session of the key, and return its first refresh token.
+
+    If the key has `most` open ones, its oldest ones end. The new one is not refused: a client that obtains a
+    token for each request would otherwise be locked out for days.
+    """
+    _end_oldest(session, api_key, most)
     grant = RefreshGrant(new_id(), new_id(), datetime.now(UTC), expires_at)
     _insert(session, grant, api_key.id)
     return grant
+
+
+def _end_oldest(session: Session, api_key: ApiKey, most: int) -> None:
+    newest_first = (
+        select(TokenSession.id)
+        .where(
+            TokenSession.api_key_id == api_key.id,
+            TokenSession.ended_at.is_(None),
+            TokenSession.expires_at > func.now(),
+        )
+        .order_by(TokenSession.id.desc())
+    )
+    if session.scalar(newest_first.offset(most - 1).limit(1)) is None:
+        return
+    # A tenth at once: web processes forget what they have in memory whenever a session ends.
+    oldest = newest_first.offset(most - max(1, most // 10)).subquery()
+    ended = session.scalars(
+        update(TokenSession)
+        .where(TokenSession.id.in_(select(oldest.c.id)))
+        .values(ended_at=func.now(), end_reason=TOO_MANY)
+        .returning(TokenSession.id)
+    ).all()
+    record(
+        session,
+        AuditAction.SESSION_ENDED,
+        "api_key",
+        api_key.prefix,
+        organisation_id=api_key.organisation_id,
+        details={"sessions": len(ended), "reason": TOO_MANY},
+    )
 
 
 def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> RefreshGrant:
     """Return the successor of the refresh token with these claims: a new one, or the same one within GRACE.
 
     Raise RefreshTokenReusedError if it was exchanged earlier than that, and UnauthenticatedError if its
-    session has ended.
+    session has ended (TooManySessionsError if the key began too many others).
     """
     token_id = _token_id(session, api_key, claims)
     found = session.execute(
@@ -82,6 +119,8 @@ def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> Refre
     if found is None:
         raise UnauthenticatedError("The session of the token is not known. Obtain a token with the API key.")
     token, owner, now = found
+    if owner.ended_at and owner.end_reason == TOO_MANY:
+        raise TooManySessionsError
     if owner.ended_at:
         raise UnauthenticatedError("The session of the token was ended. Obtain a token with the API key.")
     if token.used_at is None:

@@ -69,7 +69,8 @@ def obtain_tokens(session: Session, settings: Settings, api_key: str) -> Tokens:
     """
     key = authenticate_api_key(session, api_key)
     expires_at = int(time.time()) + settings.refresh_token_lifetime_seconds
-    return _tokens(settings, key, begin_session(session, key, datetime.fromtimestamp(expires_at, UTC)))
+    ends = datetime.fromtimestamp(expires_at, UTC)
+    return _tokens(settings, key, begin_session(session, key, ends, settings.max_sessions))
 
 
 def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> Tokens:

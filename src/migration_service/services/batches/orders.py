@@ -12,10 +12,8 @@ from migration_service.origin import ActorKind, current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.brakes import Brake
+from migration_service.services.idempotency.keys import find_fault
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
-
-#: Characters of an idempotency key.
-MAX_KEY = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +46,15 @@ class BatchOrder:
     lines_per_minute: int | None = None
 
     def __post_init__(self) -> None:
-        key, errors = self.idempotency_key, self._contradictions()
+        errors = self._contradictions()
         if self.creates_accounts and self.operations_team_name is None:
             detail = f"Mode {self.mode} needs an operations team."
             errors.append(ErrorItem("required", detail, "operations_team_name"))
         if self.source is BatchSource.PENDING and not self.mode.creates:
             detail = "Pending accounts are already staged. Expected mode import or dry-run."
             errors.append(ErrorItem("invalid_choice", detail, "mode"))
-        if key and not (len(key) <= MAX_KEY and key.isprintable()):
-            detail = f"Expected at most {MAX_KEY} printable characters."
-            errors.append(ErrorItem("invalid", detail, "Idempotency-Key"))
+        if self.idempotency_key and (fault := find_fault(self.idempotency_key)):
+            errors.append(fault)
         if errors:
             raise RequestFailedValidationError(errors=errors)
 

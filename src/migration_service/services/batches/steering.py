@@ -174,6 +174,7 @@ def take_over(session: Session, batch: Batch) -> None:
     """If the key that the batch runs under was revoked, let it run under that of whoever controls it now."""
     if batch.api_key_id is not None and session.get_one(ApiKey, batch.api_key_id).revoked_at:
         batch.api_key_id = current_origin().api_key_id
+        _record(session, AuditAction.BATCH_TAKEN_OVER, batch)
 
 
 def _record(session: Session, action: AuditAction, batch: Batch) -> None:

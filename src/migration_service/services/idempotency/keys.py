@@ -17,15 +17,29 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Row, TextClause, text
 from sqlalchemy.orm import Session
 
-from migration_service.errors import IdempotencyKeyReusedError, IdempotencyRequestInProgressError
+from migration_service.errors import (
+    ErrorItem,
+    IdempotencyKeyReusedError,
+    IdempotencyRequestInProgressError,
+)
 from migration_service.states import Outcome
 
+#: Characters of a key.
+MAX_KEY = 128
 #: Longer than any request takes, including the wait for a worker and the calls to a payment vendor.
 LEASE_SECONDS = 90
 #: How long an answer is kept.
 KEPT_FOR_HOURS = 24
 #: Keys that are removed in one transaction.
 PIECE = 10_000
+
+
+def find_fault(key: str) -> ErrorItem | None:
+    """Return what is wrong with a key, or None if it can be used."""
+    if 0 < len(key) <= MAX_KEY and key.isprintable():
+        return None
+    detail = f"An Idempotency-Key has 1 to {MAX_KEY} printable characters."
+    return ErrorItem("idempotency_key_invalid", detail, "Idempotency-Key")
 
 
 @dataclass(frozen=True, slots=True)

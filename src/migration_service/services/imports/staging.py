@@ -16,6 +16,7 @@ from migration_service.errors import (
 )
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import states
+from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.imports.states import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -44,14 +45,19 @@ def stage_accounts(
     return states.stage(transaction, supplier, accounts, profile=profile)
 
 
-def stage_account(statements: Statements, supplier: KnownSupplier, account: ValidatedAccount) -> bool:
+def stage_account(
+    statements: Statements, supplier: KnownSupplier, account: ValidatedAccount, quota: StagedQuota
+) -> bool:
     """Store a valid payload (section 4.2). Return whether it is the first of this account.
 
     The same payload again changes nothing. Raise AccountFailedValidationError with all its errors,
     ImportSupplierPausedError, ImportSupplierCompleteError, or AccountAlreadyImportedError,
-    AccountMarkedToSkipError or AccountImportInProgressError if the account can no longer be staged.
+    AccountMarkedToSkipError or AccountImportInProgressError if the account can no longer be staged. Raise
+    StagedQuotaReachedError for a further account beyond `quota`.
     """
     account.raise_errors()
+    if quota.is_reached(supplier.organisation_id):
+        _require_staged_before(statements, supplier, account, quota)
     if supplier.status != SupplierStatus.ONGOING:
         _raise_refusal(statements, supplier, account.data["external_account_number"])
         require_ongoing(supplier.status)
@@ -59,6 +65,13 @@ def stage_account(statements: Statements, supplier: KnownSupplier, account: Vali
     if error := refusal(staged.state, account.data["external_account_number"], staged.service_account_number):
         raise error
     return staged.first
+
+
+def _require_staged_before(
+    statements: Statements, supplier: KnownSupplier, account: ValidatedAccount, quota: StagedQuota
+) -> None:
+    if not states.find(statements, supplier.id, [account.data["external_account_number"]]):
+        quota.require_room(supplier.organisation_id)
 
 
 def _raise_refusal(statements: Statements, supplier: KnownSupplier, number: str) -> None:

@@ -199,11 +199,19 @@ _BEGIN = f"""
     FROM begun
     RETURNING id
 """
+# The setting holds until the commit, which is that of this statement.
+_BEGIN_SOON = f"{_BEGIN}, set_config('synchronous_commit', 'off', true)"
 
 
-def begin(statements: Statements, attempt: RunningAttempt) -> bool:
-    """Make the process IN_PROGRESS for this attempt (BEGIN). Return False if it was not PENDING."""
-    return bool(statements.execute(_BEGIN, _columns(attempt)))
+def begin(statements: Statements, attempt: RunningAttempt, *, durable: bool = True) -> bool:
+    """Make the process IN_PROGRESS for this attempt (BEGIN). Return False if it was not PENDING.
+
+    Unless it is to be `durable`, the commit does not wait for the disk. A crash of PostgreSQL may then undo
+    it within the next second, as if the attempt had never begun. The commit of a worker that creates its
+    account makes both durable, because the log is written in order. So this is for a request that promises
+    nothing before that commit. Call it with single statements only.
+    """
+    return bool(statements.execute(_BEGIN if durable else _BEGIN_SOON, _columns(attempt)))
 
 
 # LIMIT: without it PostgreSQL would plan for ten rows, whatever the number of attempts. As long as the tables

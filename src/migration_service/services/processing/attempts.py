@@ -159,9 +159,12 @@ def out_of_tries() -> AccountCreationFailedError:
     return AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: the worker ended each time.")
 
 
-def find_answer(statements: Statements, attempt_id: UUID) -> AttemptResult:
-    """Return how the attempt ended, or that it has not ended."""
-    (row,) = statements.execute(_FIND_ANSWER, {"attempt_id": attempt_id})
+def find_answer(statements: Statements, attempt_id: UUID) -> AttemptResult | None:
+    """Return how the attempt ended, or that it has not ended. Return None if there is no such attempt."""
+    rows = statements.execute(_FIND_ANSWER, {"attempt_id": attempt_id})
+    if not rows:
+        return None
+    (row,) = rows
     errors = [ErrorItem(item["code"], item["detail"], item["attr"]) for item in row.errors or ()]
     outcome = Outcome(row.outcome) if row.outcome else None
     return AttemptResult(outcome, row.service_account_number, row.error_code, row.error_detail, errors)

@@ -21,6 +21,7 @@ from migration_service.errors import (
     AccountImportInProgressError,
     ConcurrencyLimitReachedError,
     NoWorkerAvailableError,
+    ServiceUnavailableError,
 )
 from migration_service.log import request_id
 from migration_service.origin import current_origin
@@ -36,6 +37,9 @@ from migration_service.states import Outcome
 
 #: Seconds of one wait for the notification. Then the database is asked.
 WAIT_SLICE = 1.0
+#: Seconds after which a commit that did not wait for the disk is there. PostgreSQL promises three times its
+#: wal_writer_delay, which is 0.2 seconds unless an operator has changed it.
+ON_DISK_WITHIN = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,12 @@ def process_account(
 
     Raise the InvalidError that says why no account was created (DryRunSucceededError included). Raise
     ConcurrencyLimitReachedError if no slot is free, and NoWorkerAvailableError if no worker took the attempt
-    in time. Raise ServiceUnavailableError if Redis is unavailable. After any of these, nothing continues in
-    the background.
+    in time. Raise ServiceUnavailableError if Redis is unavailable, or if a crash of PostgreSQL has undone the
+    attempt. After any of these, nothing continues in the background.
     """
-    _begin_attempt(d, caller, order, attempt_id)
+    # Who does not wait is promised that the attempt runs, so it must be on disk.
+    durable = not wait or d.wait_seconds < ON_DISK_WITHIN
+    _begin_attempt(d, caller, order, attempt_id, durable=durable)
     if order.dry_run:
         d.publish(attempt_id)
     else:
@@ -73,7 +79,9 @@ def process_account(
     return _wait(d, attempt_id, in_set=not order.dry_run) if wait else None
 
 
-def _begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID) -> None:
+def _begin_attempt(
+    d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID, *, durable: bool
+) -> None:
     with autocommit(d.Session) as statements:
         request = check_request(statements, caller, order)
     attempt = RunningAttempt(
@@ -89,7 +97,7 @@ def _begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id:
         raise ConcurrencyLimitReachedError
     try:
         with autocommit(d.Session) as statements:
-            if not states.begin(statements, attempt):
+            if not states.begin(statements, attempt, durable=durable):
                 check_request(statements, caller, order)  # raises the state that another request has made
                 raise AccountImportInProgressError
     except BaseException:
@@ -119,6 +127,9 @@ def _find_outcome(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:
     """Return whether the attempt has ended, and its service account number. Raise the error it ended with."""
     with autocommit(d.Session) as statements:
         answer = find_answer(statements, attempt_id)
+    if answer is None:
+        release_slots(d.slots, [attempt_id])
+        raise ServiceUnavailableError
     if answer.outcome in (Outcome.FAILED, Outcome.DRY_RUN_SUCCEEDED):
         raise AccountCreationFailedError(answer.error_detail, code=answer.error_code, errors=answer.errors)
     return answer.outcome is not None, answer.service_account_number

@@ -16,6 +16,7 @@ from migration_service.db.statements import autocommit
 from migration_service.errors import (
     RefreshTokenReusedError,
     TokenSessionNotFoundError,
+    TooManySessionsError,
     UnauthenticatedError,
 )
 from migration_service.models import ApiKey, AuditEntry, RefreshToken, TokenSession
@@ -196,3 +197,25 @@ def test_sessions_are_removed_long_after_their_end(
         remove_old_sessions(session, limit=1_000)
         assert first.payload["sid"] not in map(str, session.scalars(select(TokenSession.id).where(of_key)))
         assert session.scalar(select(func.count()).select_from(TokenSession).where(of_key)) == 1
+
+
+def test_beyond_the_most_sessions_of_a_key_its_oldest_ones_end(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    settings, other = replace(migrated, max_sessions=3), make_customer(sessions)
+    with sessions.begin() as session:
+        theirs = obtain_tokens(session, settings, other.api_key)
+        obtained = [obtain_tokens(session, settings, customer.api_key) for _ in range(5)]
+        key = get_api_key(session, customer.api_key)
+        kept = {str(it.id) for it in list_sessions(session, key)}
+    assert kept == {it.payload["sid"] for it in obtained[2:]}
+    for tokens in obtained[:2]:
+        with pytest.raises(TooManySessionsError):
+            _refresh(sessions, settings, tokens.refresh_token)
+        with autocommit(sessions) as statements, pytest.raises(UnauthenticatedError):
+            authenticate_token(statements, settings, tokens.token)
+    for tokens in (*obtained[2:], theirs):
+        _refresh(sessions, settings, tokens.refresh_token)
+    ended = select(AuditEntry.details).where(AuditEntry.subject == key.prefix).order_by(AuditEntry.id.desc())
+    with sessions() as session:
+        assert session.scalars(ended).first() == {"sessions": 1, "reason": "too_many_sessions"}

@@ -116,5 +116,8 @@ function watchUpload(form) {
 }
 watchUpload(document.querySelector("form[data-upload]"));
 
+// On a phone the menu is one line, which may begin far from where one is.
+document.querySelector(".side .here")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // A secret is easier to copy when it is selected.
 document.getElementById("secret")?.select();

@@ -1,0 +1,85 @@
+"""Who has used up its share of a web process is refused, with the code and the form of the endpoint."""
+
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, MakeClient, json_of, make_customer, obtain
+from migration_service.blueprints.resources import resources
+from migration_service.config import Settings
+from migration_service.services.access import processor_shares
+from migration_service.services.access.processor_shares import Owner, ProcessorShares
+
+LIST = "/v1/data-import/import-suppliers/"
+HERE = "address:127.0.0.1"
+
+
+@pytest.fixture
+def client(make_client: MakeClient, migrated: Settings) -> FlaskClient:
+    return make_client(replace(migrated, processor_share=25))
+
+
+@pytest.fixture
+def other(sessions: sessionmaker[Session]) -> Customer:
+    return make_customer(sessions)
+
+
+def _shares(client: FlaskClient) -> ProcessorShares:
+    with client.application.app_context():
+        return resources().processor_shares
+
+
+def _use_up(client: FlaskClient, owner: Owner, beside: Owner) -> None:
+    """Let one owner have used far too much, while another one has used something."""
+    shares = _shares(client)
+    shares._sleep = lambda _seconds: None
+    shares.charge(beside, 1.0)
+    shares.charge(owner, 100.0, in_advance=0.001)
+
+
+def _headers(client: FlaskClient, customer: Customer) -> dict[str, str]:
+    return {"Authorization": f"Token {obtain(client, APIKey=customer.api_key)['token']}"}
+
+
+def test_an_organisation_that_has_used_its_share_is_refused_and_the_other_one_is_not(
+    client: FlaskClient, customer: Customer, other: Customer
+) -> None:
+    hostile, quiet = _headers(client, customer), _headers(client, other)
+    _use_up(client, customer.organisation_id, beside=other.organisation_id)
+    refused = client.get(LIST, headers=hostile)
+    assert (refused.status_code, json_of(refused)["code"]) == (429, "processor_share_used")
+    assert 3 <= int(refused.headers["Retry-After"]) <= 6
+    assert client.get(LIST, headers=quiet).status_code == 200
+
+
+def test_alone_it_gets_everything(client: FlaskClient, customer: Customer) -> None:
+    headers = _headers(client, customer)
+    _use_up(client, customer.organisation_id, beside=HERE)
+    assert client.get(LIST, headers=headers).status_code == 200
+
+
+def test_an_address_without_a_token_is_refused_in_the_form_of_the_endpoint(
+    client: FlaskClient, customer: Customer
+) -> None:
+    _use_up(client, HERE, beside=customer.organisation_id)
+    refused = client.post("/v1/graphql/", json={"query": "{ documentation }"})
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "6")
+    assert json_of(refused)["errors"][0]["extensions"]["errorCode"] == "processor_share_used"
+    assert client.get(LIST).status_code == 429
+    assert client.get("/health/live").status_code == 200
+
+
+def test_what_a_request_costs_is_charged_to_its_organisation_or_to_its_address(
+    client: FlaskClient, customer: Customer
+) -> None:
+    charged: list[Owner] = []
+    headers = _headers(client, customer)
+    with patch.object(
+        processor_shares.ProcessorShares, "charge", lambda _self, owner, *_: charged.append(owner)
+    ):
+        client.get(LIST, headers=headers).close()
+        client.get(LIST).close()
+    assert charged == [customer.organisation_id, HERE]

@@ -1,0 +1,84 @@
+"""The quota of accounts that are staged and not created: no further one is staged, all others go on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import pytest
+from flask import Flask
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient, ndjson
+from imported_account import code_of
+from migration_service.blueprints.resources import resources
+from migration_service.connections import make_redis
+from migration_service.services.imports.quota import (
+    StagedQuota,
+    find_full_organisations,
+    note_full_organisations,
+)
+from migration_service.services.reporting.counts import count_accounts
+from migration_service.tasks.resources import WorkerResources
+from supplier_client import SupplierClient
+
+
+@contextmanager
+def _counted(supplier: SupplierClient, resources_: WorkerResources, most: int) -> Iterator[StagedQuota]:
+    """Count as maintenance does, and let the web process read the note at once."""
+    with resources_.Session.begin() as session:
+        counts = count_accounts(session)["accounts"]
+        note_full_organisations(resources_.redis, find_full_organisations(session, counts, most))
+    with supplier.app.app_context():
+        quota = resources().staged_quota
+    with patch.object(quota, "_read_at", -1e9):
+        yield quota
+    note_full_organisations(resources_.redis, [])
+    quota._read_at, quota._full = -1e9, frozenset()
+
+
+def test_beyond_the_quota_only_accounts_that_are_staged_already_are_staged(
+    app: Flask,
+    sessions: sessionmaker[Session],
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+) -> None:
+    other = SupplierClient.create(app, sessions)
+    first, second, third = supplier.accounts(3)
+    for account in (first, second):
+        assert supplier.stage(account).status_code == 201
+    (theirs,) = other.accounts(1)
+    with _counted(supplier, worker_resources, most=2):
+        refused = supplier.stage(third)
+        assert (refused.status_code, code_of(refused)) == (429, "staged_quota_reached")
+        assert int(refused.headers["Retry-After"]) >= 60
+        assert supplier.stage(first | {"billing_address1": "Changed"}).status_code == 200
+        assert other.stage(theirs).status_code == 201
+        batches = BatchClient(supplier, worker_resources)
+        refused = batches.post(ndjson([third]), "stage")
+        assert (refused.status_code, code_of(refused)) == (429, "staged_quota_reached")
+        assert batches.post(ndjson([third]), "import").status_code == 202
+    with _counted(supplier, worker_resources, most=3):
+        assert supplier.stage(third).status_code in (200, 201)
+
+
+@pytest.mark.parametrize(("most", "full"), [(2, True), (3, False)])
+def test_the_accounts_of_all_suppliers_of_an_organisation_count(
+    supplier: SupplierClient, worker_resources: WorkerResources, most: int, *, full: bool
+) -> None:
+    counts = [[supplier.code, "PENDING", 2], [supplier.code, "IMPORTED", 9], ["GONE", "PENDING", 9]]
+    with worker_resources.Session.begin() as session:
+        assert bool(find_full_organisations(session, counts, most)) is full
+
+
+def test_without_redis_the_last_note_holds(worker_resources: WorkerResources) -> None:
+    note_full_organisations(worker_resources.redis, [7])
+    seconds = [100.0]
+    quota = StagedQuota(worker_resources.redis, 5, clock=lambda: seconds[0])
+    assert (quota.is_reached(7), quota.is_reached(8)) == (True, False)
+    note_full_organisations(worker_resources.redis, [8])
+    assert quota.is_reached(7), "the note is read every ten seconds"
+    seconds[0] += 10
+    assert (quota.is_reached(7), quota.is_reached(8)) == (False, True)
+    seconds[0] += 10
+    quota._redis = make_redis("redis://127.0.0.1:1/0")
+    assert quota.is_reached(8)

@@ -1,0 +1,116 @@
+"""The audit names the person who ordered a batch or an undo, also on each row that it wrote."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from batch_client import BatchClient, ndjson
+from migration_service.cli import main
+from migration_service.config import Settings, system_user
+from migration_service.services.access.api_keys import revoke_api_key
+from migration_service.services.access.audit_trail import TrailFilter, stream_trail
+from migration_service.tasks.resources import WorkerResources
+from supplier_client import SupplierClient
+from undo_client import UndoClient
+from wave_client import WaveClient
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def run(migrated: Settings) -> Run:
+    def run(*arguments: str, given: bytes | str | None = None) -> Result:
+        environment = {
+            "DATABASE_URL": migrated.database_url,
+            "REDIS_URL": migrated.redis_url,
+            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+            "MIGRATION_SERVICE_HOME": "/nonexistent",
+        }
+        result = CliRunner().invoke(main, arguments, env=environment, input=given)
+        assert result.exit_code == 0, result.output
+        return result
+
+    return run
+
+
+def _story(supplier: SupplierClient, number: str) -> list[tuple[str, str, str]]:
+    """What the audit tells of an account: the action, and who acted. Oldest first."""
+    with supplier.Session.begin() as session:
+        told = [*stream_trail(session, TrailFilter(account=(supplier.code, number)))]
+    return [(it["action"], it["actor_kind"], it["actor"]) for it in reversed(told)]
+
+
+def _of_batch(supplier: SupplierClient, batch_id: str) -> list[tuple[str, str, str]]:
+    with supplier.Session.begin() as session:
+        told = [*stream_trail(session, TrailFilter(organisation=supplier.organisation))]
+    return [(it["action"], it["actor_kind"], it["actor"]) for it in told if it["subject"] == batch_id]
+
+
+def _person(*actions: str) -> list[tuple[str, str, str]]:
+    return [(action, "system_user", system_user()) for action in actions]
+
+
+def _start(run: Run, batches: BatchClient, accounts: Sequence[Any]) -> str:
+    supplier = batches.supplier
+    given = ("--supplier", supplier.code, "--team", supplier.team, "--mode", "import", "--json")
+    return str(json.loads(run("batches", "start", "-", *given, given=ndjson(accounts)).stdout)["batch_id"])
+
+
+def test_the_rows_of_a_batch_and_of_an_undo_name_the_person_who_ordered_them(
+    run: Run, batches: BatchClient
+) -> None:
+    supplier, (account,) = batches.supplier, batches.supplier.accounts(1)
+    number = account["external_account_number"]
+    batch_id = _start(run, batches, [account])
+    batches.work()
+    named = ("undo", "start", supplier.code, number, "--reason", "A test.", "--yes", "--json")
+    UndoClient(supplier).work(json.loads(run(*named).stdout)["undo_id"])
+    assert _story(supplier, number) == _person("account.staged", "account.processed", "account.reverted")
+    assert set(_of_batch(supplier, batch_id)) == set(_person("batch.started", "batch.ordered"))
+
+
+def test_the_rows_of_a_wave_name_the_person_who_made_its_plan(run: Run, batches: BatchClient) -> None:
+    supplier, waves = batches.supplier, WaveClient(batches)
+    (number,) = waves.stage(1)
+    body = {
+        "import_supplier": supplier.code,
+        "operations_team_name": supplier.team,
+        "waves": [{"rest": True}],
+    }
+    plan = json.loads(run("waves", "plan", "-", "--json", given=json.dumps(body)).stdout)
+    run("waves", "start", plan["plan_id"], "1")
+    waves.run()
+    staged, processed = _story(supplier, number)
+    assert staged[:2] == ("account.staged", "api_key")
+    assert [processed] == _person("account.processed")
+
+
+def test_the_rows_of_a_batch_whose_key_was_revoked_name_the_person_who_took_it_over(
+    run: Run, batches: BatchClient, supplier: SupplierClient
+) -> None:
+    account, *_ = supplier.accounts(1)
+    batch_id = batches.start([account], "import")
+    run("batches", "pause", batch_id)
+    with supplier.Session.begin() as session:
+        revoke_api_key(session, supplier.api_key)
+    run("batches", "resume", batch_id)
+    batches.work()
+    number = account["external_account_number"]
+    assert _story(supplier, number) == _person("account.staged", "account.processed")
+    assert _person("batch.taken_over")[0] in _of_batch(supplier, batch_id)
+
+
+def test_the_rows_of_a_clients_batch_name_its_key(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.start([account], "import")
+    batches.work()
+    told = _story(batches.supplier, account["external_account_number"])
+    assert {kind for _, kind, _ in told} == {"api_key"}
