@@ -7,14 +7,9 @@ from sqlalchemy import select
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import autocommit
-from migration_service.errors import AccountFailedValidationError
 from migration_service.models import AccountImportProcess
-from migration_service.schemas.json import encode_json, parse_json
-from migration_service.services.imports.staging import find_process, stage_account
-from migration_service.services.imports.validation import validate_account
+from migration_service.services.imports.staging import find_process
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
-from migration_service.states import Profile
 from supplier_client import SupplierClient
 
 
@@ -38,16 +33,6 @@ def test_an_account_is_found_by_its_supplier_and_number_without_its_payload(supp
         assert find_process(session, suppliers[1], second["external_account_number"]) is None
         with pytest.raises(InvalidRequestError):
             found[0].payload  # type: ignore[union-attr]  # noqa: B018
-
-
-def test_an_invalid_payload_is_not_stored(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    with supplier.Session() as session:
-        known = _known(session, supplier)
-    invalid = validate_account(parse_json(encode_json(account | {"customers": []})), Profile.LENIENT)
-    with pytest.raises(AccountFailedValidationError), autocommit(supplier.Session) as statements:
-        stage_account(statements, known, invalid)
-    assert supplier.status(account["external_account_number"]).status_code == 404
 
 
 def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: SupplierClient) -> None:
