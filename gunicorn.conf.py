@@ -36,6 +36,7 @@ graceful_timeout = 40
 keepalive = 75
 # The service itself logs one line for each request, with its id.
 accesslog = None
+logger_class = "migration_service.web_worker.ServerLog"
 # gunicorn's own log lines have the same form as all others.
 logconfig_dict = {
     "handlers": {"console": {"()": make_handler, "log_format": _SETTINGS.log_format}},

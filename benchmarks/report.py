@@ -11,7 +11,8 @@ from statistics import median
 
 from benchmarks.bench import Extent, Reading, Row
 
-_RESULTS = Path(__file__).parent / "results"
+#: The results of the last run.
+RESULTS = Path(__file__).parent / "results" / "latest.json"
 
 
 def format_tables(rows: list[Row]) -> str:
@@ -34,7 +35,7 @@ def format_tables(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-_VERDICTS = {True: "reached", False: "NOT REACHED", None: ""}
+_VERDICTS = {True: "reached", False: "**not reached**", None: ""}
 
 
 def _p95(readings: Sequence[Reading]) -> str:
@@ -80,8 +81,7 @@ def _processor() -> str:
 
 def write_results(rows: list[Row], extent: Extent) -> Path:
     """Write all measurements of each round to results/latest.json."""
-    _RESULTS.mkdir(exist_ok=True)
-    file = _RESULTS / "latest.json"
+    RESULTS.parent.mkdir(exist_ok=True)
     content = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": describe_machine(),
@@ -89,5 +89,5 @@ def write_results(rows: list[Row], extent: Extent) -> Path:
         "extent": asdict(extent),
         "rows": [asdict(row) for row in rows],
     }
-    file.write_text(json.dumps(content, indent=2) + "\n")
-    return file
+    RESULTS.write_text(json.dumps(content, indent=2) + "\n")
+    return RESULTS

@@ -21,6 +21,7 @@ from http import HTTPStatus
 from typing import Any
 
 from gunicorn import util
+from gunicorn.glogging import Logger
 from gunicorn.http import errors
 from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.parser import RequestParser
@@ -189,6 +190,13 @@ class _BodyReader:
                 raise RequestTimeout("The body did not arrive in time.") from error
             raise BadRequest("The body's chunks are not well-formed.") from error
         return data
+
+
+class ServerLog(Logger):  # type: ignore[misc]  # gunicorn has no types
+    """The `logger_class` of gunicorn.conf.py: what gunicorn says of itself, and nothing of requests."""
+
+    def access(self, *_request: Any) -> None:
+        """Do nothing. gunicorn would put the line together although no handler writes it."""
 
 
 class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types

@@ -1,5 +1,6 @@
-"""What the comparison of two checkouts calls a change (`benchmarks/compare.py`)."""
+"""What the comparison of two checkouts calls a change, and the table of docs/performance.md."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks.compare import change_of  # benchmarks is beside src, not installed
+from benchmarks import publish  # benchmarks is beside src, not installed
+from benchmarks.compare import change_of
 
 
 def test_rounds_that_agree_are_a_change() -> None:
@@ -30,3 +32,11 @@ def test_the_load_of_the_machine_meets_both_sides_of_a_round() -> None:
 
 def test_one_round_proves_nothing() -> None:
     assert not change_of([(100, 300)]).is_real
+
+
+def test_the_table_of_the_page_is_that_of_its_data() -> None:
+    """`python -m benchmarks.publish` writes both."""
+    page, results = publish.PAGE.read_text(), json.loads(publish.DATA.read_text())
+    assert publish.replace_table(page, results) == page
+    assert len(results["rows"]) > 10
+    assert all(f"| {row['what']} |" in page for row in results["rows"])

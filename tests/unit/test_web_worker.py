@@ -4,8 +4,9 @@ import socket
 import threading
 
 import pytest
+from gunicorn.config import Config
 
-from migration_service.web_worker import PacedWriter
+from migration_service.web_worker import PacedWriter, ServerLog
 
 
 def test_a_client_that_reads_receives_everything() -> None:
@@ -29,3 +30,11 @@ def test_a_client_that_does_not_read_is_disconnected_however_much_the_system_buf
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(BrokenPipeError):
         PacedWriter(ours, 0.2).sendall(b"x" * 50_000_000)
+
+
+def test_gunicorn_does_not_put_its_own_line_of_a_request_together() -> None:
+    config = Config()
+    config.set("accesslog", "-")
+    log = ServerLog(config)
+    assert log.access_log_enabled  # so it is with gunicorn.conf.py, which says how gunicorn logs
+    log.access(None, None, None, None)  # which has nothing that a line could be made of

@@ -1,0 +1,59 @@
+"""Writes the last results into the documentation: `python -m benchmarks.publish [FILE]`.
+
+The table of docs/performance.md is between two comments. docs/performance.json has every round of it.
+"""
+
+import json
+import re
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bench import Reading, Row
+from benchmarks.report import RESULTS, format_tables
+
+_DOCS = Path(__file__).parent.parent / "docs"
+PAGE = _DOCS / "performance.md"
+DATA = _DOCS / "performance.json"
+_BEGIN = "<!-- measured: `python -m benchmarks.publish` writes this -->\n"
+_END = "<!-- /measured -->"
+_TABLE = re.compile(f"(?<={re.escape(_BEGIN)}).*?(?={_END})", re.DOTALL)
+
+
+def replace_table(page: str, results: dict[str, Any]) -> str:
+    """Return the page with the table of these results."""
+    replaced, count = _TABLE.subn(lambda _: f"\n{_describe(results)}\n\n{_tables(results)}\n\n", page)
+    if count != 1:
+        sys.exit(f"{PAGE.name} must have the comments `measured` and `/measured` once.")
+    return replaced
+
+
+def _describe(results: dict[str, Any]) -> str:
+    moment = datetime.fromisoformat(results["measured_at"])
+    extent = results["extent"]
+    return (
+        f"Measured on {moment:%-d %B %Y} at {moment:%H:%M} UTC: {results['machine']}. "
+        f"{extent['rounds']} rounds of {extent['seconds']} seconds, load average at the end "
+        f"{results['load_average_at_the_end'][0]:.1f}."
+    )
+
+
+def _tables(results: dict[str, Any]) -> str:
+    return format_tables([_row(row) for row in results["rows"]])
+
+
+def _row(values: dict[str, Any]) -> Row:
+    readings = {name: [Reading(**one) for one in values[name]] for name in ("readings", "peer_readings")}
+    return Row(**(values | readings))
+
+
+def main(file: str = str(RESULTS)) -> None:
+    """Write the results of `file` into both files."""
+    results = json.loads(Path(file).read_text())
+    PAGE.write_text(replace_table(PAGE.read_text(), results))
+    DATA.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
