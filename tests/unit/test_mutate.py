@@ -8,12 +8,14 @@ from textwrap import dedent
 from types import ModuleType
 
 import pytest
+from coverage import CoverageData
 from mutate import PACKAGE, ROOT, harmless_changes, mutants, name_of
 from mutation.children import Ended, Outcome, Report, run_in_child
 from mutation.known import KNOWN, apply
 from mutation.patches import LiveModule, functions_by_file, make_patch
+from mutation.recording import Recording, digest
 from mutation.results import Result, Results, key_of, table
-from mutation.selection import statement_lines
+from mutation.selection import BUDGET, Selection, statement_lines
 from mutation.uses import Uses
 
 
@@ -214,6 +216,36 @@ def test_the_users_of_a_constant_are_found_through_other_modules(tmp_path: Path)
     }
     assert uses.used_on_import("src/product/sql.py") == {"ALL"}
     assert uses.importers("src/product/sql.py") == {"src/product/reading.py", "src/product/view.py"}
+
+
+def test_the_tests_of_a_line_run_in_the_order_in_which_they_probably_notice_its_change(
+    tmp_path: Path,
+) -> None:
+    module = "src/product/doors/handles.py"
+    (tmp_path / module).parent.mkdir(parents=True)
+    (tmp_path / module).write_text("SIZE = 1\ndef f(x):\n    if x:\n        return SIZE\n    return 2\n")
+    seconds = {
+        "tests/unit/test_far.py::test_quick": 0.1,
+        "tests/unit/test_far.py::test_of_another_line": 0.1,
+        "tests/unit/doors/test_hinges.py::test_slow": 3.0,
+        "tests/unit/test_handles.py::test_slow": 5.0,
+        "tests/unit/test_far.py::test_failed": 0.1,
+        "tests/unit/test_far.py::test_endless": BUDGET,
+    }
+    recording = Recording(tmp_path)
+    recording.known.seconds = seconds
+    recording.known.failed = ["tests/unit/test_far.py::test_failed"]
+    recording.known.modules = {module: digest(tmp_path / module)}
+    data = CoverageData(str(recording.lines))
+    for test in seconds:
+        data.set_context(test)
+        data.add_lines({module: [3, 5] if "another" in test else [3, 4]})
+    data.write()
+    selection = Selection(tmp_path, module, recording, Uses(tmp_path, Path("src/product")))
+    quick, _, slow, own, *_ = seconds
+    assert selection.tests_for(4).tests == selection.tests_for(1).tests == [own, slow, quick]
+    selection.noticed(quick)
+    assert selection.tests_for(4).tests == [quick, own, slow]
 
 
 def test_a_child_that_ends_by_itself_has_noticed_the_change_and_one_that_hangs_is_killed(

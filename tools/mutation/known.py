@@ -106,7 +106,9 @@ KNOWN: dict[str, Known] = {
         _DISPATCH, (("        release_slots(d.slots, [attempt.id])\n        raise", "        raise"),), _SLOTS
     ),
     "the slot stays if no worker came in time": Known(
-        _DISPATCH, (("        release_slots(d.slots, [attempt_id])\n        raise", "        raise"),), _SLOTS
+        _DISPATCH,
+        (("    if withdrawn:\n        release_slots(d.slots, [attempt_id])\n", "    if withdrawn:\n"),),
+        _SLOTS,
     ),
     "an attempt that no worker took is not withdrawn": Known(
         _ATTEMPTS,

@@ -10,7 +10,7 @@ from mutation.recording import Recording
 from mutation.uses import Line, Uses
 
 #: Seconds that the tests of one change take together, as recorded.
-BUDGET = 8.0
+BUDGET = 120.0
 
 
 @dataclass(frozen=True, slots=True)

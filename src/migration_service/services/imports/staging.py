@@ -10,7 +10,6 @@ from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountImportInProgressError,
     AccountMarkedToSkipError,
-    AccountNotStagedError,
     ImportSupplierCompleteError,
     ImportSupplierPausedError,
     InvalidError,
@@ -109,14 +108,3 @@ def find_process(
         )
         .options(defer(AccountImportProcess.payload, raiseload=True))
     ).scalar_one_or_none()
-
-
-def require_pending(process: AccountImportProcess | None) -> AccountImportProcess:
-    """Return the process if it is PENDING. Otherwise raise the error that says why it is not."""
-    if process is None:
-        raise AccountNotStagedError
-    if error := refusal(
-        ImportState(process.state), process.external_account_number, process.service_account_number
-    ):
-        raise error
-    return process

@@ -1,0 +1,61 @@
+"""What staging stores, and how it is found again."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.orm import Session
+
+from migration_service.models import AccountImportProcess
+from migration_service.services.imports.staging import find_process
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from supplier_client import SupplierClient
+
+
+def _known(session: Session, supplier: SupplierClient) -> KnownSupplier:
+    return get_import_supplier(session, supplier.code, organisation_id=None)
+
+
+def test_an_account_is_found_by_its_supplier_and_number_without_its_payload(supplier: SupplierClient) -> None:
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    first, second = supplier.accounts(2)
+    number = first["external_account_number"]
+    for account in (first, second):
+        supplier.stage(account)
+    other.stage(other.accounts()[0] | {"external_account_number": number})
+    with supplier.Session() as session:
+        suppliers = [_known(session, it).id for it in (supplier, other)]
+        found = [find_process(session, it, number) for it in suppliers]
+        assert [(it.import_supplier_id, it.external_account_number) for it in found if it] == [
+            (it, number) for it in suppliers
+        ]
+        assert find_process(session, suppliers[1], second["external_account_number"]) is None
+        with pytest.raises(InvalidRequestError):
+            found[0].payload  # type: ignore[union-attr]  # noqa: B018
+
+
+def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+
+    def stage(
+        payload: dict[str, Any], request_id: str, address: str
+    ) -> tuple[int | None, str | None, str | None]:
+        """Stage a payload, and return by whom, by which request and from where it was staged."""
+        supplier.post(
+            "/account-import-process/create-or-update/",
+            payload,
+            headers={"X-Request-ID": request_id},
+            environ_overrides={"REMOTE_ADDR": address},
+        )
+        with supplier.Session() as session:
+            row = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
+            return row.staged_by_api_key_id, row.staged_request_id, row.staged_address
+
+    key, *first = stage(account, "first", "10.0.0.1")
+    supplier.renew_key()
+    other_key, *second = stage(account | {"billing_address1": "Elsewhere 1"}, "second", "10.0.0.2")
+    assert (first, second) == (["first", "10.0.0.1"], ["second", "10.0.0.2"])
+    assert None not in (key, other_key)
+    assert key != other_key
