@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -208,6 +209,20 @@ def test_a_copied_interpreter_passes_on_the_path_of_its_own_library_only(
     printed = child.process.communicate()[0].decode().strip()
     assert printed == (path if folder == "lib" else "None")
     assert child.has_ended()
+
+
+def test_a_program_leaves_the_processors_to_the_others(tmp_path: Path) -> None:
+    code = """
+        import os
+        from pathlib import Path
+
+        session = Path("/proc/self/autogroup")
+        print(os.nice(0), session.read_text().split()[-1] if session.exists() else "7")
+    """
+    nice = replace(program(tmp_path, "one", code), niceness=7)
+    child = Child(nice, subprocess.PIPE)
+    own, of_session = child.process.communicate()[0].split()
+    assert (int(own), int(of_session)) == (min(os.nice(0) + 7, 19), 7)
 
 
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:
