@@ -141,7 +141,8 @@ class Settings:
     processor_share: int = _setting(
         "MIGRATION_SERVICE_PROCESSOR_SHARE",
         "Per cent of a web process's time for the organisation that uses the most, while others send "
-        "requests, too. Beyond it its requests wait; after 5 seconds they are refused: 429. 100: no limit.",
+        "requests, too; three times that for requests that each take less than 20 ms. Beyond it its requests "
+        "wait; after 5 seconds they are refused: 429. 100: no limit.",
         25,
     )
     batch_slot_reserve: int = _setting(

@@ -33,6 +33,10 @@ _PRESENT = 0.02
 _BURST = 0.25
 #: The part of an organisation's share that an address has for requests without a valid token.
 _OF_AN_ADDRESS = 0.2
+#: Seconds up to which a request is an ordinary one, such as a valid account. While an organisation sends no
+#: others, they delay nobody by much, and it has so many times its share: two that migrate account by account
+#: use a process up together.
+_ORDINARY, _OF_ORDINARY = 0.02, 3
 #: What the first request of an owner is expected to cost, in seconds.
 _FIRST_COST = 0.003
 #: The weight of the newest request in what the next one is expected to cost, if it was a cheap one. A dear
@@ -72,7 +76,7 @@ class _Account:
 class ProcessorShares:
     """What each owner uses of this process. The one that uses the most may use `share` of it, from 0 to 1.
 
-    1 is no limit.
+    1 is no limit. With ordinary requests alone it may use three times that.
     """
 
     def __init__(
@@ -137,7 +141,8 @@ class ProcessorShares:
         sys.setswitchinterval(_SHORT_TURN if len(present) > 1 else self._usual_turn)
 
     def _pay(self, owner: Owner, own: _Account, seconds: float, now: float) -> None:
-        share = self._share if isinstance(owner, int) else self._share * _OF_AN_ADDRESS
+        usual = _OF_ORDINARY if own.cost <= _ORDINARY else 1
+        share = self._share * (usual if isinstance(owner, int) else _OF_AN_ADDRESS)
         paid_at = max(own.paid_at, now - _BURST) + seconds / share
         # Never so far ahead that nobody of this owner could begin any more.
         own.paid_at = min(paid_at, now + 2 * LONGEST_WAIT)

@@ -64,6 +64,30 @@ def test_beside_another_one_it_uses_no_more_than_its_share(shares: ProcessorShar
     assert light == 0
 
 
+def test_two_that_send_ordinary_requests_use_up_the_process_together(
+    shares: ProcessorShares, clock: Clock
+) -> None:
+    began, used = clock.now, 0.0
+    while clock.now < began + 60:
+        for owner in (HEAVY, HEAVY, HEAVY, LIGHT):
+            _send(shares, clock, owner, 0.005)
+            used += 0.005
+    assert used / 60 == pytest.approx(1.0, abs=0.05)
+
+
+def test_an_ordinary_request_that_follows_dear_ones_is_free_only_after_some_others(
+    shares: ProcessorShares, clock: Clock
+) -> None:
+    for _ in range(30):
+        _send(shares, clock, LIGHT, 0.02)
+        _send(shares, clock, HEAVY, 0.1)
+    dear, ordinary = (
+        sum(_send(shares, clock, HEAVY, 0.005) + _send(shares, clock, LIGHT, 0.005) for _ in range(30))
+        for _ in range(2)
+    )
+    assert dear > ordinary
+
+
 def test_who_only_asks_now_and_then_slows_down_nobody(shares: ProcessorShares, clock: Clock) -> None:
     waited = 0.0
     for _ in range(20):
