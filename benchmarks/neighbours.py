@@ -42,6 +42,8 @@ FACTOR = 3.0
 _API = "/v1/data-import"
 _TEAM = "Neighbours"
 _WARM_UP_SECONDS = 5.0
+#: Until what the attack has left, such as batches, is worked off.
+_REST_SECONDS = 20.0
 _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
 
 
@@ -185,6 +187,7 @@ def main(accounts: int, clients: int, seconds: float, only: tuple[str, ...], ver
                 _show_counts(json.loads(hostile.communicate(timeout=seconds + 60)[0]))
             hostile.terminate()
             hostile.wait(10)
+            time.sleep(_REST_SECONDS)
             again = _migrate(url, keys["QUIET"], islice(book, accounts // 2), clients)
             _show("alone again", again)
     # Both, so that what else the machine does meanwhile counts on both sides.

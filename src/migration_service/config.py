@@ -140,10 +140,10 @@ class Settings:
     )
     processor_share: int = _setting(
         "MIGRATION_SERVICE_PROCESSOR_SHARE",
-        "Per cent of a web process's time for the organisation that uses the most, while others send "
-        "requests, too; three times that for requests that each take less than 20 ms. Beyond it its requests "
-        "wait; after 5 seconds they are refused: 429. 100: no limit.",
-        25,
+        "Per cent of a web process's time for the expensive requests of the organisation that uses the "
+        "most, while others send requests, too. If each of its requests takes less than 20 ms, it has 75. "
+        "Beyond it its requests wait; after 5 seconds they are refused: 429. 100: no limit.",
+        10,
     )
     batch_slot_reserve: int = _setting(
         "MIGRATION_SERVICE_BATCH_SLOT_RESERVE",

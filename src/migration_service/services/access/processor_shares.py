@@ -32,11 +32,11 @@ _PRESENT = 0.02
 #: Seconds of its share that an owner may use at once.
 _BURST = 0.25
 #: The part of an organisation's share that an address has for requests without a valid token.
-_OF_AN_ADDRESS = 0.2
+_OF_AN_ADDRESS = 0.5
 #: Seconds up to which a request is an ordinary one, such as a valid account. While an organisation sends no
-#: others, they delay nobody by much, and it has so many times its share: two that migrate account by account
-#: use a process up together.
-_ORDINARY, _OF_ORDINARY = 0.02, 3
+#: others, they delay nobody by much, and it has this share at least: two that migrate account by account use
+#: a process up together.
+_ORDINARY, _ORDINARY_SHARE = 0.02, 0.75
 #: What the first request of an owner is expected to cost, in seconds.
 _FIRST_COST = 0.003
 #: The weight of the newest request in what the next one is expected to cost, if it was a cheap one. A dear
@@ -76,7 +76,7 @@ class _Account:
 class ProcessorShares:
     """What each owner uses of this process. The one that uses the most may use `share` of it, from 0 to 1.
 
-    1 is no limit. With ordinary requests alone it may use three times that.
+    1 is no limit. With ordinary requests alone it may use three quarters.
     """
 
     def __init__(
@@ -141,8 +141,12 @@ class ProcessorShares:
         sys.setswitchinterval(_SHORT_TURN if len(present) > 1 else self._usual_turn)
 
     def _pay(self, owner: Owner, own: _Account, seconds: float, now: float) -> None:
-        usual = _OF_ORDINARY if own.cost <= _ORDINARY else 1
-        share = self._share * (usual if isinstance(owner, int) else _OF_AN_ADDRESS)
+        if not isinstance(owner, int):
+            share = self._share * _OF_AN_ADDRESS
+        elif own.cost <= _ORDINARY:
+            share = max(self._share, _ORDINARY_SHARE)
+        else:
+            share = self._share
         paid_at = max(own.paid_at, now - _BURST) + seconds / share
         # Never so far ahead that nobody of this owner could begin any more.
         own.paid_at = min(paid_at, now + 2 * LONGEST_WAIT)
