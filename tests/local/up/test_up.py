@@ -19,10 +19,10 @@ import psycopg
 import pytest
 import requests
 
-from migration_service.config import load_saved_settings
+from migration_service.config import Settings, load_saved_settings
 from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.ports import random_free_port
-from servers import EmbeddedServers, RunningService, processes_in, temporary_folder, wait_until
+from servers import RunningService, processes_in, temporary_folder, wait_until
 
 NAMES = ("postgres", "valkey", "interactive", "batch", "vendors", "maintenance", "beat", "flower", "web")
 SMALL = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
@@ -255,12 +255,12 @@ def test_settings_are_for_its_user_only_and_passwords_are_on_no_command_line(run
 
 
 def test_other_servers_can_replace_the_embedded_ones(
-    home: Path, options: tuple[str, ...], embedded_servers: EmbeddedServers
+    home: Path, options: tuple[str, ...], migrated: Settings
 ) -> None:
     own = {
-        "DATABASE_URL": embedded_servers.database_url,
-        "MIGRATION_SERVICE_OWNER_DATABASE_URL": embedded_servers.owner_url,
-        "REDIS_URL": embedded_servers.redis_url,
+        "DATABASE_URL": migrated.database_url,
+        "MIGRATION_SERVICE_OWNER_DATABASE_URL": migrated.owner_database_url,
+        "REDIS_URL": migrated.redis_url,
     }
     with RunningService(home, "--sample", "0", *options, environment=own) as service:
         service.wait_until_serving()
