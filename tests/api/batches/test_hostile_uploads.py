@@ -73,13 +73,13 @@ _LONG_LINES = (b"x" * 1_000_000 + b"\n") * 12
 @pytest.mark.parametrize(
     ("setting", "body", "code"),
     [
-        ({"max_batch_lines": 90_000}, gzip.compress(_MANY_LINES, 6), "batch_too_many_lines"),
+        ({"max_batch_lines": 90_000}, gzip.compress(_MANY_LINES, 6, mtime=0), "batch_too_many_lines"),
         ({"max_batch_lines": 9}, b"{}\n" * 10, "batch_too_many_lines"),
         ({"max_batch_lines": 9}, b"\n" * 9 + b"{}", "batch_too_many_lines"),
-        ({"max_batch_bytes": 200_000}, gzip.compress(_MANY_LINES, 6), "batch_file_too_large"),
+        ({"max_batch_bytes": 200_000}, gzip.compress(_MANY_LINES, 6, mtime=0), "batch_file_too_large"),
         (
             {"max_batch_ratio": 200},
-            gzip.compress(_LONG_LINES),
+            gzip.compress(_LONG_LINES, mtime=0),
             "batch_compression_ratio_too_high",
         ),
         ({"max_batch_bytes": 20}, b"{}\n" * 10, "request_too_large"),
