@@ -3,7 +3,7 @@
 import html
 import re
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -118,3 +118,14 @@ def test_what_a_line_says_of_its_error_is_marked_as_english_on_a_dutch_page(
     path = f"/batches/{broken_batch}/lines/6/"
     assert 'lang="en"' in administrator.get(path, headers=_DUTCH).text
     assert 'lang="en"><' not in administrator.see(path)
+
+
+def test_an_error_is_explained_in_dutch_on_a_dutch_page(administrator: ConsoleClient) -> None:
+    path = f"/batches/{uuid4()}/"
+    dutch, english = (administrator.get(path, headers={"Accept-Language": it}) for it in ("nl", "en"))
+    assert (dutch.status_code, english.status_code) == (404, 404)
+    with_code = "<code>batch_not_found</code></p>"
+    said = re.findall(r"<p>(.*?) ?" + with_code, english.text, re.DOTALL)
+    assert said, english.text
+    assert f'<span class="text-body-secondary" lang="en">{said[0]}</span> {with_code}' in dutch.text
+    assert "<p>De batch bestaat niet" in dutch.text

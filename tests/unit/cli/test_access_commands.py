@@ -8,11 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer
-from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.errors import UnauthenticatedError
 from migration_service.origin import ActorKind, Origin, acting_as
@@ -24,22 +23,9 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(migrated: Settings) -> Run:
-    """Run `migration-service` with these arguments and an input."""
-    environment = {
-        "DATABASE_URL": migrated.database_url,
-        "REDIS_URL": migrated.redis_url,
-        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-        "MIGRATION_SERVICE_HOME": "/nonexistent",
-        "SUDO_USER": "anna",
-    }
-
-    def run(*arguments: str, sent: str | None = None) -> Result:
-        result = CliRunner().invoke(main, arguments, env=environment, input=sent)
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        return result
-
-    return run
+def run(run: Run) -> Run:
+    """Run `migration-service` with these arguments and an input, as somebody who used sudo."""
+    return lambda *arguments, sent=None: run(*arguments, given=sent, SUDO_USER="anna")
 
 
 @pytest.fixture

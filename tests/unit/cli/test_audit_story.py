@@ -5,14 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from batch_client import BatchClient, ndjson
-from migration_service.cli import main
-from migration_service.config import Settings, system_user
+from migration_service.config import system_user
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.access.audit_trail import TrailFilter, stream_trail
-from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
 from wave_client import WaveClient
@@ -21,24 +19,15 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
+def run(run: Run) -> Run:
+    """Run a command that succeeds."""
 
-
-@pytest.fixture
-def run(migrated: Settings) -> Run:
-    def run(*arguments: str, given: bytes | str | None = None) -> Result:
-        environment = {
-            "DATABASE_URL": migrated.database_url,
-            "REDIS_URL": migrated.redis_url,
-            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-            "MIGRATION_SERVICE_HOME": "/nonexistent",
-        }
-        result = CliRunner().invoke(main, arguments, env=environment, input=given)
+    def succeed(*arguments: str, given: bytes | str | None = None) -> Result:
+        result = run(*arguments, given=given)
         assert result.exit_code == 0, result.output
         return result
 
-    return run
+    return succeed
 
 
 def _story(supplier: SupplierClient, number: str) -> list[tuple[str, str, str]]:

@@ -4,13 +4,12 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from functools import partial
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from batch_client import BatchClient
-from migration_service.cli import main
-from migration_service.config import Settings
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
@@ -18,17 +17,8 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(migrated: Settings) -> Run:
-    def run(*arguments: str) -> Result:
-        environment = {
-            "DATABASE_URL": migrated.database_url,
-            "REDIS_URL": migrated.redis_url,
-            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-            "MIGRATION_SERVICE_HOME": "/nonexistent",
-        }
-        return CliRunner().invoke(main, ["batches", "compare", *arguments], env=environment)
-
-    return run
+def run(run: Run) -> Run:
+    return partial(run, "batches", "compare")
 
 
 @pytest.fixture

@@ -8,36 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from batch_client import BatchClient, ndjson
-from migration_service.cli import batch_progress, main
-from migration_service.config import Settings
-from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from migration_service.cli import batch_progress
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
-
-
-@pytest.fixture
-def run(migrated: Settings) -> Run:
-    def run(*arguments: str, given: bytes | None = None) -> Result:
-        environment = {
-            "DATABASE_URL": migrated.database_url,
-            "REDIS_URL": migrated.redis_url,
-            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-            "MIGRATION_SERVICE_HOME": "/nonexistent",
-        }
-        result = CliRunner().invoke(main, arguments, env=environment, input=given)
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        return result
-
-    return run
 
 
 def _start(run: Run, batches: BatchClient, accounts: Any, *arguments: str, mode: str = "import") -> str:

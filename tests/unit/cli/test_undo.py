@@ -4,32 +4,16 @@ import json
 from collections.abc import Callable
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from batch_client import BatchClient
 from imported_account import ImportedAccount
-from migration_service.cli import main
-from migration_service.config import Settings
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
 from wave_client import WaveClient
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(migrated: Settings) -> Run:
-    def run(*arguments: str, given: str | None = None) -> Result:
-        environment = {
-            "DATABASE_URL": migrated.database_url,
-            "REDIS_URL": migrated.redis_url,
-            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-            "MIGRATION_SERVICE_HOME": "/nonexistent",
-        }
-        return CliRunner().invoke(main, arguments, env=environment, input=given)
-
-    return run
 
 
 @pytest.fixture

@@ -5,11 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from batch_client import BatchClient
-from migration_service.cli import main
-from migration_service.config import Settings
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from wave_client import WaveClient
@@ -25,20 +23,12 @@ def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> WaveCl
 
 
 @pytest.fixture
-def run(migrated: Settings) -> Run:
-    def run(*arguments: str, given: Any = None) -> Result:
-        environment = {
-            "DATABASE_URL": migrated.database_url,
-            "REDIS_URL": migrated.redis_url,
-            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-            "MIGRATION_SERVICE_HOME": "/nonexistent",
-        }
+def run(run: Run) -> Run:
+    def run_waves(*arguments: str, given: Any = None) -> Result:
         text = None if given is None else given if isinstance(given, str) else json.dumps(given)
-        result = CliRunner().invoke(main, ["waves", *arguments], env=environment, input=text)
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        return result
+        return run("waves", *arguments, given=text)
 
-    return run
+    return run_waves
 
 
 def _body(waves: WaveClient, *given: dict[str, Any], **more: Any) -> dict[str, Any]:

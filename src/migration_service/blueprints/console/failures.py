@@ -10,6 +10,7 @@ from werkzeug.exceptions import HTTPException
 
 from migration_service import errors
 from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.errors import status_of
 from migration_service.blueprints.resources import resources
 
@@ -26,18 +27,25 @@ def show_errors(app: Flask) -> None:
     app.register_error_handler(Exception, _unexpected_error)
 
 
-def error_page(status: int, title: str, detail: str, code: str | None = None) -> Response:
-    """Return a page that says what happened."""
+def error_page(status: int, title: str, detail: str, code: str | None = None, meaning: str = "") -> Response:
+    """Return a page that says what happened.
+
+    With the `meaning` of its code in the reader's language, `detail` is in English.
+    """
     # A part of a page is replaced by a script, which shows its own sentence for what fails.
     template = "error_part.html" if request.args.get("part") else "error.html"
-    return make_response(render_template(template, title=title, detail=detail, code=code), status)
+    return make_response(
+        render_template(template, title=title, detail=detail, code=code, meaning=meaning), status
+    )
 
 
 def _service_error(error: errors.ServiceError) -> Response:
     status = status_of(type(error))
     if isinstance(error, errors.PermissionDeniedError):
         resources().refusals.note_refused_request(error)
-    return error_page(status, _title(status), error.detail, error.code)
+        # What is not allowed is said in the reader's language (access.py).
+        return error_page(status, _title(status), error.detail, error.code)
+    return error_page(status, _title(status), error.detail, error.code, remedy_of(error.code).meaning)
 
 
 def _http_error(error: HTTPException) -> Response:

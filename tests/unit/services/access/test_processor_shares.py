@@ -1,6 +1,8 @@
 """Shares of a web process: who waits, for how long, and who is refused, by a clock that the test sets."""
 
+import sys
 import threading
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -29,6 +31,14 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
         self.slept += seconds
+
+
+@pytest.fixture(autouse=True)
+def _usual_turns() -> Iterator[None]:
+    """Give threads their usual turns again."""
+    usual = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(usual)
 
 
 @pytest.fixture
