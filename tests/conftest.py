@@ -55,13 +55,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_turn)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Raise UsageError if pytest-xdist does not see the groups: each process would start everything."""
-    if session.config.getoption("loadgroup", False):
-        for item in session.items:
-            group = item.get_closest_marker("xdist_group")
-            if group and not item.nodeid.endswith(f"@{group.args[0]}"):
-                raise pytest.UsageError(f"{item.nodeid} is not in its group, {group.args[0]}.")
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail if pytest-xdist does not see the test's group: each process would start what the group shares."""
+    group = item.get_closest_marker("xdist_group")
+    if group and item.config.getoption("loadgroup", False) and not item.nodeid.endswith(f"@{group.args[0]}"):
+        pytest.fail(f"pytest-xdist does not keep the tests of {group.args[0]} together.", pytrace=False)
 
 
 def _group(item: pytest.Item) -> str:

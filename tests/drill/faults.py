@@ -102,16 +102,16 @@ def _freeze(processes: Sequence[psutil.Process], seconds: float) -> None:
 @contextmanager
 def frozen(processes: Sequence[psutil.Process]) -> Iterator[None]:
     """Freeze these processes within the `with` statement (SIGSTOP, SIGCONT)."""
-    _signal_all(processes, signal.SIGSTOP)
+    signal_all(processes, signal.SIGSTOP)
     try:
         yield
     finally:
-        _signal_all(processes, signal.SIGCONT)
+        signal_all(processes, signal.SIGCONT)
 
 
-def _signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
+def signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
+    """Send a signal to those of these processes that still live."""
     for process in processes:
-        # Some may have ended, for example because they were killed for being late.
         with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
 

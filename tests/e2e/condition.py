@@ -1,5 +1,6 @@
 """The condition in which each test has to leave the scene, as the next one begins with it."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -34,23 +35,23 @@ def settings_of(scene: Scene) -> dict[str, str]:
 
 def missing_programs(scene: Scene) -> list[str]:
     """Return the programs that `up` is about to start again."""
+    running: set[str] = set()
     # One look at all processes of the machine instead of one for each program.
-    folders = {Path(process.cwd()).relative_to(scene.home.resolve()) for process in processes_in(scene.home)}
-    running = {part for folder in folders for part in folder.parts}
+    for process in processes_in(scene.home):
+        # A short-lived one, such as PostgreSQL's for a connection, may end meanwhile.
+        with suppress(psutil.NoSuchProcess):
+            running.update(Path(process.cwd()).relative_to(scene.home.resolve()).parts)
     return [name for name in PROGRAMS if name not in running]
 
 
 def is_at_rest(scene: Scene) -> bool:
     """Return True if every program runs, requests are answered, and nothing is in progress."""
-    try:
-        return (
-            not missing_programs(scene)
-            and scene.is_serving()
-            and scene.is_idle()
-            and not scene.query("SELECT FROM batch WHERE state = 'RUNNING'")
-        )
-    except psutil.Error:  # one has ended meanwhile
-        return False
+    return (
+        not missing_programs(scene)
+        and scene.is_serving()
+        and scene.is_idle()
+        and not scene.query("SELECT FROM batch WHERE state = 'RUNNING'")
+    )
 
 
 def find_faults(scene: Scene, settings: dict[str, str]) -> list[str]:
@@ -58,10 +59,12 @@ def find_faults(scene: Scene, settings: dict[str, str]) -> list[str]:
 
     What was frozen goes on, and a new token is obtained, so that only this test fails.
     """
-    frozen = [it for it in processes_in(scene.home) if it.status() == psutil.STATUS_STOPPED]
-    faults = [f"{process.name()} in {process.cwd()} is frozen" for process in frozen]
-    for process in frozen:
-        process.resume()
+    faults = []
+    for process in processes_in(scene.home):
+        with suppress(psutil.NoSuchProcess):
+            if process.status() == psutil.STATUS_STOPPED:
+                faults.append(f"{process.name()} in {process.cwd()} is frozen")
+                process.resume()
     try:
         wait_until(lambda: is_at_rest(scene), "at rest", 60)
     except AssertionError:

@@ -1,6 +1,7 @@
 """Batches with the real processes, with faults, interrupted uploads, and files larger than the memory."""
 
 import json
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from batch_client import ndjson
+from drill.faults import signal_all
 from drill.scene import SUPPLIER, TEAM, Scene
 from migration_service_local.demo.batch import IMPORTED, SampleBatchOrder, import_as_batch
 from migration_service_local.demo.client import RequestOutcome, SupplierClient
@@ -72,13 +74,12 @@ def _kill_a_child(scene: Scene, rng: Random) -> None:
     worker = scene.service.find("batch")
     children = worker.children() if worker else []
     if children:
-        rng.choice(children).kill()
+        signal_all([rng.choice(children)], signal.SIGKILL)
 
 
 def _kill_the_worker(scene: Scene, _: Random) -> None:
     if worker := scene.service.find("batch"):
-        for process in [worker, *worker.children(recursive=True)]:
-            process.kill()
+        signal_all([worker, *worker.children(recursive=True)], signal.SIGKILL)
 
 
 def _wipe_redis(scene: Scene, _: Random) -> None:

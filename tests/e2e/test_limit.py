@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from drill.faults import frozen
+from drill.faults import frozen, signal_all
 from drill.scene import LIMIT, SUPPLIER, Scene
 from servers import processes_in, wait_until
 
@@ -78,8 +78,7 @@ def test_slots_of_killed_workers_are_released(scene: Scene) -> None:
     scene.set_limit(5)
     with workers_frozen(scene):
         assert [scene.process(number).status_code for number in numbers] == [202] * 5 + [429]
-        for process in processes_in(scene.home / "programs" / "interactive"):
-            process.send_signal(signal.SIGKILL)
+        signal_all(processes_in(scene.home / "programs" / "interactive"), signal.SIGKILL)
     wait_until(lambda: scene.slots_in_use() == 0, "the slots are free")
     assert scene.states("SLOW-KILLED-") == {"IMPORTED": 5, "PENDING": 1}
     assert scene.process(numbers[-1], wait=True).status_code == 201
