@@ -246,6 +246,8 @@ def test_the_tests_of_a_line_run_in_the_order_in_which_they_probably_notice_its_
     assert selection.tests_for(4).tests == selection.tests_for(1).tests == [own, slow, quick]
     selection.noticed(quick)
     assert selection.tests_for(4).tests == [quick, own, slow]
+    hurried = Selection(tmp_path, module, recording, Uses(tmp_path, Path("src/product")), 5.0)
+    assert hurried.tests_for(4).tests == [own]
 
 
 def test_a_child_that_ends_by_itself_has_noticed_the_change_and_one_that_hangs_is_killed(

@@ -1,8 +1,8 @@
 """Which tests are run for a change, and in which order."""
 
 import ast
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -11,6 +11,8 @@ from mutation.uses import Line, Uses
 
 #: Seconds that the tests of one change take together, as recorded.
 BUDGET = 120.0
+#: So many of the tests that noticed the last changes run first: the same often notices the next one, too.
+_KILLERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +25,23 @@ class Selected:
 
 
 class Selection:
-    """Selects the tests of the changes of a module. Those that noticed other changes of it run first."""
+    """Selects the tests of the changes of a module. Those that noticed the changes before it run first."""
 
-    def __init__(self, root: Path, module: str, recording: Recording, uses: Uses) -> None:
+    def __init__(
+        self, root: Path, module: str, recording: Recording, uses: Uses, budget: float = BUDGET
+    ) -> None:
         self._module = module
+        self._budget = budget
         self._tree = ast.parse((root / module).read_text())
         self._recording = recording
         self._uses = uses
         self._is_recorded = recording.is_of(root, module)
-        self._killers: Counter[str] = Counter()
+        #: The last ones first.
+        self._killers: list[str] = []
 
     def noticed(self, test: str) -> None:
         """Remember a test that noticed a change."""
-        self._killers[test] += 1
+        self._killers = [test, *(it for it in self._killers if it != test)][:_KILLERS]
 
     def tests_for(self, line: int) -> Selected:
         """Return the tests that run a line of the module, or use what it sets."""
@@ -44,11 +50,30 @@ class Selection:
         found = self._recording.tests_of(lines) if self._is_recorded else set()
         if not found or self._recording.is_shared(lines):
             found |= self._recording.tests_of_module(self._module)
+        if not body:
+            # A test of a constant may only read it.
+            found |= {it for it in self._recording.tests_of_module(self._module) if self._is_near(it)}
         if not found:
             for importer in self._uses.importers(self._module):
                 found |= self._recording.tests_of_module(importer)
         only_called = bool(body) and not self._recording.runs_on_import(lines)
-        return Selected(self._in_turn(found), only_called)
+        return Selected(self._in_turn(found, self._ways(line)), only_called)
+
+    def _ways(self, line: int) -> dict[str, frozenset[int]]:
+        """Return which lines of the function that has `line` each test runs."""
+        around = [
+            it
+            for it in ast.walk(self._tree)
+            if isinstance(it, ast.FunctionDef) and it.lineno <= line <= (it.end_lineno or 0)
+        ]
+        if not around:
+            return {}
+        function = max(around, key=lambda it: it.lineno)
+        ways: dict[str, set[int]] = defaultdict(set)
+        for it in range(function.lineno, (function.end_lineno or 0) + 1):
+            for test in self._recording.tests_of([(self._module, it)]):
+                ways[test].add(it)
+        return {test: frozenset(lines) for test, lines in ways.items()}
 
     def _users(self, line: int) -> set[Line]:
         """Return the lines that use what a statement of the module sets, or defines."""
@@ -65,19 +90,32 @@ class Selection:
                         }
         return users
 
-    def _in_turn(self, found: set[str]) -> list[str]:
+    def _is_near(self, test: str) -> bool:
+        """Return True if a test is in the file of the tests of the module."""
+        return PurePath(test.partition("::")[0]).stem == f"test_{PurePath(self._module).stem}"
+
+    def _in_turn(self, found: set[str], ways: Mapping[str, frozenset[int]]) -> list[str]:
+        """Return the tests: the last that noticed something, then one of each way through the function.
+
+        The other tests of each way follow.
+        """
         seconds = self._recording.known.seconds
-        failed = set(self._recording.known.failed)
-        subject = PurePath(self._module)
+        folder = PurePath(self._module).parent.name
 
-        def turn(test: str) -> tuple[int, bool, bool, float]:
-            path = PurePath(test.partition("::")[0])
-            near = path.stem == f"test_{subject.stem}"
-            return (-self._killers[test], not near, subject.parent.name not in path.parts, seconds[test])
+        def distance(test: str) -> tuple[bool, bool, float]:
+            is_far = folder not in PurePath(test.partition("::")[0]).parts
+            return (not self._is_near(test), is_far, seconds[test])
 
+        turns: dict[str, tuple[int, int]] = {}
+        taken: Counter[frozenset[int]] = Counter()
+        for test in sorted(found - set(self._recording.known.failed), key=distance):
+            way = ways.get(test, frozenset())
+            place = self._killers.index(test) if test in self._killers else _KILLERS
+            turns[test] = (place, taken[way])
+            taken[way] += 1
         chosen, total = [], 0.0
-        for test in sorted(found - failed, key=turn):
-            if total + seconds[test] <= BUDGET:
+        for test in sorted(turns, key=lambda it: turns[it]):
+            if total + seconds[test] <= self._budget:
                 chosen.append(test)
                 total += seconds[test]
         return chosen
