@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -75,6 +76,14 @@ class Recording:
             for test in self._contexts(module).get(line, ())
             if test in self.known.seconds
         }
+
+    def lines_by_test(self, lines: Iterable[Line]) -> dict[str, set[Line]]:
+        """Return which of these lines each test runs."""
+        found: dict[str, set[Line]] = defaultdict(set)
+        for module, line in lines:
+            for test in self._contexts(module).get(line, ()):
+                found[test].add((module, line))
+        return found
 
     def tests_of_module(self, module: str) -> set[str]:
         """Return the tests that run any line of a module."""

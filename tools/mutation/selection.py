@@ -1,9 +1,10 @@
 """Which tests are run for a change, and in which order."""
 
 import ast
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePath
 
 from mutation.recording import Recording
@@ -32,7 +33,8 @@ class Selection:
     ) -> None:
         self._module = module
         self._budget = budget
-        self._tree = ast.parse((root / module).read_text())
+        self._parse = cache(lambda path: ast.parse((root / path).read_text()))
+        self._tree = self._parse(module)
         self._recording = recording
         self._uses = uses
         self._is_recorded = recording.is_of(root, module)
@@ -57,23 +59,20 @@ class Selection:
             for importer in self._uses.importers(self._module):
                 found |= self._recording.tests_of_module(importer)
         only_called = bool(body) and not self._recording.runs_on_import(lines)
-        return Selected(self._in_turn(found, self._ways(line)), only_called)
+        around = set[Line]().union(*(self._around(*it) for it in lines))
+        ways = {test: frozenset(way) for test, way in self._recording.lines_by_test(around).items()}
+        return Selected(self._in_turn(found, ways), only_called)
 
-    def _ways(self, line: int) -> dict[str, frozenset[int]]:
-        """Return which lines of the function that has `line` each test runs."""
-        around = [
+    def _around(self, module: str, line: int) -> set[Line]:
+        """Return the lines of the innermost function that has `line`, or nothing."""
+        functions = [
             it
-            for it in ast.walk(self._tree)
+            for it in ast.walk(self._parse(module))
             if isinstance(it, ast.FunctionDef) and it.lineno <= line <= (it.end_lineno or 0)
         ]
-        if not around:
-            return {}
-        function = max(around, key=lambda it: it.lineno)
-        ways: dict[str, set[int]] = defaultdict(set)
-        for it in range(function.lineno, (function.end_lineno or 0) + 1):
-            for test in self._recording.tests_of([(self._module, it)]):
-                ways[test].add(it)
-        return {test: frozenset(lines) for test, lines in ways.items()}
+        function = max(functions, key=lambda it: it.lineno, default=None)
+        last = function.end_lineno if function else None
+        return {(module, it) for it in range(function.lineno, last + 1)} if function and last else set()
 
     def _users(self, line: int) -> set[Line]:
         """Return the lines that use what a statement of the module sets, or defines."""
@@ -94,10 +93,10 @@ class Selection:
         """Return True if a test is in the file of the tests of the module."""
         return PurePath(test.partition("::")[0]).stem == f"test_{PurePath(self._module).stem}"
 
-    def _in_turn(self, found: set[str], ways: Mapping[str, frozenset[int]]) -> list[str]:
-        """Return the tests: the last that noticed something, then one of each way through the function.
+    def _in_turn(self, found: set[str], ways: Mapping[str, frozenset[Line]]) -> list[str]:
+        """Return the tests: the last that noticed something, then one of each way through the code.
 
-        The other tests of each way follow.
+        A way is the set of lines that a test runs. The other tests of each way follow.
         """
         seconds = self._recording.known.seconds
         folder = PurePath(self._module).parent.name
@@ -107,9 +106,9 @@ class Selection:
             return (not self._is_near(test), is_far, seconds[test])
 
         turns: dict[str, tuple[int, int]] = {}
-        taken: Counter[frozenset[int]] = Counter()
+        taken: Counter[frozenset[Line]] = Counter()
         for test in sorted(found - set(self._recording.known.failed), key=distance):
-            way = ways.get(test, frozenset())
+            way = ways.get(test, frozenset[Line]())
             place = self._killers.index(test) if test in self._killers else _KILLERS
             turns[test] = (place, taken[way])
             taken[way] += 1

@@ -28,6 +28,8 @@ from mutation.recording import Recorder, Recording
 
 _OPTIONS = ("-q", "-s", "--assert=plain", "-p", "no:cacheprovider", "--randomly-dont-reorganize", "-n", "0")
 _NEVER_COPIED = (".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", ".make", "build")
+#: Seconds that a test takes which was not recorded.
+_UNKNOWN = 20.0
 #: Tests of the whole service take too long for thousands of changes.
 FOLDERS = ("tests/unit", "tests/worker", "tests/api")
 
@@ -117,7 +119,7 @@ class Slot:
 
     def _seconds_for(self, test: str) -> float:
         """Return how long a test may take, or what comes before the first one, on a busy machine."""
-        return 10 + 5 * self._recording.known.seconds[test] if test else 60
+        return 10 + 5 * self._recording.known.seconds.get(test, _UNKNOWN) if test else 60
 
 
 class _Given:

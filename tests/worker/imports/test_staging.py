@@ -1,5 +1,6 @@
 """What staging stores, and how it is found again."""
 
+from datetime import datetime
 from itertools import count
 from typing import Any
 
@@ -47,8 +48,8 @@ def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: 
 
     def stage(
         payload: dict[str, Any], request_id: str, address: str
-    ) -> tuple[int | None, str | None, str | None]:
-        """Stage a payload, and return by whom, by which request and from where it was staged."""
+    ) -> tuple[datetime, int | None, str | None, str | None]:
+        """Stage a payload, and return when, by whom, by which request and from where it was staged."""
         supplier.post(
             "/account-import-process/create-or-update/",
             payload,
@@ -57,12 +58,13 @@ def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: 
         )
         with supplier.Session() as session:
             row = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
-            return row.staged_by_api_key_id, row.staged_request_id, row.staged_address
+            return row.staged_at, row.staged_by_api_key_id, row.staged_request_id, row.staged_address
 
-    key, *first = stage(account, "first", "10.0.0.1")
+    before, key, *first = stage(account, "first", "10.0.0.1")
     supplier.renew_key()
-    other_key, *second = stage(account | {"billing_address1": "Elsewhere 1"}, "second", "10.0.0.2")
+    after, other_key, *second = stage(account | {"billing_address1": "Elsewhere 1"}, "second", "10.0.0.2")
     assert (first, second) == (["first", "10.0.0.1"], ["second", "10.0.0.2"])
+    assert after > before
     assert None not in (key, other_key)
     assert key != other_key
 
