@@ -88,19 +88,21 @@ class Mutation:
     def try_all(self, module: Path, wanted: Callable[[Mutant], bool], *, new: bool = False) -> None:
         """Try the wanted changes that no test has noticed yet. Keep the results, and print what survives.
 
-        With `new`, what survived before is left out. Raise SystemExit if a test that noticed a change fails
-        without one. Those results are not kept.
+        With `new`, what survived or timed out before is left out. Raise SystemExit if a test that noticed a
+        change fails without one. Those results are not kept.
         """
         source = (ROOT / module).read_text()
         selection = Selection(ROOT, str(module), self._recording, self._uses, self._seconds)
         known = self._results.of(module)
-        done = {key for key, it in known.items() if new or it.outcome != Outcome.SURVIVED}
+        done = {key for key, it in known.items() if new or it.outcome == Outcome.KILLED}
         left = [it for it in mutants(source) if wanted(it) and key_of(it[2]) not in done]
         for start in range(0, len(left), _CHECKED_AFTER):
             tried = []
             for mutant in left[start : start + _CHECKED_AFTER]:
                 line, what, changed = mutant
-                ended = self._attempt(selection, module, source, mutant)
+                # With everything made anew.
+                again = key_of(changed) in known
+                ended = self._attempt(selection, module, source, mutant, again)
                 tried.append(Result(key_of(changed), line, what, ended.outcome, ended.test))
                 if ended.outcome == Outcome.SURVIVED:
                     print(f"{module}:{line}: {what}", flush=True)
@@ -119,15 +121,16 @@ class Mutation:
             )
         self._checked.update(tests)
 
-    def _attempt(self, selection: Selection, module: Path, source: str, mutant: Mutant) -> Ended:
-        line, _, changed = mutant
-        selected = selection.tests_for(line)
+    def _attempt(self, selection: Selection, module: Path, source: str, mutant: Mutant, again: bool) -> Ended:
+        line, what, changed = mutant
+        selected = selection.tests_for(line, f"{what} {source.splitlines()[line - 1]}")
         if not selected.tests:
             return Ended(Outcome.SURVIVED, "no test runs it")
         patch = make_patch(source, changed, self._uses.used_on_import(str(module)))
         ended = Ended(Outcome.NOT_TRIED, "")
         if patch and (selected.only_called or patch.constants):
-            ended = self._slot.patched(str(module), patch, selected.tests)
+            anew = again or selected.is_shared
+            ended = self._slot.patched(str(module), patch, selected.tests, anew=anew)
         if ended.outcome == Outcome.NOT_TRIED:
             ended = self._slot.imported(str(module), changed, selected.tests)
         if ended.outcome == Outcome.NOT_TRIED:
@@ -273,7 +276,7 @@ def _try(folder: Path, given: argparse.Namespace, modules: Sequence[Path], resul
     if given.known:
         _in_slots(folder, 1, known)
     else:
-        missing = forget_changed(Recording(_KEPT), given.tests or FOLDERS)
+        missing = forget_changed(Recording(_KEPT, ROOT), given.tests or FOLDERS)
         if missing:
             print(f"recording the lines of {len(missing)} files of tests", flush=True)
             _in_slots(folder, 1, record)
@@ -297,7 +300,7 @@ def _in_slots(folder: Path, number: int, work: Callable[[Slot, Recording, int], 
     def run(index: int) -> None:
         copy = folder / f"{work.__name__}-{index}"
         copy_project(ROOT, copy)
-        recording = Recording(_KEPT)
+        recording = Recording(_KEPT, ROOT)
         with Slot(copy, recording) as slot:
             work(slot, recording, index)
 

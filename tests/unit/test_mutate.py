@@ -232,7 +232,7 @@ def test_the_tests_of_a_line_run_in_the_order_in_which_they_probably_notice_its_
         "tests/unit/test_far.py::test_failed": 0.1,
         "tests/unit/test_far.py::test_endless": BUDGET,
     }
-    recording = Recording(tmp_path)
+    recording = Recording(tmp_path, tmp_path)
     recording.known.seconds = seconds
     recording.known.failed = ["tests/unit/test_far.py::test_failed"]
     recording.known.modules = {module: digest(tmp_path / module)}

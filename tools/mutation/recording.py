@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from coverage import Coverage, CoverageData
 
 from mutation.uses import Line
+from mutation.words import Words
 
 #: What runs when modules are imported, and what runs once for all tests: neither belongs to one test.
 _ON_IMPORT, _SHARED = "", "shared"
@@ -40,13 +41,19 @@ class Known:
 class Recording:
     """The recording in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, root: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._root = root
         self.lines = folder / "lines"
         self._file = folder / "tests.json"
         kept = json.loads(self._file.read_text()) if self._file.exists() else {}
         self.known = Known(**kept)
         self._contexts = cache(self._read_contexts)
+
+    @cached_property
+    def words(self) -> Words:
+        """The words of the recorded tests."""
+        return Words(self._root, self.known.files)
 
     def missing(self, root: Path, files: Iterable[Path]) -> list[str]:
         """Return the files of tests that are not recorded with their present text."""

@@ -23,6 +23,8 @@ class Selected:
     tests: list[str]
     #: Whether the changed lines only run when they are called, not when modules are imported.
     only_called: bool
+    #: Whether they run once for all tests, as the application is made.
+    is_shared: bool
 
 
 class Selection:
@@ -45,12 +47,13 @@ class Selection:
         """Remember a test that noticed a change."""
         self._killers = [test, *(it for it in self._killers if it != test)][:_KILLERS]
 
-    def tests_for(self, line: int) -> Selected:
-        """Return the tests that run a line of the module, or use what it sets."""
+    def tests_for(self, line: int, what: str = "") -> Selected:
+        """Return the tests that run a line of the module, or use what it sets. `what` is the change."""
         body = statement_lines(self._tree, line)
         lines = {(self._module, it) for it in body} or self._users(line)
         found = self._recording.tests_of(lines) if self._is_recorded else set()
-        if not found or self._recording.is_shared(lines):
+        is_shared = self._recording.is_shared(lines)
+        if not found or is_shared:
             found |= self._recording.tests_of_module(self._module)
         if not body:
             # A test of a constant may only read it.
@@ -61,7 +64,7 @@ class Selection:
         only_called = bool(body) and not self._recording.runs_on_import(lines)
         around = set[Line]().union(*(self._around(*it) for it in lines))
         ways = {test: frozenset(way) for test, way in self._recording.lines_by_test(around).items()}
-        return Selected(self._in_turn(found, ways), only_called)
+        return Selected(self._in_turn(found, ways, what), only_called, is_shared)
 
     def _around(self, module: str, line: int) -> set[Line]:
         """Return the lines of the innermost function that has `line`, or nothing."""
@@ -93,11 +96,14 @@ class Selection:
         """Return True if a test is in the file of the tests of the module."""
         return PurePath(test.partition("::")[0]).stem == f"test_{PurePath(self._module).stem}"
 
-    def _in_turn(self, found: set[str], ways: Mapping[str, frozenset[Line]]) -> list[str]:
-        """Return the tests: the last that noticed something, then one of each way through the code.
+    def _in_turn(self, found: set[str], ways: Mapping[str, frozenset[Line]], what: str) -> list[str]:
+        """Return the tests: the last that noticed something, and those that mention most of what was changed.
 
-        A way is the set of lines that a test runs. The other tests of each way follow.
+        Then comes one of each way through the code, which is the set of lines that a test runs. The other
+        tests of each way follow.
         """
+        mentions = self._recording.words.mentions(what)
+        mentioning = sorted(found, key=lambda it: -mentions[_function_of(it)])[:_KILLERS]
         seconds = self._recording.known.seconds
         folder = PurePath(self._module).parent.name
 
@@ -105,12 +111,13 @@ class Selection:
             is_far = folder not in PurePath(test.partition("::")[0]).parts
             return (not self._is_near(test), is_far, seconds[test])
 
-        turns: dict[str, tuple[int, int]] = {}
+        turns: dict[str, tuple[int, int, int]] = {}
         taken: Counter[frozenset[Line]] = Counter()
         for test in sorted(found - set(self._recording.known.failed), key=distance):
             way = ways.get(test, frozenset[Line]())
             place = self._killers.index(test) if test in self._killers else _KILLERS
-            turns[test] = (place, taken[way])
+            does_mention = test in mentioning and mentions[_function_of(test)] > 0
+            turns[test] = (place, mentioning.index(test) if does_mention else _KILLERS, taken[way])
             taken[way] += 1
         chosen, total = [], 0.0
         for test in sorted(turns, key=lambda it: turns[it]):
@@ -118,6 +125,11 @@ class Selection:
                 chosen.append(test)
                 total += seconds[test]
         return chosen
+
+
+def _function_of(test: str) -> str:
+    """Return the file and function of a test, without its parameters."""
+    return test.partition("[")[0]
 
 
 def names_of(statement: ast.stmt) -> Iterator[str]:
