@@ -102,9 +102,10 @@ class Selection:
         Then comes one of each way through the code, which is the set of lines that a test runs. The other
         tests of each way follow.
         """
-        mentions = self._recording.words.mentions(what)
-        mentioning = sorted(found, key=lambda it: -mentions[_function_of(it)])[:_KILLERS]
         seconds = self._recording.known.seconds
+        mentions = self._recording.words.mentions(what)
+        worth = {it: mentions[_function_of(it)] / (0.2 + seconds[it]) for it in found}
+        mentioning = sorted(found, key=lambda it: -worth[it])[:_KILLERS]
         folder = PurePath(self._module).parent.name
 
         def distance(test: str) -> tuple[bool, bool, float]:
@@ -116,8 +117,8 @@ class Selection:
         for test in sorted(found - set(self._recording.known.failed), key=distance):
             way = ways.get(test, frozenset[Line]())
             place = self._killers.index(test) if test in self._killers else _KILLERS
-            does_mention = test in mentioning and mentions[_function_of(test)] > 0
-            turns[test] = (place, mentioning.index(test) if does_mention else _KILLERS, taken[way])
+            mention = mentioning.index(test) if test in mentioning and worth[test] else _KILLERS
+            turns[test] = (place, mention, taken[way])
             taken[way] += 1
         chosen, total = [], 0.0
         for test in sorted(turns, key=lambda it: turns[it]):
