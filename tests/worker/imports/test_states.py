@@ -192,6 +192,17 @@ def test_single_attempts_and_those_of_batches_leave_the_same_rows(scene: Scene, 
     assert attempt.operations_team_id == scene.attempt.operations_team_id
 
 
+def test_a_reverted_process_is_as_if_no_attempt_had_begun(scene: Scene) -> None:
+    scene.put_into(ImportState.IN_PROGRESS)
+    with begin(scene.sessions) as transaction:
+        states.complete(transaction, [_succeeded(scene)], begun=True)
+    with begin(scene.sessions) as transaction:
+        states.revert(transaction, [scene.attempt.account_import_process_id])
+    process = scene.process()
+    assert (process.state, process.tries, process.dispatched_at) == (ImportState.PENDING, 0, None)
+    assert (process.service_account_number, process.account_created_at) == (None, None)
+
+
 def test_an_attempt_of_a_batch_ends_no_other_account_that_is_pending(
     scene: Scene, supplier: SupplierClient
 ) -> None:
@@ -226,6 +237,20 @@ def test_an_attempt_ends_once(scene: Scene) -> None:
     attempt = scene.find_attempt()
     assert attempt is not None
     assert attempt.outcome == Outcome.SUCCEEDED
+
+
+def test_a_failed_attempt_of_a_batch_ends_once(scene: Scene) -> None:
+    first, again = (
+        EndedAttempt.with_error(scene.attempt, AccountCreationFailedError(why))
+        for why in ("First.", "Again.")
+    )
+    with begin(scene.sessions) as transaction:
+        states.complete(transaction, [first], begun=False)
+    with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
+        states.complete(transaction, [again], begun=False)
+    attempt = scene.find_attempt()
+    assert attempt is not None
+    assert attempt.error_detail == "First."
 
 
 def test_an_attempt_that_is_not_the_current_one_cannot_end_the_process(scene: Scene) -> None:
