@@ -25,10 +25,20 @@ from migration_service_local.servers.home import Home
 from servers import EmbeddedServers, processes_in, temporary_folder, wait_until
 
 
-@pytest.fixture
-def servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
+@pytest.fixture(scope="module")
+def durable(prepared_servers: Path) -> Iterator[EmbeddedServers]:
+    """Servers that lose nothing that was committed."""
     with EmbeddedServers.copy_of(prepared_servers, durable=True) as running:
         yield running
+
+
+@pytest.fixture
+def servers(durable: EmbeddedServers) -> Iterator[EmbeddedServers]:
+    """The same servers for all tests that kill them and start them again."""
+    yield durable
+    for name in ("postgres", "valkey"):
+        if name not in durable.children:
+            durable.start(name)
 
 
 @pytest.fixture
@@ -40,6 +50,7 @@ def folder() -> Iterator[Path]:
 
 def write_row(url: str) -> None:
     with psycopg.connect(url) as connection:
+        connection.execute("DROP TABLE IF EXISTS kept")
         connection.execute("CREATE TABLE kept (value int)")
         connection.execute("INSERT INTO kept VALUES (42)")
 
