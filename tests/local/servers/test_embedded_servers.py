@@ -285,15 +285,15 @@ def test_programs_that_the_server_account_cannot_reach_are_copied(
         assert find(account, folder / "runtime") == program
 
 
-def test_stopping_leaves_no_process_behind(folder: Path) -> None:
-    with EmbeddedServers(folder) as servers:
+def test_stopping_leaves_no_process_behind(prepared_servers: Path) -> None:
+    with EmbeddedServers.copy_of(prepared_servers) as servers:
         assert {process.pid for process in processes_in(servers.home.path)}
         home = servers.home.path
     assert processes_in(home) == []
 
 
-def test_postgres_stops_while_a_client_is_connected(folder: Path) -> None:
-    with EmbeddedServers(folder) as servers:
+def test_postgres_stops_while_a_client_is_connected(prepared_servers: Path) -> None:
+    with EmbeddedServers.copy_of(prepared_servers) as servers:
         client = psycopg.connect(servers.database_url)
         servers.send("postgres", signal.SIGINT)
         servers.children["postgres"].process.wait(10)
