@@ -16,11 +16,11 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-# Some containers set it. Then each of the hundred processes that tests and `up` start would compile all modules again.
-unexport PYTHONDONTWRITEBYTECODE
-
 .PHONY: run test mutate coverage night bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
+
+# Each process would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 run: environment
 	$(BIN)/migration-service up $(ARGS)

@@ -34,7 +34,7 @@ hypothesis_settings.register_profile("others", derandomize=False, deadline=None)
 hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_FUZZ") else "the same")
 
 #: Fixtures that are too expensive to be made by two processes: their tests stay together.
-_MADE_ONCE = ("running", "port", "localstripe_url", "sandbox_url", "hasty", "durable")
+_MADE_ONCE = ("running", "port", "localstripe_url", "sandbox_url", "hasty")
 #: The tests of the running service mostly wait, for a restart or a time-out. So two processes have one each:
 #: in one of them tests cause faults, in the other they use it as its clients do.
 _WITH_FAULTS = (
@@ -50,15 +50,6 @@ _LONGEST_FIRST = (
 )
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests that share an expensive fixture, and begin with what takes longest."""
-    for item in items:
-        if group := _group(item):
-            item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=_turn)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collect the tests. Then search for garbage again, but not in what was collected."""
@@ -66,6 +57,15 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         end_loading()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group the tests that share an expensive fixture, and begin with what takes longest."""
+    for item in items:
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=_turn)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -26,19 +26,19 @@ from servers import EmbeddedServers, processes_in, temporary_folder, wait_until
 
 
 @pytest.fixture(scope="module")
-def durable(prepared_servers: Path) -> Iterator[EmbeddedServers]:
+def running(prepared_servers: Path) -> Iterator[EmbeddedServers]:
     """Servers that lose nothing that was committed."""
-    with EmbeddedServers.copy_of(prepared_servers, durable=True) as running:
-        yield running
+    with EmbeddedServers.copy_of(prepared_servers, durable=True) as servers:
+        yield servers
 
 
 @pytest.fixture
-def servers(durable: EmbeddedServers) -> Iterator[EmbeddedServers]:
+def servers(running: EmbeddedServers) -> Iterator[EmbeddedServers]:
     """The same servers for all tests that kill them and start them again."""
-    yield durable
+    yield running
     for name in ("postgres", "valkey"):
-        if name not in durable.children:
-            durable.start(name)
+        if name not in running.children:
+            running.start(name)
 
 
 @pytest.fixture
