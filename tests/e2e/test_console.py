@@ -25,7 +25,7 @@ from migration_service_local.samples import generate_accounts
 
 pytestmark = needs_chromium
 
-LINES, BROKEN = 250, 0.06
+LINES, BROKEN = 500, 0.03
 
 
 @pytest.fixture(scope="module")
