@@ -192,7 +192,12 @@ def test_single_attempts_and_those_of_batches_leave_the_same_rows(scene: Scene, 
     assert attempt.operations_team_id == scene.attempt.operations_team_id
 
 
-def test_a_reverted_process_is_as_if_no_attempt_had_begun(scene: Scene) -> None:
+def test_a_reverted_process_is_as_if_no_attempt_had_begun(scene: Scene, supplier: SupplierClient) -> None:
+    (_, other) = supplier.accounts(2)
+    supplier.stage(other)
+    number = supplier.process_of(other["external_account_number"])
+    with scene.sessions.begin() as session:
+        session.execute(update(AccountImportProcess).where(number).values(state=ImportState.IMPORTED))
     scene.put_into(ImportState.IN_PROGRESS)
     with begin(scene.sessions) as transaction:
         states.complete(transaction, [_succeeded(scene)], begun=True)
@@ -201,6 +206,8 @@ def test_a_reverted_process_is_as_if_no_attempt_had_begun(scene: Scene) -> None:
     process = scene.process()
     assert (process.state, process.tries, process.dispatched_at) == (ImportState.PENDING, 0, None)
     assert (process.service_account_number, process.account_created_at) == (None, None)
+    with scene.sessions() as session:
+        assert session.scalar(select(AccountImportProcess.state).where(number)) == ImportState.IMPORTED
 
 
 def test_an_attempt_of_a_batch_ends_no_other_account_that_is_pending(
