@@ -1,6 +1,7 @@
 """The changes that `tools/mutate.py` makes."""
 
 import ast
+import gc
 import sys
 import time
 from pathlib import Path
@@ -158,6 +159,12 @@ def patch_with(before: str, after: str) -> None:
 
 def test_a_patched_function_is_changed_wherever_it_was_imported(live: ModuleType) -> None:
     assert not live.is_allowed(3)
+    patch_with("number < LIMIT", "number <= LIMIT")
+    assert live.is_allowed(3)
+
+
+def test_a_function_is_found_after_the_garbage_collector_was_told_to_ignore_it(live: ModuleType) -> None:
+    gc.freeze()
     patch_with("number < LIMIT", "number <= LIMIT")
     assert live.is_allowed(3)
 

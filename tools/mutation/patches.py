@@ -150,7 +150,9 @@ class LiveModule:
 
 
 def functions_by_file() -> dict[str, list[FunctionType]]:
-    """Return every function of this process by its file. None is found after `gc.freeze()`."""
+    """Return every function of this process by its file."""
+    # Some modules freeze what exists when they are imported (loading.py), and then it would not be found.
+    gc.unfreeze()
     found: dict[str, list[FunctionType]] = defaultdict(list)
     for it in gc.get_objects():
         if isinstance(it, FunctionType):
