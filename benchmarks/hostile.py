@@ -38,6 +38,8 @@ _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) {
 _REFRESH = "mutation($t: String!) { obtainServiceToken(input: {refreshToken: $t}) { token } }"
 #: Connections of each trick that holds some.
 _HELD = 40
+#: Seconds for which it holds them, before it opens new ones.
+_HOLD_SECONDS = 3.0
 #: The address that the attackers come from: not that of the other organisation.
 _ADDRESS = "127.0.0.2"
 
@@ -112,7 +114,7 @@ class Attacker:
                 )
                 held.append(stack.enter_context(connection))
                 connection.sendall(start)
-            until = time.monotonic() + 10
+            until = time.monotonic() + _HOLD_SECONDS
             while time.monotonic() < until and not self.over.wait(pause):
                 for connection in [*held] if piece else ():
                     try:
