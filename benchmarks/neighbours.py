@@ -3,10 +3,11 @@
     make neighbours ARGS="--accounts 500 --clients 4"
 
 The service is started as `make run` starts it. The quiet organisation stages and creates accounts: first
-alone, then under attack, then alone again. The attackers have machines of their own in earnest, and here a
-session of their own with a low priority, so that they use what the service and its quiet client leave of the
-processors. `--attackers-niceness 0` lets them compete for those too. The results are in SECURITY.md. The exit status is 1 if the median or the
-95th percentile under attack is more than FACTOR times what it was alone, or if an account did not arrive.
+alone, then under attack, then alone again. Attackers have machines of their own. Here they are a session of
+their own with the lowest priority, so that they use what the service and its quiet client leave of the
+processors. `--attackers-niceness 0` lets them compete for all of it. The results are in SECURITY.md. The exit
+status is 1 if the median or the 95th percentile under attack is more than FACTOR times what it was alone, or
+if an account did not arrive.
 """
 
 import json
@@ -181,9 +182,16 @@ def _show(what: str, times: Times) -> None:
 @click.option("--clients", type=click.IntRange(min=1), default=4, show_default=True, help="Of the quiet one.")
 @click.option("--seconds", type=click.FloatRange(max=600), default=240.0, show_default=True)
 @click.option("--only", multiple=True, type=click.Choice(list(TRICKS)), help="Only these tricks.")
-@click.option("--attackers-niceness", type=click.IntRange(0, 19), default=19, show_default=True)
+@click.option(
+    "--attackers-niceness",
+    type=click.IntRange(0, 19),
+    default=19,
+    help="How much of the processors they leave.",
+    show_default=True,
+)
 @click.option("--verbose", is_flag=True, help="What the attackers were answered, and what took the time.")
 def main(
+    *,
     accounts: int,
     clients: int,
     seconds: float,
