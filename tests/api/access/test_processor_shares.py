@@ -6,7 +6,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -99,9 +98,9 @@ def places() -> Iterator[list[Places]]:
     taken: list[Places] = []
     take = Places.take
 
-    def note(self: Places, owner: Owner) -> Place:
+    def note(self: Places, owner: Owner, *, gives_way: bool = False) -> Place:
         taken.append(self)
-        return take(self, owner)
+        return take(self, owner, gives_way=gives_way)
 
     with patch.object(Places, "take", note):
         yield taken
@@ -121,19 +120,20 @@ def test_beside_another_organisation_a_request_has_a_place_until_it_ends(
     assert places[0]._owners == {}
 
 
-def _beside_another_one(app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
-    supplier = SupplierClient.create(app, sessions)
-    with app.app_context():
-        resources().processor_shares.charge(make_customer(sessions).organisation_id, 1.0)
+@pytest.fixture
+def supplier(client: FlaskClient, other: Customer, sessions: sessionmaker[Session]) -> SupplierClient:
+    """A supplier beside an organisation that sends requests, too."""
+    supplier = SupplierClient.create(client.application, sessions)
+    _shares(client).charge(other.organisation_id, 1.0)
     return supplier
 
 
 def test_a_request_that_waits_for_its_outcome_has_no_place(
-    app: Flask, sessions: sessionmaker[Session], places: list[Places]
+    supplier: SupplierClient, places: list[Places]
 ) -> None:
-    supplier = _beside_another_one(app, sessions)
     (account,) = supplier.accounts()
-    assert supplier.stage(account).status_code == 201
+    with supplier.stage(account) as staged:
+        assert staged.status_code == 201
     held: list[int] = []
 
     def wait(*_arguments: object) -> str:
@@ -145,10 +145,7 @@ def test_a_request_that_waits_for_its_outcome_has_no_place(
     assert held == [0]
 
 
-def test_a_request_whose_file_comes_in_has_no_place(
-    app: Flask, sessions: sessionmaker[Session], places: list[Places]
-) -> None:
-    supplier = _beside_another_one(app, sessions)
+def test_a_request_whose_file_comes_in_has_no_place(supplier: SupplierClient, places: list[Places]) -> None:
     held: list[int] = []
 
     def read(*arguments: Any) -> Any:
