@@ -4,12 +4,13 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 
 from migration_service.config import Settings
+from migration_service.config.variables import describe_allowed
 
 FILE = Path(__file__).parent.parent / "docs/operators/settings.md"
 
 _HEAD = """# Settings
 
-Written by `make docs` from `config.py`; do not edit it by hand.
+Written by `make docs` from `config/settings.py`; do not edit it by hand.
 
 A setting comes from its environment variable, or else from its default. `migration-service up` saves the
 settings of its servers in `settings.json` in the home folder, so that other commands find them. That file is
@@ -21,14 +22,17 @@ environment: set all three of them, or none.
 
 def render() -> str:
     """Return the text of docs/operators/settings.md."""
-    rows = ["| variable | default | what it is for |\n", "| --- | --- | --- |\n"]
+    rows = ["| variable | default | allowed | what it is for |\n", "| --- | --- | --- | --- |\n"]
     for setting in fields(Settings):
         default = "none: must be set" if setting.default is MISSING else f"`{setting.default}`"
         if setting.name == "home":
             default = "the user's data folder; for root /var/lib/migration-service"
         elif setting.default == "":
             default = "empty"
-        rows.append(f"| `{setting.metadata['env']}` | {default} | {setting.metadata['help']} |\n")
+        elif isinstance(setting.default, bool):
+            default = "`on`" if setting.default else "`off`"
+        variable, help_text = setting.metadata["env"], setting.metadata["help"]
+        rows.append(f"| `{variable}` | {default} | {describe_allowed(setting)} | {help_text} |\n")
     return _HEAD + "".join(rows)
 
 

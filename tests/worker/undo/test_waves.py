@@ -147,6 +147,28 @@ def test_the_batch_of_a_wave_is_the_wave(waves: WaveClient, undos: UndoClient) -
     assert (listed["plan_id"], listed["wave_number"]) == (plan["plan_id"], 1)
 
 
+def test_a_wave_is_decided_about_again_if_one_of_its_accounts_is_undone_by_its_number(
+    waves: WaveClient, undos: UndoClient
+) -> None:
+    plan = _pilot(waves)
+    other = waves.supplier.accounts(7)[6]
+    waves.batches.run([other])
+    assert undos.run(other["external_account_number"])["counts"]["REVERTED"] == 1
+    waves.sweep()
+    assert waves.states(plan)[0] == "CLEAN", "the account is none of the wave's"
+    assert waves.act(plan, 1, "approve", reason="Compared by hand.").status_code == 200
+
+    number = waves.numbers(plan["waves"][0])[2]
+    assert undos.run(number)["counts"]["REVERTED"] == 1
+    waves.run()
+    wave = waves.get(plan)["waves"][0]
+    assert (wave["state"], wave["open"], wave["differing"], wave["reverted"]) == ("DIFFERS", 1, 0, 1)
+    assert (wave["decided_by"], wave["decision_reason"]) == (None, None)
+    assert waves.act(plan, 1, "approve", reason="It is sent later.").status_code == 200
+    waves.sweep()
+    assert waves.states(plan)[0] == "APPROVED", "the undo is counted once"
+
+
 def test_what_is_imported_again_after_an_undo_makes_the_wave_clean(
     waves: WaveClient, undos: UndoClient
 ) -> None:

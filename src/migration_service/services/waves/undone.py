@@ -7,12 +7,12 @@ was reverted is open, so a person decides about the wave once more before the ne
 from collections.abc import Collection
 from uuid import UUID
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import exists, func, select, union_all
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import one_of
 from migration_service.errors import WaveStateError
-from migration_service.models import Undo, UndoLine, Wave, WavePlan
+from migration_service.models import AccountImportProcess, BatchLine, Undo, UndoLine, Wave, WavePlan
 from migration_service.services.batches.holds import find_undo_of_plan
 from migration_service.services.waves.states import UNDO, change_wave
 from migration_service.states import UndoOutcome
@@ -32,8 +32,10 @@ def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
     """
     if wave.state not in UNDO.sources or wave.reconciled_at is None:
         return
-    ended = exists().where(Undo.batch_id == wave.batch_id, Undo.finished_at > wave.reconciled_at)
-    if not session.scalar(select(ended)):
+    since = Undo.finished_at > wave.reconciled_at
+    whole = exists().where(Undo.batch_id == wave.batch_id, since)
+    named = _NAMED.where(Wave.batch_id == wave.batch_id, WavePlan.id == plan.id, since).exists()
+    if not session.scalar(select(whole | named)):
         return
     change_wave(session, plan, wave, UNDO)
     wave.reconciled_to, wave.differing, wave.open = 0, None, None
@@ -42,11 +44,32 @@ def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
 
 def count_reverted(session: Session, plan_ids: Collection[UUID]) -> dict[UUID, int]:
     """Return how many accounts of the waves of these plans undos have reverted, by the batch of the wave."""
-    counted = (
-        select(Wave.batch_id, func.count().label("accounts"))
+    of_these = one_of(Wave.plan_id.expression, plan_ids)
+    whole = (
+        select(Wave.batch_id)
         .join(Undo, Undo.batch_id == Wave.batch_id)
         .join(UndoLine, UndoLine.undo_id == Undo.id)
-        .where(one_of(Wave.plan_id.expression, plan_ids), UndoLine.outcome == UndoOutcome.REVERTED)
-        .group_by(Wave.batch_id)
+        .where(of_these, UndoLine.outcome == UndoOutcome.REVERTED)
     )
+    reverted = union_all(whole, _NAMED.where(of_these)).subquery()
+    counted = select(reverted.c.batch_id, func.count().label("accounts")).group_by(reverted.c.batch_id)
     return {row.batch_id: row.accounts for row in session.execute(counted)}
+
+
+#: The batch of a wave, for each of its accounts that an undo of named accounts has reverted.
+_NAMED = (
+    select(Wave.batch_id)
+    .join(WavePlan, WavePlan.id == Wave.plan_id)
+    .join(Undo, (Undo.import_supplier_id == WavePlan.import_supplier_id) & Undo.batch_id.is_(None))
+    .join(UndoLine, UndoLine.undo_id == Undo.id)
+    .join(AccountImportProcess, AccountImportProcess.id == UndoLine.account_import_process_id)
+    .join(
+        BatchLine,
+        (BatchLine.batch_id == Wave.batch_id)
+        & (BatchLine.external_account_number == AccountImportProcess.external_account_number)
+        & (BatchLine.service_account_number == UndoLine.service_account_number)
+        # As the condition of the index has it.
+        & BatchLine.chunk_line.is_(None),
+    )
+    .where(UndoLine.outcome == UndoOutcome.REVERTED)
+)

@@ -3,14 +3,15 @@
 import socket
 import struct
 import threading
-from types import TracebackType
+
+from proxy import Proxy, copy
 
 _NOTIFICATION = b"A"
 _CANCEL_KEY = b"K"
 
 
-class Pooler:
-    """Listens on a free port of 127.0.0.1, and forwards what it is told to. Use it in a `with` statement.
+class Pooler(Proxy):
+    """A proxy that forwards what it is told to.
 
     The client must not request encryption (`sslmode=disable`).
     """
@@ -18,33 +19,13 @@ class Pooler:
     def __init__(
         self, host: str, port: int, *, forwards_notifications: bool, forwards_cancel_key: bool
     ) -> None:
-        self._target = (host, port)
+        super().__init__(host, port)
         self._forwards_notifications = forwards_notifications
         self._forwards_cancel_key = forwards_cancel_key
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-
-    def __enter__(self) -> "Pooler":
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=[client], daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, socket.create_connection(self._target) as server:
-            there = threading.Thread(target=_copy, args=[client, server], daemon=True)
+        with client, self._connect() as server:
+            there = threading.Thread(target=copy, args=[client, server], daemon=True)
             there.start()
             self._answer(server, client)
 
@@ -62,12 +43,3 @@ class Pooler:
                     client.sendall(head + rest)
                 except OSError:
                     return
-
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(65_536):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass

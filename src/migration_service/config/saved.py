@@ -1,0 +1,64 @@
+"""What `migration-service up` saved in its home folder, so that other commands find its servers."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from migration_service.config.variables import SettingsError
+
+#: If the environment has any of these, nothing is read from `settings.json`.
+CONNECTION_VARIABLES = ("DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SECRET_KEY")
+
+
+def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder in which the embedded servers keep their data (`MIGRATION_SERVICE_HOME`).
+
+    The default is the system's folder for such data for root, and the user's data folder for others.
+    """
+    if chosen := environ.get("MIGRATION_SERVICE_HOME"):
+        return Path(chosen).absolute()
+    if os.geteuid() == 0:
+        return Path("/var/lib/migration-service")
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support/migration-service"
+    return Path(environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "migration-service"
+
+
+def load_saved_settings(home: Path) -> dict[str, str]:
+    """Return what `up` saved in the home folder, by variable name; empty if it has never run there."""
+    file = home / "settings.json"
+    try:
+        saved: dict[str, str] = json.loads(file.read_text())
+    except FileNotFoundError:
+        return {}
+    except PermissionError as error:
+        raise SettingsError(
+            f"This user may not read {file}. Run the command as the user who started the service."
+        ) from error
+    except ValueError as error:
+        raise SettingsError(f"{file} is damaged. Restart `migration-service up`.") from error
+    return saved
+
+
+def given_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return the variables of the environment that keep `settings.json` from being read."""
+    return [variable for variable in CONNECTION_VARIABLES if environ.get(variable)]
+
+
+def explain_missing(variable: str, home: Path, environ: Mapping[str, str], saved: Mapping[str, str]) -> str:
+    """Return a message that says which source was used, and what to do."""
+    if given := given_variables(environ):
+        verb = "comes" if len(given) == 1 else "come"
+        return (
+            f"{variable} is not set. {' and '.join(given)} {verb} from the environment, "
+            f"so nothing is read from {home / 'settings.json'}. "
+            f"Set {', '.join(CONNECTION_VARIABLES)}, or none of them."
+        )
+    if saved:
+        return f"{variable} is neither set nor in {home / 'settings.json'}. Restart `migration-service up`."
+    return (
+        f"{variable} is not set, and no running service was found in {home}. "
+        "Start one with `migration-service up`, or set the variable."
+    )

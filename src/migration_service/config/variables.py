@@ -1,0 +1,131 @@
+"""One setting: how it is described, and what its environment variable may say."""
+
+import json
+import math
+import os
+import pwd
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, field
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+_SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+
+
+class SettingsError(Exception):
+    """A setting is missing or invalid. The message names the variable."""
+
+
+def setting(
+    env: str,
+    help_text: str,
+    default: Any = MISSING,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    one_of: Sequence[str] = (),
+    check: Callable[[str], bool] | None = None,
+    allowed: str = "",
+) -> Any:
+    """Return the field of a setting.
+
+    `env` is its variable and `help_text` what operators read about it. Numbers have bounds, both included.
+    `one_of` lists the only texts that are allowed, in any case. `check` returns whether a text is allowed,
+    and `allowed` names such texts.
+    """
+    return field(
+        default=default,
+        metadata={
+            **{"env": env, "help": help_text, "range": (at_least, at_most)},
+            **{"one_of": one_of, "check": check, "allowed": allowed},
+        },
+    )
+
+
+def convert(described: Field[Any], text: str) -> Any:
+    """Return the value of a setting. Raise SettingsError if its variable must not say `text`."""
+    try:
+        return _convert(described, text)
+    except ValueError as error:
+        variable = described.metadata["env"]
+        raise SettingsError(f"{variable} must be {describe_allowed(described)}, not {text!r}.") from error
+
+
+def describe_allowed(described: Field[Any]) -> str:
+    """Return what a setting may be, as the end of the sentence "VARIABLE must be ...". Empty: any text."""
+    if described.type is bool:
+        return "on or off"
+    if described.type is int or described.type is float:
+        least, most = described.metadata["range"]
+        kind = "a whole number" if described.type is int else "a number"
+        return f"{kind} of {least} or more" if most is None else f"{kind} from {least} to {most}"
+    if choices := described.metadata["one_of"]:
+        return f"{', '.join(choices[:-1])} or {choices[-1]}"
+    return str(described.metadata["allowed"])
+
+
+def _convert(described: Field[Any], text: str) -> Any:
+    metadata = described.metadata
+    if described.type is bool:
+        return _find(text.lower(), _SWITCH)
+    if choices := metadata["one_of"]:
+        return _find(text.lower(), {choice.lower(): choice for choice in choices})
+    if described.type is int or described.type is float:
+        number = described.type(text)
+        least, most = metadata["range"]
+        if not least <= number <= (math.inf if most is None else most) or number == math.inf:
+            raise ValueError
+        return number
+    if metadata["check"] and not metadata["check"](text):
+        raise ValueError
+    return text
+
+
+def _find(text: str, choices: Mapping[str, Any]) -> Any:
+    if text not in choices:
+        raise ValueError
+    return choices[text]
+
+
+def is_json_object(text: str) -> bool:
+    """Return whether the text is a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def is_time_zone(text: str) -> bool:
+    """Return whether a time zone has this name."""
+    try:
+        ZoneInfo(text)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return False
+    return True
+
+
+def system_user(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the account on this machine that runs a command, and on whose behalf, if sudo says so."""
+    try:
+        name = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container may run under a number that has no name
+        name = str(os.geteuid())
+    behalf = environ.get("SUDO_USER")
+    return f"{name} (sudo: {behalf})" if behalf else name
+
+
+def read_secret(variable: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the secret in an environment variable that an operator named (`vendors create --secret-env`).
+
+    Raise SettingsError if the variable is missing, or if its value cannot be sent in an HTTP header because
+    it has anything but visible ASCII characters. A line break at the end is a common cause. The message names
+    the variable, never its value.
+    """
+    secret = environ.get(variable, "")
+    if not secret:
+        raise SettingsError(f"{variable} is not set.")
+    if not all("!" <= character <= "~" for character in secret):
+        raise SettingsError(
+            f"{variable} must hold visible ASCII characters only, without spaces or line breaks."
+        )
+    return secret

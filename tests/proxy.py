@@ -1,0 +1,52 @@
+"""A proxy between a client and a server. Each of its kinds does something else to what it forwards."""
+
+import socket
+import threading
+from typing import Self
+
+
+class Proxy:
+    """Listens on a free port of 127.0.0.1. Use it in a `with` statement."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = (host, port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Otherwise a thread that waits in accept() would keep the socket.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=[client], daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        """Forward what comes from `client`, and the answers, until the connection ends."""
+        raise NotImplementedError
+
+    def _connect(self) -> socket.socket:
+        return socket.create_connection(self._target)
+
+
+def copy(source: socket.socket, target: socket.socket) -> None:
+    """Forward bytes until one of the two is closed. Then close both for reading and writing."""
+    try:
+        while data := source.recv(65_536):
+            target.sendall(data)
+    except (OSError, ValueError):
+        pass
+    for end in (source, target):
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            continue
