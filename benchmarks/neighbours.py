@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -253,7 +253,7 @@ _PROGRAMS = (
 )
 
 
-def _show_counts(seen: dict[str, float]) -> None:
+def _show_counts(seen: Mapping[str, float]) -> None:
     for name, number in sorted(seen.items()):
         click.echo(f"    {name}: {number}")
 

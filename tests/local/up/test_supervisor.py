@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from migration_service_local.servers.process import Child, Program
 from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs
 from migration_service_local.up.supervisor import StopRequestedError, Supervisor, pause_before_restart
-from servers import processes_in, wait_until
+from servers import processes_in, temporary_folder, wait_until
 
 SERVE = "import time\nprint('serving', flush=True)\ntime.sleep(60)"
 IGNORE_SIGTERM = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SERVE
@@ -228,10 +229,12 @@ def test_a_program_leaves_the_processors_to_the_others(tmp_path: Path) -> None:
     assert (int(own), int(of_session)) == (min(os.nice(0) + 7, 19), 7)
 
 
-def test_only_workers_of_batches_leave_the_processors_to_the_others(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
+def test_only_workers_of_batches_leave_the_processors_to_the_others() -> None:
+    folder = temporary_folder()
+    home = Home(folder / "home")
     workers = {worker.name: worker.niceness for worker in Programs(home, Scale()).workers()}
     home.close()
+    shutil.rmtree(folder)
     assert workers == {"interactive": 0, "batch": 10, "vendors": 0, "maintenance": 0}
 
 
