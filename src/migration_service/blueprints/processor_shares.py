@@ -5,7 +5,7 @@ import time
 from flask import Flask, Response, g, request
 
 from migration_service.blueprints.resources import resources
-from migration_service.services.access.processor_shares import Owner, Standing
+from migration_service.services.access.processor_shares import Owner
 from migration_service.services.access.throttle import client_of
 
 
@@ -23,9 +23,8 @@ def await_share(organisation_id: int | None = None) -> None:
     shared = resources()
     owner = _client() if organisation_id is None else organisation_id
     g.charged_in_advance = shared.processor_shares.enter(owner)
-    standing = shared.processor_shares.standing_of(owner)
-    if standing is not Standing.ALONE:
-        g.place = shared.places.take(owner, gives_way=standing is Standing.USES_THE_MOST)
+    if shared.processor_shares.is_needed_by_others(owner):
+        g.place = shared.places.take(owner)
 
 
 def leave_place() -> None:

@@ -98,9 +98,9 @@ def places() -> Iterator[list[Places]]:
     taken: list[Places] = []
     take = Places.take
 
-    def note(self: Places, owner: Owner, *, gives_way: bool = False) -> Place:
+    def note(self: Places, owner: Owner) -> Place:
         taken.append(self)
-        return take(self, owner, gives_way=gives_way)
+        return take(self, owner)
 
     with patch.object(Places, "take", note):
         yield taken

@@ -2,8 +2,7 @@
 
 Threads take turns at the interpreter. Beside a hundred requests of one organisation, one of another would get
 a hundredth of the turns, until the first one has used enough to wait for its share. So requests of the same
-owner beyond a few wait for a place first, and cost nothing meanwhile. The one that uses the most has fewer
-places while a request of somebody else runs.
+owner beyond a few wait for a place first, and then cost nothing.
 """
 
 import threading
@@ -17,8 +16,6 @@ from migration_service.services.access.processor_shares import LONGEST_WAIT, MOS
 
 #: Requests of one owner that run at once in a process.
 MOST_RUNNING = 2
-#: The same for the one that uses the most, while requests of others run.
-MOST_BESIDE_OTHERS = 1
 #: Seconds for which a request counts as running. What takes longer mostly waits for something else.
 LEASE = 1.0
 
@@ -34,36 +31,31 @@ class Place:
 
 @dataclass(slots=True)
 class _Owner:
-    gives_way: bool = False
     running: list[Place] = field(default_factory=list)
     waiting: deque[Place] = field(default_factory=deque)
 
 
 class Places:
-    """The places in this process."""
+    """The places in this process. Each owner has MOST_RUNNING."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._owners: dict[Owner, _Owner] = {}
 
-    def take(self, owner: Owner, *, gives_way: bool = False) -> Place:
-        """Wait for a place. Raise ProcessorShareUsedError if too many wait, or if none is free in time.
-
-        `gives_way` says that `owner` uses the most.
-        """
+    def take(self, owner: Owner) -> Place:
+        """Wait for a place. Raise ProcessorShareUsedError if too many wait, or if none is free in time."""
         place = Place(owner)
         with self._lock:
             own = self._owners.setdefault(owner, _Owner())
-            own.gives_way = gives_way
             own.waiting.append(place)
-            self._hand_out()
+            self._hand_out(own)
             is_refused = len(own.waiting) > MOST_WAITING
         until = self._clock() + LONGEST_WAIT
         # Whoever gives a place back hands it on. A lease ends by itself.
         while not is_refused and not place.is_taken.wait(min(LEASE, max(0.0, until - self._clock()))):
             with self._lock:
-                self._hand_out()
+                self._hand_out(own)
                 is_refused = not place.is_taken.is_set() and self._clock() >= until
         if is_refused:
             self.leave(place)
@@ -73,25 +65,21 @@ class Places:
     def leave(self, place: Place) -> None:
         """Give a place back, once or more often. The next request that waits gets it."""
         with self._lock:
-            if own := self._owners.get(place.owner):
-                for places in (own.running, own.waiting):
-                    if place in places:
-                        places.remove(place)
-            self._hand_out()
-
-    def _hand_out(self) -> None:
-        now = self._clock()
-        for owner, own in list(self._owners.items()):
-            own.running[:] = [it for it in own.running if now - it.taken_at < LEASE]
+            own = self._owners.get(place.owner)
+            if own is None:
+                return
+            for places in (own.running, own.waiting):
+                if place in places:
+                    places.remove(place)
+            self._hand_out(own)
             if not own.running and not own.waiting:
-                del self._owners[owner]
-        for own in self._owners.values():
-            while own.waiting and len(own.running) < self._most(own):
-                place = own.waiting.popleft()
-                place.taken_at = now
-                own.running.append(place)
-                place.is_taken.set()
+                del self._owners[place.owner]
 
-    def _most(self, own: _Owner) -> int:
-        others_run = any(it.running for it in self._owners.values() if it is not own)
-        return MOST_BESIDE_OTHERS if own.gives_way and others_run else MOST_RUNNING
+    def _hand_out(self, own: _Owner) -> None:
+        now = self._clock()
+        own.running[:] = [it for it in own.running if now - it.taken_at < LEASE]
+        while own.waiting and len(own.running) < MOST_RUNNING:
+            place = own.waiting.popleft()
+            place.taken_at = now
+            own.running.append(place)
+            place.is_taken.set()

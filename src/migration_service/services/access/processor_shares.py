@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from migration_service.errors import ProcessorShareUsedError
 
@@ -53,17 +52,6 @@ _EXCHANGE_AGAIN = 1.0
 #: Seconds for which a thread may hold the interpreter's lock while others want it, if several organisations
 #: need the process. Each step of a request waits so long for every expensive request of the others.
 _SHORT_TURN = 0.000_5
-
-
-class Standing(StrEnum):
-    """What an owner uses beside the others."""
-
-    #: No other organisation sends requests now.
-    ALONE = "ALONE"
-    #: Another organisation uses as much, or more.
-    USES_LESS = "USES_LESS"
-    #: No organisation uses more.
-    USES_THE_MOST = "USES_THE_MOST"
 
 
 @dataclass(slots=True)
@@ -135,13 +123,12 @@ class ProcessorShares:
             raise ProcessorShareUsedError
         return charged
 
-    def standing_of(self, owner: Owner) -> Standing:
-        """Return whether others need the processors, too, and whether `owner` uses the most."""
+    def is_needed_by_others(self, owner: Owner) -> bool:
+        """Return whether other organisations send requests, to this process or to another one."""
+        if self._share >= 1:
+            return False
         with self._lock:
-            now = self._clock()
-            if self._share >= 1 or self._most_of_others(owner, now) < _PRESENT:
-                return Standing.ALONE
-            return Standing.USES_THE_MOST if self._uses_the_most(owner, now) else Standing.USES_LESS
+            return self._most_of_others(owner, self._clock()) >= _PRESENT
 
     def charge(self, owner: Owner, seconds: float, in_advance: float = 0.0) -> None:
         """Charge `owner` with the processor time of a request, of which some was charged in advance."""

@@ -7,7 +7,7 @@ import pytest
 
 from migration_service.errors import ProcessorShareUsedError
 from migration_service.services.access import places as module
-from migration_service.services.access.places import LEASE, MOST_BESIDE_OTHERS, MOST_RUNNING, Place, Places
+from migration_service.services.access.places import LEASE, MOST_RUNNING, Place, Places
 from migration_service.services.access.processor_shares import LONGEST_WAIT
 
 ONE, OTHER = 1, 2
@@ -36,17 +36,17 @@ def places(clock: Clock) -> Places:
 class Waiter:
     """A request that waits for a place in a thread of its own."""
 
-    def __init__(self, places: Places, owner: int, *, gives_way: bool = False) -> None:
+    def __init__(self, places: Places, owner: int) -> None:
         before = _count_waiting(places, owner)
         self.place: Place | None = None
         self.error: ProcessorShareUsedError | None = None
-        self._thread = threading.Thread(target=self._take, args=[places, owner, gives_way])
+        self._thread = threading.Thread(target=self._take, args=[places, owner])
         self._thread.start()
         _until(lambda: _count_waiting(places, owner) > before)
 
-    def _take(self, places: Places, owner: int, gives_way: bool) -> None:
+    def _take(self, places: Places, owner: int) -> None:
         try:
-            self.place = places.take(owner, gives_way=gives_way)
+            self.place = places.take(owner)
         except ProcessorShareUsedError as error:
             self.error = error
 
@@ -90,16 +90,6 @@ def test_no_owner_waits_for_the_requests_of_another_one(places: Places) -> None:
     assert _count_waiting(places, ONE) == 1, "it was a place of the other one"
     places.leave(places._owners[ONE].running[0])
     waiter.end()
-
-
-def test_who_uses_the_most_has_fewer_places_while_others_run(places: Places) -> None:
-    other = places.take(OTHER)
-    for _ in range(MOST_BESIDE_OTHERS):
-        places.take(ONE, gives_way=True)
-    waiter = Waiter(places, ONE, gives_way=True)
-    places.leave(other)
-    assert isinstance(waiter.end(), Place)
-    assert len(places._owners[ONE].running) == MOST_BESIDE_OTHERS + 1
 
 
 def test_a_request_that_takes_long_keeps_its_place_for_the_lease_only(places: Places, clock: Clock) -> None:

@@ -12,7 +12,7 @@ from migration_service.connections import make_redis
 from migration_service.errors import ProcessorShareUsedError
 from migration_service.services.access import processor_shares
 from migration_service.services.access.presence import Presence
-from migration_service.services.access.processor_shares import LONGEST_WAIT, ProcessorShares, Standing
+from migration_service.services.access.processor_shares import LONGEST_WAIT, ProcessorShares
 
 HEAVY, LIGHT, ADDRESS = 1, 2, "address:192.0.2.1"
 SHARE = 0.25
@@ -219,22 +219,14 @@ def test_without_a_limit_nobody_waits(clock: Clock) -> None:
     assert clock.slept == 0
 
 
-def test_who_sends_requests_beside_others_uses_the_most_or_less(
+def test_a_process_is_needed_by_others_only_while_they_send_requests(
     shares: ProcessorShares, clock: Clock
 ) -> None:
-    assert shares.standing_of(HEAVY) is Standing.ALONE
+    assert not shares.is_needed_by_others(HEAVY)
     shares.charge(HEAVY, 1.0)
-    assert shares.standing_of(HEAVY) is Standing.ALONE
-    assert shares.standing_of(LIGHT) is Standing.USES_LESS
-    assert shares.standing_of(ADDRESS) is Standing.USES_THE_MOST
-    shares.charge(LIGHT, 0.5)
-    assert shares.standing_of(HEAVY) is Standing.USES_THE_MOST
-    assert shares.standing_of(LIGHT) is Standing.USES_LESS
+    assert not shares.is_needed_by_others(HEAVY)
+    assert shares.is_needed_by_others(LIGHT)
+    assert shares.is_needed_by_others(ADDRESS)
+    assert not ProcessorShares(1.0, clock=clock).is_needed_by_others(LIGHT)
     clock.now += 60
-    assert shares.standing_of(LIGHT) is Standing.ALONE
-
-
-def test_without_a_limit_everybody_is_as_if_alone(clock: Clock) -> None:
-    shares = ProcessorShares(1.0, clock=clock)
-    shares.charge(HEAVY, 1.0)
-    assert shares.standing_of(LIGHT) is Standing.ALONE
+    assert not shares.is_needed_by_others(LIGHT)
