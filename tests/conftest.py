@@ -19,10 +19,14 @@ from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.loading import begin_loading, end_loading
 from migration_service.services.access import operators
 from migration_service.tasks.resources import WorkerResources
 from servers import EmbeddedServers, temporary_folder
 from supplier_client import SEEDS, SupplierClient
+
+# Until all tests are collected, which then takes a sixth less processor time.
+begin_loading()
 
 # The same examples at each run; MIGRATION_SERVICE_FUZZ, which asks for more of them, also asks for others.
 hypothesis_settings.register_profile("the same", derandomize=True, deadline=None)
@@ -44,6 +48,15 @@ _LONGEST_FIRST = (
     "tests/local/up/test_up.py",
     "tests/e2e/",
 )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect the tests. Then search for garbage again, but not in what was collected."""
+    try:
+        return (yield)
+    finally:
+        end_loading()
 
 
 @pytest.hookimpl(tryfirst=True)
