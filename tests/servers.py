@@ -33,11 +33,16 @@ COMMAND = Path(sys.executable).with_name("migration-service")
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Return as soon as `condition` is true. Fail with `what` if that takes too long."""
-    deadline = time.monotonic() + seconds
+    """Return as soon as `condition` is true. Fail with `what` if that takes too long.
+
+    The pauses grow up to a tenth of a second, as many conditions open a connection, which takes as long as
+    the first pause.
+    """
+    begun = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
+        waited = time.monotonic() - begun
+        assert waited < seconds, f"not within {seconds} s: {what}"
+        time.sleep(min(0.02 + waited / 20, 0.1))
 
 
 def temporary_folder() -> Path:

@@ -2,8 +2,9 @@
 
     python tools/mutate.py src/migration_service/slots.py [modules and folders ...]
     python tools/mutate.py --changed main~20
-    python tools/mutate.py --table          what is known of all modules
-    python tools/mutate.py --known          the mistakes of mutation/known.py
+    python tools/mutate.py src/migration_service --seconds 10 --new    quickly through everything
+    python tools/mutate.py src/migration_service --table               what is known of all modules
+    python tools/mutate.py --known                                     the mistakes of mutation/known.py
 
 It exits with 1 if a change is not noticed that mutation/harmless.txt does not explain. It is not part of
 `make test`. The first time it takes some minutes to record which lines each test runs, and later only records
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -30,7 +32,8 @@ from mutation.patches import Patch, make_patch
 from mutation.python import python_mutants
 from mutation.recording import Recording, digest
 from mutation.results import Result, Results, key_of, table
-from mutation.selection import Selection
+from mutation.selection import BUDGET, Selection
+from mutation.signatures import Signatures
 from mutation.slot import FOLDERS, Slot, copy_project
 from mutation.sql import Mutant, text_mutants
 from mutation.uses import Uses
@@ -46,8 +49,13 @@ _CHECKED_AFTER = 25
 def mutants(source: str) -> list[Mutant]:
     """Return every change of a module once."""
     found = {it[2]: it for it in text_mutants(source) if _is_python(it[2])}
-    found |= {it[2]: it for it in python_mutants(source)}
+    found |= {it[2]: it for it in python_mutants(source, _signatures())}
     return sorted(found.values())
+
+
+@cache
+def _signatures() -> Signatures:
+    return Signatures(ROOT / PACKAGE)
 
 
 def _is_python(text: str) -> bool:
@@ -68,27 +76,33 @@ def modules_of(paths: Sequence[Path]) -> list[Path]:
 class Mutation:
     """The changes of modules, tried in one slot."""
 
-    def __init__(self, slot: Slot, recording: Recording, results: Results) -> None:
+    def __init__(self, slot: Slot, recording: Recording, results: Results, seconds: float) -> None:
         self._slot = slot
         self._recording = recording
         self._results = results
+        self._seconds = seconds
         self._uses = Uses(ROOT, PACKAGE)
+        #: Tests that have passed without a change.
+        self._checked: set[str] = set()
 
-    def try_all(self, module: Path, wanted: Callable[[Mutant], bool]) -> None:
+    def try_all(self, module: Path, wanted: Callable[[Mutant], bool], *, new: bool = False) -> None:
         """Try the wanted changes that no test has noticed yet. Keep the results, and print what survives.
 
-        Raise SystemExit if a test that noticed a change fails without one. Those results are not kept.
+        With `new`, what survived or timed out before is left out. Raise SystemExit if a test that noticed a
+        change fails without one. Those results are not kept.
         """
         source = (ROOT / module).read_text()
-        selection = Selection(ROOT, str(module), self._recording, self._uses)
+        selection = Selection(ROOT, str(module), self._recording, self._uses, self._seconds)
         known = self._results.of(module)
-        noticed = {key for key, it in known.items() if it.outcome != Outcome.SURVIVED}
-        left = [it for it in mutants(source) if wanted(it) and key_of(it[2]) not in noticed]
+        done = {key for key, it in known.items() if new or it.outcome == Outcome.KILLED}
+        left = [it for it in mutants(source) if wanted(it) and key_of(it[2]) not in done]
         for start in range(0, len(left), _CHECKED_AFTER):
             tried = []
             for mutant in left[start : start + _CHECKED_AFTER]:
                 line, what, changed = mutant
-                ended = self._attempt(selection, module, source, mutant)
+                # With everything made anew.
+                again = key_of(changed) in known
+                ended = self._attempt(selection, module, source, mutant, again)
                 tried.append(Result(key_of(changed), line, what, ended.outcome, ended.test))
                 if ended.outcome == Outcome.SURVIVED:
                     print(f"{module}:{line}: {what}", flush=True)
@@ -98,21 +112,25 @@ class Mutation:
 
     def _check(self, module: Path, source: str, tried: Sequence[Result]) -> None:
         tests = list(dict.fromkeys(it.test for it in tried if it.outcome == Outcome.KILLED and it.test))
+        # At least one, in case that the servers are no longer what they were.
+        tests = [it for it in tests if it not in self._checked] or tests[-1:]
         ended = self._slot.patched(str(module), Patch(source, ()), tests)
         if ended.outcome != Outcome.SURVIVED:
             raise SystemExit(
                 f"{module}: {ended.test} {ended.outcome} without any change:\n{self._slot.output()}"
             )
+        self._checked.update(tests)
 
-    def _attempt(self, selection: Selection, module: Path, source: str, mutant: Mutant) -> Ended:
-        line, _, changed = mutant
-        selected = selection.tests_for(line)
+    def _attempt(self, selection: Selection, module: Path, source: str, mutant: Mutant, again: bool) -> Ended:
+        line, what, changed = mutant
+        selected = selection.tests_for(line, f"{what} {source.splitlines()[line - 1]}")
         if not selected.tests:
             return Ended(Outcome.SURVIVED, "no test runs it")
         patch = make_patch(source, changed, self._uses.used_on_import(str(module)))
         ended = Ended(Outcome.NOT_TRIED, "")
         if patch and (selected.only_called or patch.constants):
-            ended = self._slot.patched(str(module), patch, selected.tests)
+            anew = again or selected.is_shared
+            ended = self._slot.patched(str(module), patch, selected.tests, anew=anew)
         if ended.outcome == Outcome.NOT_TRIED:
             ended = self._slot.imported(str(module), changed, selected.tests)
         if ended.outcome == Outcome.NOT_TRIED:
@@ -212,6 +230,10 @@ def main() -> int:
     parser.add_argument(
         "--tests", action="append", metavar="FOLDER", help="record no other tests, if they are new"
     )
+    parser.add_argument(
+        "--seconds", type=float, default=BUDGET, help="how long the tests of one change take together"
+    )
+    parser.add_argument("--new", action="store_true", help="do not try again what survived before")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--list", action="store_true", help="only list the changes, and try none")
     parser.add_argument("--table", action="store_true", help="only print what is known of the modules")
@@ -247,14 +269,14 @@ def _try(folder: Path, given: argparse.Namespace, modules: Sequence[Path], resul
         def is_mine(mutant: Mutant) -> bool:
             return mutant[0] in lines and int(key_of(mutant[2]), 16) % given.processes == share
 
-        mutation = Mutation(slot, recording, results)
+        mutation = Mutation(slot, recording, results, given.seconds)
         for module in modules:
-            mutation.try_all(module, is_mine)
+            mutation.try_all(module, is_mine, new=given.new)
 
     if given.known:
         _in_slots(folder, 1, known)
     else:
-        missing = forget_changed(Recording(_KEPT), given.tests or FOLDERS)
+        missing = forget_changed(Recording(_KEPT, ROOT), given.tests or FOLDERS)
         if missing:
             print(f"recording the lines of {len(missing)} files of tests", flush=True)
             _in_slots(folder, 1, record)
@@ -278,7 +300,7 @@ def _in_slots(folder: Path, number: int, work: Callable[[Slot, Recording, int], 
     def run(index: int) -> None:
         copy = folder / f"{work.__name__}-{index}"
         copy_project(ROOT, copy)
-        recording = Recording(_KEPT)
+        recording = Recording(_KEPT, ROOT)
         with Slot(copy, recording) as slot:
             work(slot, recording, index)
 

@@ -16,7 +16,9 @@ from mutation.patches import LiveModule, functions_by_file, make_patch
 from mutation.recording import Recording, digest
 from mutation.results import Result, Results, key_of, table
 from mutation.selection import BUDGET, Selection, statement_lines
+from mutation.signatures import Signatures
 from mutation.uses import Uses
+from mutation.words import Words
 
 
 def changes(source: str) -> set[str]:
@@ -232,7 +234,7 @@ def test_the_tests_of_a_line_run_in_the_order_in_which_they_probably_notice_its_
         "tests/unit/test_far.py::test_failed": 0.1,
         "tests/unit/test_far.py::test_endless": BUDGET,
     }
-    recording = Recording(tmp_path)
+    recording = Recording(tmp_path, tmp_path)
     recording.known.seconds = seconds
     recording.known.failed = ["tests/unit/test_far.py::test_failed"]
     recording.known.modules = {module: digest(tmp_path / module)}
@@ -246,6 +248,29 @@ def test_the_tests_of_a_line_run_in_the_order_in_which_they_probably_notice_its_
     assert selection.tests_for(4).tests == selection.tests_for(1).tests == [own, slow, quick]
     selection.noticed(quick)
     assert selection.tests_for(4).tests == [quick, own, slow]
+    hurried = Selection(tmp_path, module, recording, Uses(tmp_path, Path("src/product")), 5.0)
+    assert hurried.tests_for(4).tests == [own]
+
+
+def test_a_test_that_mentions_what_was_changed_runs_first(tmp_path: Path) -> None:
+    (tmp_path / "test_doors.py").write_text(
+        "def test_size(door):\n    assert door.size == 1\n\ndef test_colour(door):\n    assert door.colour\n"
+    )
+    words = Words(tmp_path, ["test_doors.py"])
+    assert words.mentions("SET colour = 'red'").most_common(1)[0][0] == "test_doors.py::test_colour"
+    assert words.mentions("SET other = NULL") == {}
+
+
+def test_arguments_of_different_types_are_not_swapped(tmp_path: Path) -> None:
+    (tmp_path / "doors.py").write_text(
+        "def open_door(session: Session, name: str, number: int | None, size: float) -> None: ...\n"
+        "class Door:\n    name: str\n    colour: str\n"
+    )
+    signatures = Signatures(tmp_path)
+    assert [signatures.differ("open_door", place) for place in range(3)] == [True, True, False]
+    assert not signatures.differ("Door", 0)
+    assert not signatures.differ("unknown", 0)
+    assert signatures.differ("execute", 0)
 
 
 def test_a_child_that_ends_by_itself_has_noticed_the_change_and_one_that_hangs_is_killed(

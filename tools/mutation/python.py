@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from mutation.signatures import Signatures
 from mutation.sql import Mutant
 
 _COMPARISONS: dict[type[ast.cmpop], ast.cmpop] = {
@@ -27,13 +28,13 @@ _SYMMETRIC = {"min", "max", "and_", "or_", "isinstance", "zip", "gather"}
 _SILENT_CALLS = {"TypeVar", "dataclass", "shared_task", "getLogger"}
 
 
-def python_mutants(source: str) -> Iterator[Mutant]:
-    """Yield each single change of the Python of a module."""
+def python_mutants(source: str, signatures: Signatures | None = None) -> Iterator[Mutant]:
+    """Yield each single change of the Python of a module, without those that `signatures` excludes."""
     ignored = _ignored(ast.parse(source))
     for index, node in enumerate(ast.walk(ast.parse(source))):
         if index in ignored or _is_parameters(node, source):
             continue
-        for change in _changes(node):
+        for change in _changes(node, signatures):
             tree = ast.parse(source)
             changed = list(ast.walk(tree))[index]
             before = _text(changed)
@@ -66,6 +67,9 @@ def _ignored(tree: ast.AST) -> set[int]:
             parts.append(node.annotation)
         elif _is_silent(node):
             parts.append(node)
+        elif isinstance(node, ast.keyword) and node.arg == "strict":
+            # `zip(..., strict=True)` is an assertion.
+            parts.append(node)
         for part in filter(None, parts):
             silent.update(id(inner) for inner in ast.walk(part))
     return {index for index, node in enumerate(ast.walk(tree)) if id(node) in silent}
@@ -80,7 +84,7 @@ def _is_silent(node: ast.AST) -> bool:
 Change = Callable[[Any], object]
 
 
-def _changes(node: ast.AST) -> Iterator[Change]:
+def _changes(node: ast.AST, signatures: Signatures | None) -> Iterator[Change]:
     """Yield the changes that can be made to a node in place."""
     match node:
         case ast.Compare(ops=[one]) if type(one) in _COMPARISONS:
@@ -98,7 +102,7 @@ def _changes(node: ast.AST) -> Iterator[Change]:
             for place in range(len(node.keys)):
                 yield partial(_pop_entry, place)
         case ast.Call():
-            yield from _changes_of_call(node)
+            yield from _changes_of_call(node, signatures)
         case ast.stmt():
             yield from _changes_of_statement(node)
 
@@ -121,25 +125,26 @@ def _changes_of_statement(node: ast.stmt) -> Iterator[Change]:
             yield lambda it: setattr(it, "exc", ast.Name("KeyError", ast.Load()))
 
 
-def _changes_of_call(node: ast.Call) -> Iterator[Change]:
+def _changes_of_call(node: ast.Call, signatures: Signatures | None) -> Iterator[Change]:
     name = _name(node)
     if (name == "where" and len(node.args) > 1) or name == "values":
         for place in range(len(node.args)):
             yield partial(_pop, "args", place)
         for place in range(len(node.keywords)):
             yield partial(_pop, "keywords", place)
-    if name in _LINKS and isinstance(node.func, ast.Attribute):
+    if name in _LINKS and isinstance(node.func, ast.Attribute) and not _is_text(node.func.value):
         yield _leave_out
     for place, keyword in enumerate(node.keywords):
         if keyword.arg in ("skip_locked", "of", "nowait"):
             yield partial(_pop, "keywords", place)
     if name not in _SYMMETRIC:
-        yield from _swaps(node)
+        yield from _swaps(node, signatures)
 
 
-def _swaps(node: ast.Call) -> Iterator[Change]:
+def _swaps(node: ast.Call, signatures: Signatures | None) -> Iterator[Change]:
     for place in range(len(node.args) - 1):
-        if all(_is_plain(argument) for argument in node.args[place : place + 2]):
+        is_refused = signatures is not None and signatures.differ(_name(node), place)
+        if not is_refused and all(_is_plain(argument) for argument in node.args[place : place + 2]):
             yield partial(_swap_arguments, place)
     for place in range(len(node.keywords) - 1):
         if all(_is_plain(it.value) and it.arg for it in node.keywords[place : place + 2]):

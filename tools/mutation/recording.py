@@ -3,10 +3,11 @@
 import hashlib
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from coverage import Coverage, CoverageData
 
 from mutation.uses import Line
+from mutation.words import Words
 
 #: What runs when modules are imported, and what runs once for all tests: neither belongs to one test.
 _ON_IMPORT, _SHARED = "", "shared"
@@ -39,13 +41,19 @@ class Known:
 class Recording:
     """The recording in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, root: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._root = root
         self.lines = folder / "lines"
         self._file = folder / "tests.json"
         kept = json.loads(self._file.read_text()) if self._file.exists() else {}
         self.known = Known(**kept)
         self._contexts = cache(self._read_contexts)
+
+    @cached_property
+    def words(self) -> Words:
+        """The words of the recorded tests."""
+        return Words(self._root, self.known.files)
 
     def missing(self, root: Path, files: Iterable[Path]) -> list[str]:
         """Return the files of tests that are not recorded with their present text."""
@@ -75,6 +83,14 @@ class Recording:
             for test in self._contexts(module).get(line, ())
             if test in self.known.seconds
         }
+
+    def lines_by_test(self, lines: Iterable[Line]) -> dict[str, set[Line]]:
+        """Return which of these lines each test runs."""
+        found: dict[str, set[Line]] = defaultdict(set)
+        for module, line in lines:
+            for test in self._contexts(module).get(line, ()):
+                found[test].add((module, line))
+        return found
 
     def tests_of_module(self, module: str) -> set[str]:
         """Return the tests that run any line of a module."""

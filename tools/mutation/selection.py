@@ -2,8 +2,9 @@
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePath
 
 from mutation.recording import Recording
@@ -11,6 +12,8 @@ from mutation.uses import Line, Uses
 
 #: Seconds that the tests of one change take together, as recorded.
 BUDGET = 120.0
+#: So many of the tests that noticed the last changes run first: the same often notices the next one, too.
+_KILLERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,35 +23,59 @@ class Selected:
     tests: list[str]
     #: Whether the changed lines only run when they are called, not when modules are imported.
     only_called: bool
+    #: Whether they run once for all tests, as the application is made.
+    is_shared: bool
 
 
 class Selection:
-    """Selects the tests of the changes of a module. Those that noticed other changes of it run first."""
+    """Selects the tests of the changes of a module. Those that noticed the changes before it run first."""
 
-    def __init__(self, root: Path, module: str, recording: Recording, uses: Uses) -> None:
+    def __init__(
+        self, root: Path, module: str, recording: Recording, uses: Uses, budget: float = BUDGET
+    ) -> None:
         self._module = module
-        self._tree = ast.parse((root / module).read_text())
+        self._budget = budget
+        self._parse = cache(lambda path: ast.parse((root / path).read_text()))
+        self._tree = self._parse(module)
         self._recording = recording
         self._uses = uses
         self._is_recorded = recording.is_of(root, module)
-        self._killers: Counter[str] = Counter()
+        #: The last ones first.
+        self._killers: list[str] = []
 
     def noticed(self, test: str) -> None:
         """Remember a test that noticed a change."""
-        self._killers[test] += 1
+        self._killers = [test, *(it for it in self._killers if it != test)][:_KILLERS]
 
-    def tests_for(self, line: int) -> Selected:
-        """Return the tests that run a line of the module, or use what it sets."""
+    def tests_for(self, line: int, what: str = "") -> Selected:
+        """Return the tests that run a line of the module, or use what it sets. `what` is the change."""
         body = statement_lines(self._tree, line)
         lines = {(self._module, it) for it in body} or self._users(line)
         found = self._recording.tests_of(lines) if self._is_recorded else set()
-        if not found or self._recording.is_shared(lines):
+        is_shared = self._recording.is_shared(lines)
+        if not found or is_shared:
             found |= self._recording.tests_of_module(self._module)
+        if not body:
+            # A test of a constant may only read it.
+            found |= {it for it in self._recording.tests_of_module(self._module) if self._is_near(it)}
         if not found:
             for importer in self._uses.importers(self._module):
                 found |= self._recording.tests_of_module(importer)
         only_called = bool(body) and not self._recording.runs_on_import(lines)
-        return Selected(self._in_turn(found), only_called)
+        around = set[Line]().union(*(self._around(*it) for it in lines))
+        ways = {test: frozenset(way) for test, way in self._recording.lines_by_test(around).items()}
+        return Selected(self._in_turn(found, ways, what), only_called, is_shared)
+
+    def _around(self, module: str, line: int) -> set[Line]:
+        """Return the lines of the innermost function that has `line`, or nothing."""
+        functions = [
+            it
+            for it in ast.walk(self._parse(module))
+            if isinstance(it, ast.FunctionDef) and it.lineno <= line <= (it.end_lineno or 0)
+        ]
+        function = max(functions, key=lambda it: it.lineno, default=None)
+        last = function.end_lineno if function else None
+        return {(module, it) for it in range(function.lineno, last + 1)} if function and last else set()
 
     def _users(self, line: int) -> set[Line]:
         """Return the lines that use what a statement of the module sets, or defines."""
@@ -65,22 +92,45 @@ class Selection:
                         }
         return users
 
-    def _in_turn(self, found: set[str]) -> list[str]:
+    def _is_near(self, test: str) -> bool:
+        """Return True if a test is in the file of the tests of the module."""
+        return PurePath(test.partition("::")[0]).stem == f"test_{PurePath(self._module).stem}"
+
+    def _in_turn(self, found: set[str], ways: Mapping[str, frozenset[Line]], what: str) -> list[str]:
+        """Return the tests: the last that noticed something, and those that mention most of what was changed.
+
+        Then comes one of each way through the code, which is the set of lines that a test runs. The other
+        tests of each way follow.
+        """
         seconds = self._recording.known.seconds
-        failed = set(self._recording.known.failed)
-        subject = PurePath(self._module)
+        mentions = self._recording.words.mentions(what)
+        worth = {it: mentions[_function_of(it)] / (0.2 + seconds[it]) for it in found}
+        mentioning = sorted(found, key=lambda it: -worth[it])[:_KILLERS]
+        folder = PurePath(self._module).parent.name
 
-        def turn(test: str) -> tuple[int, bool, bool, float]:
-            path = PurePath(test.partition("::")[0])
-            near = path.stem == f"test_{subject.stem}"
-            return (-self._killers[test], not near, subject.parent.name not in path.parts, seconds[test])
+        def distance(test: str) -> tuple[bool, bool, float]:
+            is_far = folder not in PurePath(test.partition("::")[0]).parts
+            return (not self._is_near(test), is_far, seconds[test])
 
+        turns: dict[str, tuple[int, int, int]] = {}
+        taken: Counter[frozenset[Line]] = Counter()
+        for test in sorted(found - set(self._recording.known.failed), key=distance):
+            way = ways.get(test, frozenset[Line]())
+            place = self._killers.index(test) if test in self._killers else _KILLERS
+            mention = mentioning.index(test) if test in mentioning and worth[test] else _KILLERS
+            turns[test] = (place, mention, taken[way])
+            taken[way] += 1
         chosen, total = [], 0.0
-        for test in sorted(found - failed, key=turn):
-            if total + seconds[test] <= BUDGET:
+        for test in sorted(turns, key=lambda it: turns[it]):
+            if total + seconds[test] <= self._budget:
                 chosen.append(test)
                 total += seconds[test]
         return chosen
+
+
+def _function_of(test: str) -> str:
+    """Return the file and function of a test, without its parameters."""
+    return test.partition("[")[0]
 
 
 def names_of(statement: ast.stmt) -> Iterator[str]:

@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import _lru_cache_wrapper, partial
 from itertools import zip_longest
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -21,6 +21,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
 from mutation.children import Ended, Outcome, Report, run_in_child
 from mutation.patches import LiveModule, Patch, functions_by_file
@@ -28,6 +29,10 @@ from mutation.recording import Recorder, Recording
 
 _OPTIONS = ("-q", "-s", "--assert=plain", "-p", "no:cacheprovider", "--randomly-dont-reorganize", "-n", "0")
 _NEVER_COPIED = (".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", ".make", "build")
+#: A test of the interface and one of a worker.
+_WARM_UP = ("tests/api/imports/test_stage.py", "tests/worker/processing/test_attempts.py")
+#: Seconds that a test takes which was not recorded.
+_UNKNOWN = 20.0
 #: Tests of the whole service take too long for thousands of changes.
 FOLDERS = ("tests/unit", "tests/worker", "tests/api")
 
@@ -80,12 +85,15 @@ class Slot:
         if ended.outcome != Outcome.SURVIVED:
             raise SystemExit(f"the tests could not be recorded ({ended.test}):\n{self.output()}")
 
-    def patched(self, module: str, patch: Patch, tests: Sequence[str]) -> Ended:
-        """Return how these tests end with a patch of a module, or that a function cannot be replaced."""
+    def patched(self, module: str, patch: Patch, tests: Sequence[str], *, anew: bool = False) -> Ended:
+        """Return how these tests end with a patch of a module, or that a function cannot be replaced.
+
+        With `anew`, the application and whatever else tests share is made anew, too.
+        """
         if self._warm is None:
             files = list(self._recording.known.files)
             self._warm = _Warm(self._servers, self._log, self._seconds_for, files)
-        return self._warm.run(module, patch, tests)
+        return self._warm.run(module, patch, tests, anew)
 
     def imported(self, module: str, source: str, tests: Sequence[str]) -> Ended:
         """Return how these tests end if a module has this text."""
@@ -117,7 +125,7 @@ class Slot:
 
     def _seconds_for(self, test: str) -> float:
         """Return how long a test may take, or what comes before the first one, on a busy machine."""
-        return 10 + 5 * self._recording.known.seconds[test] if test else 60
+        return 20 + 5 * self._recording.known.seconds.get(test, _UNKNOWN) if test else 60
 
 
 class _Given:
@@ -170,8 +178,8 @@ class _Warm:
             os._exit(0)
         there.close()
 
-    def run(self, module: str, patch: Patch, tests: Sequence[str]) -> Ended:
-        self._here.send((module, patch, tests))
+    def run(self, module: str, patch: Patch, tests: Sequence[str], anew: bool) -> Ended:
+        self._here.send((module, patch, tests, anew))
         ended: Ended = self._here.recv()
         return ended
 
@@ -191,16 +199,19 @@ class _Serving:
         self._log = log
         self._seconds_for = seconds_for
         self._live: dict[str, LiveModule] = {}
+        self._cached: list[Any] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         functions = functions_by_file()
+        _warm_up(session)
+        self._cached = [it for it in gc.get_objects() if _keeps_results(it)]
         gc.freeze()
         with suppress(EOFError):
             while True:
-                module, patch, tests = self._connection.recv()
+                module, patch, tests, anew = self._connection.recv()
                 live = self._live_module(module, functions)
-                work = partial(self._run, session, live, patch, tests)
+                work = partial(self._run, session, partial(live.apply, patch), tests, anew)
                 ended = run_in_child(work, self._seconds_for, self._log)
                 if ended.outcome != Outcome.SURVIVED:
                     _settle(self._servers)
@@ -215,16 +226,45 @@ class _Serving:
         return self._live[path]
 
     def _run(
-        self, session: pytest.Session, live: LiveModule, patch: Patch, tests: Sequence[str], report: Report
+        self,
+        session: pytest.Session,
+        change: Callable[[], None],
+        tests: Sequence[str],
+        anew: bool,
+        report: Report,
     ) -> None:
         _begin_child(self._servers)
+        if anew:
+            session._setupstate.teardown_exact(None)
+        for function in self._cached:
+            function.cache_clear()
         session.config.pluginmanager.register(_Telling(report, stop=True))
         items = {item.nodeid: item for item in session.items}
         chosen = [items[test] for test in tests if test in items]
-        live.apply(patch)
+        change()
         for item, following in zip_longest(chosen, chosen[1:]):
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         report.end(Outcome.SURVIVED)
+
+
+def _warm_up(session: pytest.Session) -> None:
+    """Run some tests, and keep the application and what else all tests share.
+
+    To make it takes a process most of the time of its first test.
+    """
+    for file in _WARM_UP:
+        item = next((it for it in session.items if it.nodeid.startswith(file)), None)
+        if item:
+            # What the session has in common with the next item stays.
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=session)
+    for it in gc.get_objects():
+        if isinstance(it, Engine):
+            it.dispose()
+
+
+def _keeps_results(it: object) -> bool:
+    """Return True for a function of the project that is called once in a process (`functools.cache`)."""
+    return isinstance(it, _lru_cache_wrapper) and str(it.__module__).startswith("migration_service")
 
 
 #: Connections of the parent, which must neither be used nor closed here.

@@ -6,12 +6,14 @@ from unittest.mock import patch
 
 import pytest
 from flask import Flask
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient, ndjson
 from imported_account import code_of
 from migration_service.blueprints.resources import resources
 from migration_service.connections import make_redis
+from migration_service.models import ImportSupplier
 from migration_service.services.imports.quota import (
     StagedQuota,
     find_full_organisations,
@@ -61,13 +63,23 @@ def test_beyond_the_quota_only_accounts_that_are_staged_already_are_staged(
         assert supplier.stage(third).status_code in (200, 201)
 
 
-@pytest.mark.parametrize(("most", "full"), [(2, True), (3, False)])
+@pytest.mark.parametrize(("most", "full"), [(1, True), (2, True), (3, False), (30, False)])
 def test_the_accounts_of_all_suppliers_of_an_organisation_count(
-    supplier: SupplierClient, worker_resources: WorkerResources, most: int, *, full: bool
+    app: Flask,
+    sessions: sessionmaker[Session],
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    most: int,
+    *,
+    full: bool,
 ) -> None:
+    SupplierClient.create(app, sessions)
     counts = [[supplier.code, "PENDING", 2], [supplier.code, "IMPORTED", 9], ["GONE", "PENDING", 9]]
     with worker_resources.Session.begin() as session:
-        assert bool(find_full_organisations(session, counts, most)) is full
+        owner = session.scalars(
+            select(ImportSupplier.organisation_id).where(ImportSupplier.code == supplier.code)
+        ).one()
+        assert find_full_organisations(session, counts, most) == ([owner] if full else [])
 
 
 def test_without_redis_the_last_note_holds(worker_resources: WorkerResources) -> None:

@@ -145,6 +145,14 @@ def test_the_version_changes_with_a_rule(tmp_path: Path) -> None:
     assert len({before, changed, digest_sources(tmp_path)}) == 3
 
 
+def test_of_a_folder_with_other_modules_only_the_named_ones_count(tmp_path: Path) -> None:
+    (tmp_path / "account.py").write_text("A = 1\n")
+    alone = digest_sources(tmp_path)
+    (tmp_path / "page.py").write_text("B = 1\n")
+    assert digest_sources(tmp_path, {"account"}) == alone
+    assert digest_sources(tmp_path) != alone
+
+
 def test_the_version_covers_every_module_that_validates_a_payload() -> None:
     """They are the modules of the account's fields, and those that they import from `schemas`."""
     folder = Path(schemas.__file__).parent

@@ -1,6 +1,7 @@
 """Each rule: what breaks it, what does not, and its texts."""
 
 import re
+from collections import Counter
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from migration_service.errors import ErrorItem
 from migration_service.rules.catalogue import RULES, check_account
 from migration_service.rules.rule import Finding, Severity
+from migration_service.schemas.bounds import MAX_ERRORS
 from migration_service.states import Profile
 from unit.rules.breaking_examples import BREAKING_EXAMPLES, BreakingExample
 from unit.rules.valid_account import ABSENT, ELECTRICITY_EAN, TODAY, change, make_valid_account
@@ -154,6 +156,18 @@ def test_nothing_is_found_in_valid_variants(name: str) -> None:
 def test_a_rule_finds_every_place() -> None:
     findings = _check({"customers.0.family_name": ABSENT, "customers.1.family_name": "  "})
     assert [f.attr for f in findings] == ["customers.0.family_name", "customers.1.family_name"]
+
+
+def test_two_customers_of_an_account_may_not_be_the_same() -> None:
+    findings = _check({"customers.1": lambda account: account["customers"][0]})
+    assert [(f.attr, f.code) for f in findings] == [("customers.1", "duplicate_customers_found")]
+
+
+def test_a_rule_finds_one_more_than_an_answer_lists_and_then_stops() -> None:
+    """So the answer says that there are more. The rules after it still have their say."""
+    account = {"customers": [{} for _ in range(MAX_ERRORS + 5)], "unknown_occupier": True}
+    found = Counter(it.code for it in check_account(account, profile=Profile.LENIENT, today=TODAY))
+    assert found == {"customer_family_name_required": MAX_ERRORS + 1, "customer_with_unknown_occupier": 1}
 
 
 def test_a_finding_becomes_the_error_object_of_the_interface() -> None:

@@ -30,10 +30,18 @@ def _null_line_items(payload: Any) -> None:
             transaction["line_items"] = None
 
 
+def _send_an_address_again_with_other_postcodes(payload: Any) -> None:
+    """Both postcodes are refused. So nobody can say that the addresses are the same."""
+    first = payload["supply_addresses"][0]
+    first["supply_postcode"] = 7
+    payload["supply_addresses"].append({**first, "supply_postcode": 8, "meter_points": []})
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
         (lambda it: it.update(supply_addresses=7), "not_a_list"),
+        (lambda it: it.update(billing_postcode=7), "invalid"),
         (lambda it: it["supply_addresses"][0].update(meter_points=[7]), "not_a_dict"),
         (lambda it: it.update(unknown_occupier="maybe", customers=[]), "invalid"),
         (lambda it: it["ledgers"][0].update(last_settlement_balance="x"), "invalid"),
@@ -49,3 +57,10 @@ def test_an_unknown_field_is_a_warning_under_lenient_that_names_the_one_meant() 
     [warning] = [item for item in account.warnings if item.code == "unknown_field"]
     assert warning.attr == "biling_postcode"
     assert "did you mean billing_postcode?" in warning.detail
+
+
+def test_addresses_whose_postcodes_were_refused_are_not_the_same() -> None:
+    assert _codes(_send_an_address_again_with_other_postcodes) == [
+        "invalid",
+        "supply_address_with_no_meter_points",
+    ]

@@ -1,15 +1,22 @@
 """What operators exclude: a state for what is staged, a mark for what is not, and both in the audit."""
 
+from itertools import count
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from interleavings import COMMIT, ROLLBACK, Run, Scenario, explore
+from migration_service.db.base import new_id
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountAlreadyImportedError
 from migration_service.models import AccountImportProcess, AuditEntry, ImportSupplier, SkipMark
+from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
+from migration_service.services.imports.states import StagedProcess
 from migration_service.services.processing.execution import perform_attempt
+from migration_service.states import ImportState
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
@@ -52,6 +59,36 @@ def test_a_mark_is_of_one_supplier(supplier: SupplierClient) -> None:
     assert supplier.stage(account).status_code == 201
 
 
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        (None, ImportState.SKIPPED),
+        (ImportState.PENDING, ImportState.SKIPPED),
+        (ImportState.IN_PROGRESS, ImportState.IN_PROGRESS),
+        (ImportState.IMPORTED, ImportState.IMPORTED),
+    ],
+)
+def test_a_mark_counts_for_an_account_that_is_not_staged_or_was_staged_at_the_same_moment(
+    supplier: SupplierClient, state: ImportState | None, found: ImportState
+) -> None:
+    account, other = supplier.accounts(2)
+    number = account["external_account_number"]
+    supplier.stage(other)
+    _change(supplier, skip_accounts, number, "not asked for")
+    if state:
+        supplier.stage(other | {"external_account_number": "copied"})
+    with supplier.Session.begin() as session:
+        supplier_id = _find(session, supplier).id
+        copied = AccountImportProcess.external_account_number == "copied"
+        values = {"external_account_number": number, "state": state}
+        if state is ImportState.IN_PROGRESS:
+            values["attempt_id"] = new_id()
+        session.execute(update(AccountImportProcess).where(copied).values(values))
+        ids = session.scalars(select(AccountImportProcess.id).where(supplier.process_of(number)))
+        expected = StagedProcess(ids.one_or_none() or 0, found)
+        assert states.find(OpenTransaction.of(session), supplier_id, [number]) == {number: expected}
+
+
 def test_the_error_of_an_account_that_exists_has_its_two_numbers(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -91,3 +128,31 @@ def test_the_audit_has_each_staged_account_and_how_many_were_only_marked(supplie
         ("account.unskipped", "account", str(process), None),
         ("account.unskipped", "import_supplier", supplier.code, {"not_staged": 2}),
     ]
+
+
+def test_marks_for_the_same_accounts_in_other_orders_wait_for_each_other_and_never_deadlock(
+    supplier: SupplierClient,
+) -> None:
+    """The account in the middle is locked, so that one session may have the first and the other the last."""
+    with supplier.Session() as session:
+        supplier_id = _find(session, supplier).id
+    rounds = count()
+
+    def scenario() -> Scenario:
+        name = next(rounds)
+        first, middle, last = (f"{name}-{it}" for it in range(3))
+
+        def skip(session: Session, *numbers: str) -> None:
+            skip_accounts(session, supplier_id, numbers)
+
+        acts = {
+            "middle": [("skip", lambda session: skip(session, middle)), ROLLBACK],
+            "forwards": [("skip", lambda session: skip(session, first, middle, last)), COMMIT],
+            "backwards": [("skip", lambda session: skip(session, last, middle, first)), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    def check(run: Run) -> None:
+        assert run.errors == {}
+
+    assert explore(supplier.Session, scenario) > 10

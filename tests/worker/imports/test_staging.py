@@ -1,15 +1,22 @@
 """What staging stores, and how it is found again."""
 
+from datetime import datetime
+from itertools import count
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import Session
 
+from interleavings import COMMIT, ROLLBACK, Run, Scenario, explore
+from migration_service.db.statements import OpenTransaction
 from migration_service.models import AccountImportProcess
+from migration_service.services.imports import states
 from migration_service.services.imports.staging import find_process
+from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.states import Profile
 from supplier_client import SupplierClient
 
 
@@ -41,8 +48,8 @@ def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: 
 
     def stage(
         payload: dict[str, Any], request_id: str, address: str
-    ) -> tuple[int | None, str | None, str | None]:
-        """Stage a payload, and return by whom, by which request and from where it was staged."""
+    ) -> tuple[datetime, int | None, str | None, str | None]:
+        """Stage a payload, and return when, by whom, by which request and from where it was staged."""
         supplier.post(
             "/account-import-process/create-or-update/",
             payload,
@@ -51,11 +58,45 @@ def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: 
         )
         with supplier.Session() as session:
             row = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
-            return row.staged_by_api_key_id, row.staged_request_id, row.staged_address
+            return row.staged_at, row.staged_by_api_key_id, row.staged_request_id, row.staged_address
 
-    key, *first = stage(account, "first", "10.0.0.1")
+    before, key, *first = stage(account, "first", "10.0.0.1")
     supplier.renew_key()
-    other_key, *second = stage(account | {"billing_address1": "Elsewhere 1"}, "second", "10.0.0.2")
+    after, other_key, *second = stage(account | {"billing_address1": "Elsewhere 1"}, "second", "10.0.0.2")
     assert (first, second) == (["first", "10.0.0.1"], ["second", "10.0.0.2"])
+    assert after > before
     assert None not in (key, other_key)
     assert key != other_key
+
+
+def test_stagings_of_the_same_accounts_in_other_orders_wait_for_each_other_and_never_deadlock(
+    supplier: SupplierClient,
+) -> None:
+    """The account in the middle is locked, so that one staging may have the first and the other the last."""
+    with supplier.Session() as session:
+        known = _known(session, supplier)
+    rounds = count()
+
+    def scenario() -> Scenario:
+        template, name = supplier.accounts()[0], next(rounds)
+        first, middle, last = (
+            validate_account(template | {"external_account_number": f"{name}-{it}"}, Profile.LENIENT)
+            for it in range(3)
+        )
+
+        def stage(session: Session, *accounts: ValidatedAccount) -> None:
+            # Other joins with the marks to skip have an order of their own, the same for both.
+            session.execute(text("SET LOCAL enable_mergejoin = off; SET LOCAL enable_hashjoin = off"))
+            states.stage(OpenTransaction.of(session), known, accounts)
+
+        acts = {
+            "middle": [("stage", lambda session: stage(session, middle)), ROLLBACK],
+            "forwards": [("stage", lambda session: stage(session, first, middle, last)), COMMIT],
+            "backwards": [("stage", lambda session: stage(session, last, middle, first)), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    def check(run: Run) -> None:
+        assert run.errors == {}
+
+    assert explore(supplier.Session, scenario) > 10
