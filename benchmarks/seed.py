@@ -128,6 +128,12 @@ def vacuum(database_url: str) -> None:
         connection.execute(f"VACUUM ANALYZE {tables}")
 
 
+def write_checkpoint(superuser_url: str) -> None:
+    """Write everything to disk that has been changed, so that this is not part of a measurement."""
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        connection.execute("CHECKPOINT")
+
+
 def account_tables() -> list[type[Base]]:
     """The models that account creation fills, parents first."""
     return [Account, *_below(Account)]

@@ -83,9 +83,17 @@ class Stack:
                 "MIGRATION_SERVICE_LOG_FORMAT": "json",
             },
         )
-        for program in (*self._programs.workers(), self._programs.beat()):
+        *behind, web = self._service()
+        for program in behind:
             self._start(program)
-        self._start(self._programs.web(self.web_port), lambda: answers(self.web_port, "/health/live"))
+        self._start(web, lambda: answers(self.web_port, "/health/live"))
+
+    def stop_service(self) -> None:
+        """Stop what `start_service` started."""
+        self.stop(*(program.name for program in self._service()))
+
+    def _service(self) -> list[Program]:
+        return [*self._programs.workers(), self._programs.beat(), self._programs.web(self.web_port)]
 
     def start_sandbox(self) -> str:
         """Start the sandbox vendor. Return its address."""

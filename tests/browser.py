@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, sync_playwright
 
 #: Where Debian and others install it.
@@ -19,6 +19,17 @@ needs_chromium = pytest.mark.skipif(
 
 #: The rules of WCAG 2.2, levels A and AA, and axe's best practices.
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+#: What may differ if a page has other colours and another size.
+_RULES_OF_LOOKS = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
+
+_PLACES = """() => {
+  const kind = (it) => it ? [it.tagName, ...it.classList].join('.') : '';
+  return [...document.querySelectorAll('body *')].map((it) => kind(it.parentElement) + ' > ' + kind(it));
+}"""
+
+#: The options of a window.
+LIGHT: dict[str, Any] = {"color_scheme": "light", "viewport": {"width": 1280, "height": 800}}
+DARK_PHONE: dict[str, Any] = {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}
 
 #: Codes as long as the longest ones. Tables scroll by themselves.
 _LENGTHEN_CODES = """
@@ -82,13 +93,30 @@ class Visitor:
         """Open a page of the console."""
         self.page.goto(f"{self.base}{path}")
 
-    def find_barriers(self) -> list[str]:
+    def find_barriers(self, *, only_looks: bool = False) -> list[str]:
         """Let axe look at the page. Return what somebody could not use."""
-        results = Axe().run(self.page, options={"runOnly": _RULES, "resultTypes": ["violations"]})
+        if self.page.evaluate("typeof axe") == "undefined":
+            self.page.evaluate(AXE_SCRIPT)
+            # The pages after this one load it by themselves, which costs less than to send it to each.
+            self.page.context.add_init_script(AXE_SCRIPT)
+        rules = _RULES_OF_LOOKS if only_looks else _RULES
+        violations = self.page.evaluate(
+            "async (options) => (await axe.run(options)).violations",
+            {"runOnly": rules, "resultTypes": ["violations"]},
+        )
         return [
             f"{self.page.url}: {found['id']}: {[node['html'][:200] for node in found['nodes']]}"
-            for found in results.response["violations"]
+            for found in violations
         ]
+
+    def places(self) -> set[str]:
+        """Return the kinds of elements of the page, each with the kind of the element around it."""
+        return set(self.page.evaluate(_PLACES))
+
+    def look(self, looks: dict[str, Any]) -> None:
+        """Give the window other colours and another size: `LIGHT` or `DARK_PHONE`."""
+        self.page.emulate_media(color_scheme=looks["color_scheme"])
+        self.page.set_viewport_size(looks["viewport"])
 
     def fits(self) -> bool:
         """Return whether the page is no wider than the window, even with the longest codes."""

@@ -41,6 +41,9 @@ _SPARE_CONNECTIONS = 100
 _LINGER_SECONDS = 2.0
 #: Connections that are kept so. Beyond that the oldest is closed.
 _MOST_LINGERING = 500
+#: Seconds for which a thread stays with a connection after an answer, and the most threads that do so.
+_STAY_SECONDS = 0.02
+_MOST_STAYING = 64
 _END_OF_HEAD = b"\r\n\r\n"
 
 #: The status and the code of what gunicorn cannot read; everything else is 400.
@@ -125,33 +128,71 @@ class PacedSocket:
     def recv(self, size: int) -> bytes:
         """Return what the client sent. Raise ClientTooSlowError if its time has run out."""
         left = self._deadline - time.monotonic()
-        outer = self._socket.gettimeout()
         if left <= 0:
             raise ClientTooSlowError
-        self._socket.settimeout(left if outer is None else min(left, outer))
+        received = self._receive_at_once(size)
+        if received is None:
+            received = self._receive_within(left, size)
+        self._deadline += len(received) / LEAST_RATE
+        return received
+
+    def _receive_at_once(self, size: int) -> bytes | None:
+        """Return what is there, or None. Most requests have arrived as a whole, and need no time limit."""
         try:
-            received = self._socket.recv(size)
+            return self._socket.recv(size, socket.MSG_DONTWAIT)
+        except (BlockingIOError, TimeoutError):
+            return None
+
+    def _receive_within(self, seconds: float, size: int) -> bytes:
+        outer = self._socket.gettimeout()
+        self._socket.settimeout(seconds if outer is None else min(seconds, outer))
+        try:
+            return self._socket.recv(size)
         except TimeoutError as error:
             raise ClientTooSlowError from error
         finally:
             self._socket.settimeout(outer)
-        self._deadline += len(received) / LEAST_RATE
-        return received
 
 
 class PacedWriter:
-    """A socket that stops sending to a client that reads too slowly. Only the time of sending counts."""
+    """A socket that stops sending to a client that reads too slowly. Only the time of sending counts.
+
+    It keeps what is sent first, which is the head of an answer, and sends it together with what follows: one
+    packet instead of two. `flush` sends it if nothing follows.
+    """
 
     def __init__(self, connection: socket.socket, time_limit: float) -> None:
         self._socket = connection
         self._left = self._time_limit = time_limit
+        self._head: bytes | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._socket, name)
 
     def sendall(self, data: bytes) -> None:
         """Send `data`. Raise BrokenPipeError if the client's time has run out."""
-        rest, outer = memoryview(data), self._socket.gettimeout()
+        if self._head is None:
+            self._head = data
+        else:
+            head, self._head = self._head, b""
+            self._send(head + data if head else data)
+
+    def flush(self) -> None:
+        """Send the head of an answer that has no body."""
+        if self._head:
+            self.sendall(b"")
+
+    def _send(self, data: bytes) -> None:
+        try:
+            sent = self._socket.send(data, socket.MSG_DONTWAIT)
+        except (BlockingIOError, TimeoutError):
+            sent = 0
+        self._left = min(self._left + sent / LEAST_RATE, self._time_limit)
+        if sent < len(data):
+            self._send_slowly(memoryview(data)[sent:])
+
+    def _send_slowly(self, rest: memoryview) -> None:
+        outer = self._socket.gettimeout()
         try:
             while rest:
                 began = time.monotonic()
@@ -206,6 +247,8 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         super().__init__(*args, **kwargs)
         self.time_limit = Settings.from_env().request_seconds
         self._lingering: deque[TConn] = deque()
+        #: Connections that a thread stays with. Adding to a set and removing from it need no lock.
+        self._staying: set[TConn] = set()
 
     def accept(self, listener: socket.socket) -> None:
         """Accept a connection. If there are too many, close the one that has waited longest."""
@@ -308,7 +351,35 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
             conn.timeout = min(conn.timeout, deadline)
 
     def handle(self, conn: TConn) -> Any:
-        """Handle one request of a connection in a thread, and start its time."""
+        """Handle the requests of a connection in a thread, while the next one follows at once."""
+        while True:
+            kept = self._handle_one(conn)
+            if kept is not True or not self._next_has_come(conn):
+                return kept
+
+    def _next_has_come(self, conn: TConn) -> bool:
+        """Wait a moment for the next request of a client that sends one after the other.
+
+        So the connection need not go back to the selector, and from there to another thread. Return False if
+        it must. What has come of a request is then in its buffer.
+        """
+        unreader = conn.parser.unreader
+        usual = self.alive and not conn.is_http2 and not self.cfg.is_ssl and not unreader.buf.getvalue()
+        if not usual or len(self._staying) >= _MOST_STAYING:
+            return False
+        self._staying.add(conn)
+        try:
+            conn.sock.settimeout(_STAY_SECONDS)
+            received = conn.sock.recv(MAX_HEAD)
+        except OSError:
+            return False
+        finally:
+            self._staying.discard(conn)
+        unreader.unread(received)
+        return _END_OF_HEAD in received
+
+    def _handle_one(self, conn: TConn) -> Any:
+        """Handle one request of a connection, and start its time."""
         if isinstance(connection := getattr(conn.parser and conn.parser.unreader, "sock", None), PacedSocket):
             connection.restart()
             if len(conn.parser.unreader.buf.getvalue().partition(_END_OF_HEAD)[0]) > MAX_HEAD:
@@ -320,9 +391,11 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         """Call the application once the head of the request has arrived."""
         req.body.reader = reader = _BodyReader(req.body.reader)
         plain = conn.sock
-        conn.sock = PacedWriter(plain, self.time_limit)
+        conn.sock = writer = PacedWriter(plain, self.time_limit)
         try:
-            return super().handle_request(req, conn)
+            kept = super().handle_request(req, conn)
+            writer.flush()
+            return kept
         finally:
             conn.sock = plain
             reader.answered = True

@@ -24,8 +24,8 @@ class Poisoner(threading.Thread):
         self.killed: list[float] = []
 
     def run(self) -> None:
-        """Check twenty times per second."""
-        while not self._over.wait(0.05):
+        """Check five times per second, while the trigger holds a worker for five seconds."""
+        while not self._over.wait(0.2):
             try:
                 victim = self._scene.worker_at(POISONED)
             except psycopg.Error:  # PostgreSQL is affected by a fault

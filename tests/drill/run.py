@@ -4,6 +4,7 @@ import secrets
 import threading
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -19,7 +20,7 @@ from drill.clients import Journal, Order, Orders, Supplier
 from drill.count import CALM_ACCOUNTS, Line, count, describe
 from drill.faults import FAULTS, deal
 from drill.poison import Poisoner
-from drill.scene import POISON, SUPPLIER, Scene
+from drill.scene import IN_PROGRESS, POISON, SUPPLIER, Scene
 from migration_service_local.samples import generate_accounts
 from servers import wait_until
 
@@ -210,17 +211,18 @@ class _Drill:
                         done[what] = time.monotonic() - hit
                 except (requests.RequestException, psycopg.Error):
                     continue
-            time.sleep(0.05)
+            time.sleep(0.1)
         for what in checks.keys() - done.keys():
             self.journal.surprise(f"{name}: {what} not well within {self.options.recovery:.0f} s")
         return Recovery(**{what: done.get(what, self.options.recovery) for what in checks})
 
     def _watch(self) -> None:
         while not self.over.wait(0.05):
-            try:
-                self.most_in_progress = max(self.most_in_progress, self.scene.in_progress())
-            except psycopg.Error:
-                continue
+            # Until PostgreSQL is killed.
+            with suppress(psycopg.Error), self.scene.connect() as connection:
+                while not self.over.wait(0.05):
+                    [(count,)] = connection.execute(IN_PROGRESS.encode()).fetchall()
+                    self.most_in_progress = max(self.most_in_progress, count)
 
     def _settle(self) -> None:
         """Wait until the maintenance is done. What it leaves is counted."""

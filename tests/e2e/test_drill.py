@@ -21,7 +21,7 @@ def folder() -> Iterator[Path]:
 
 
 def test_nothing_is_lost_or_doubled_while_parts_are_killed_and_wiped(folder: Path) -> None:
-    options = DrillOptions(rounds=len(FAULTS), accounts=60, poisoned=1, only=FAULTS)
+    options = DrillOptions(rounds=len(FAULTS), accounts=60, poisoned=1, only=FAULTS, pause=0.4)
     console = Console(width=160)
     verdict = run_drill(options, folder, console)
     show(verdict, options, console)

@@ -67,10 +67,11 @@ def _answers(url: str) -> bool:
         return False
 
 
-def test_a_process_that_was_frozen_knows_that_a_key_was_revoked_meanwhile(
+def test_a_process_that_was_frozen_knows_that_a_key_was_revoked_and_its_connection_ends_with_it(
     server: tuple[str, psutil.Process], customer: Customer, sessions: sessionmaker[Session]
 ) -> None:
     url, worker = server
+    assert _count_listeners(sessions) == 0, "one is opened by the first request that needs it"
     token = obtain_token(Address(url, customer.api_key))
 
     def ask() -> int:
@@ -94,22 +95,12 @@ def test_a_process_that_was_frozen_knows_that_a_key_was_revoked_meanwhile(
         finally:
             worker.send_signal(signal.SIGCONT)
         assert asked.result(60) == 401
-
-
-def test_the_connection_that_listens_ends_with_its_process(
-    server: tuple[str, psutil.Process], customer: Customer, sessions: sessionmaker[Session]
-) -> None:
-    url, worker = server
-
-    def listeners() -> int:
-        with sessions() as session:
-            counted = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'migration-listener'"
-            return int(session.connection().exec_driver_sql(counted).scalar_one())
-
-    assert listeners() == 0, "one is opened by the first request that needs it"
-    token = obtain_token(Address(url, customer.api_key))
-    path = f"{url}/v1/data-import/sessions/"
-    assert requests.get(path, headers={"Authorization": f"Token {token}"}, timeout=60).ok
-    wait_until(lambda: listeners() == 1, "the connection")
+    wait_until(lambda: _count_listeners(sessions) == 1, "the connection")
     worker.terminate()
-    wait_until(lambda: listeners() == 0, "its end", 60)
+    wait_until(lambda: _count_listeners(sessions) == 0, "its end", 60)
+
+
+def _count_listeners(sessions: sessionmaker[Session]) -> int:
+    with sessions() as session:
+        counted = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'migration-listener'"
+        return int(session.connection().exec_driver_sql(counted).scalar_one())

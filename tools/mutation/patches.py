@@ -150,8 +150,9 @@ class LiveModule:
 
 
 def functions_by_file() -> dict[str, list[FunctionType]]:
-    """Return every function of this process by its file. None is found after `gc.freeze()`."""
+    """Return every function of this process by its file."""
     found: dict[str, list[FunctionType]] = defaultdict(list)
+    gc.unfreeze()  # or it would find none
     for it in gc.get_objects():
         if isinstance(it, FunctionType):
             found[it.__code__.co_filename].append(it)

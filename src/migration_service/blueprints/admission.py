@@ -1,5 +1,8 @@
 """What happens to every request before its view: a missing slash at the end is added, the host is checked."""
 
+from collections.abc import Callable
+from typing import Any
+
 from flask import Flask, Request, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter, RequestRedirect
@@ -29,6 +32,10 @@ class Application(Flask):
             except HTTPException:
                 pass  # Flask raises the same exception, and handles it
         return adapter
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `func`. Flask would look more than ten times in each request whether a function is async."""
+        return func
 
 
 def check_requests(app: Flask, settings: Settings) -> None:

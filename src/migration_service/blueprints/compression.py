@@ -28,12 +28,17 @@ def _compress(response: Response) -> Response:
     mimetype = response.mimetype or ""
     if not (mimetype.startswith("text/") or mimetype in _COMPRESSIBLE):
         return response
-    response.vary.add("Accept-Encoding")
+    if "Vary" in response.headers:
+        response.vary.add("Accept-Encoding")
+    else:
+        response.headers["Vary"] = "Accept-Encoding"
+    if _is_small(response) or request.method == "HEAD":
+        return response
     wanted = request.accept_encodings.quality("gzip") > 0
     # A page that is sent line by line would be kept back.
     wanted = wanted and response.headers.get("X-Accel-Buffering") != "no"
     whole = response.status_code not in (204, 206, 304) and "Content-Encoding" not in response.headers
-    if not (wanted and whole) or request.method == "HEAD" or _is_small(response):
+    if not (wanted and whole):
         return response
     response.direct_passthrough = False
     response.response = _gzip(response.response)

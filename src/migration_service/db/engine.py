@@ -1,9 +1,11 @@
 """The database engine: one for each process, PostgreSQL only."""
 
 import time
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import URL, Engine, create_engine, event
+import psycopg
+from psycopg.pq import TransactionStatus
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
@@ -69,6 +71,9 @@ def make_engine(
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=5,
+        # The connection that was used last comes first: its server process has its caches and plans at hand.
+        pool_use_lifo=True,
+        pool_reset_on_return=None,  # _roll_back_open_transactions does it
         hide_parameters=True,  # an error in the log must not show values of an account
         connect_args={
             **session,
@@ -81,6 +86,8 @@ def make_engine(
         },
     )
     hide_values_of(engine)
+    _roll_back_open_transactions(engine)
+    _open_transactions_for_sessions(engine)
     _ping_idle_connections(engine)
     _leave_servers_that_do_not_write(engine)
     return engine
@@ -100,6 +107,32 @@ def _leave_servers_that_do_not_write(engine: Engine) -> None:
             return None
         context.is_disconnect = True
         return OperationalError(context.statement, None, original, hide_parameters=True)
+
+
+def _roll_back_open_transactions(engine: Engine) -> None:
+    """Roll back what a connection leaves open when it returns to the pool, which is hardly ever anything."""
+
+    @event.listens_for(engine, "reset")
+    def roll_back(connection: "psycopg.Connection[Any]", _record: Any, _state: Any) -> None:
+        if connection.pgconn.transaction_status != TransactionStatus.IDLE:
+            connection.rollback()
+
+
+def _open_transactions_for_sessions(engine: Engine) -> None:
+    """Let sessions open transactions on connections that `statements.autocommit` has used before.
+
+    It leaves them as it needs them, because it uses them more often.
+    """
+
+    @event.listens_for(engine, "engine_connect")
+    def open_transactions(connection: Connection) -> None:
+        end_autocommit(cast("psycopg.Connection[Any]", connection.connection.driver_connection))
+
+
+def end_autocommit(connection: "psycopg.Connection[Any]") -> None:
+    """Let statements from now on open a transaction."""
+    if connection.autocommit:
+        connection.autocommit = False
 
 
 def _ping_idle_connections(engine: Engine) -> None:

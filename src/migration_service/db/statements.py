@@ -26,7 +26,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.discretion import hide_values
-from migration_service.db.engine import NOT_THE_PRIMARY, is_not_the_primary
+from migration_service.db.engine import NOT_THE_PRIMARY, end_autocommit, is_not_the_primary
 
 # How the rows of each statement become named tuples. Finding that out takes as long as fetching some rows.
 _ROWS: dict[str, Callable[[tuple[Any, ...]], Any]] = {}
@@ -85,18 +85,16 @@ class OpenTransaction(Statements):
 def autocommit(sessions: sessionmaker[Session]) -> Iterator[Statements]:
     """Open a connection on which each statement is a transaction of its own, without BEGIN and COMMIT."""
     with _connect(sessions) as (connection, info):
-        connection.autocommit = True
-        try:
-            yield Statements(connection, info)
-        finally:
-            if not connection.closed:
-                connection.autocommit = False
+        if not connection.autocommit:
+            connection.autocommit = True  # and it stays so until a transaction needs the connection
+        yield Statements(connection, info)
 
 
 @contextmanager
 def begin(sessions: sessionmaker[Session]) -> Iterator[OpenTransaction]:
     """Open a transaction. It is committed at the end of the block, and rolled back if that raises."""
     with _connect(sessions) as (connection, info):
+        end_autocommit(connection)
         try:
             yield OpenTransaction(connection, info)
         except BaseException:

@@ -53,7 +53,7 @@ def create_account(task: "Task[[str], str]", attempt_id: str) -> str:
 
 def publish_set(celery: MigrationCelery) -> bool:
     """Publish the message that attempts wait, with the id of the request that announced them for the log."""
-    return publish(celery, CREATE_SET, request_id=request_id.get())
+    return publish(celery, CREATE_SET, request_id=request_id.get(), tells=False)
 
 
 def publish_attempt(celery: MigrationCelery, attempt_id: UUID) -> bool:

@@ -1,6 +1,7 @@
 """The only place that publishes messages."""
 
 import logging
+from typing import Any
 
 from kombu.exceptions import OperationalError
 from redis import RedisError
@@ -10,21 +11,31 @@ from migration_service.tasks.app import MigrationCelery
 logger = logging.getLogger(__name__)
 
 
+class _NoEvents:
+    """Takes the place of what tells Flower that a message was sent."""
+
+    def publish(self, *_args: object, **_options: object) -> None:
+        """Do nothing."""
+
+
 def publish(
     celery: MigrationCelery,
     task: str,
     *args: object,
     request_id: str | None = None,
     shown: str | None = None,
+    tells: bool = True,
 ) -> bool:
     """Publish a message that names a row. Return False, and log it, if the broker is unavailable.
 
-    Flower and the log show `shown`, or the arguments if it is absent. PostgreSQL is the queue of record: a
-    sweep publishes later what could not be published now.
+    Flower and the log show `shown`, or the arguments if it is absent. Unless it `tells`, Flower learns of the
+    task when a worker receives it. That saves a second message. PostgreSQL is the queue of record: a sweep
+    publishes later what could not be published now.
     """
     headers = {"request_id": request_id} if request_id else {}
+    silent: dict[str, Any] = {} if tells else {"event_dispatcher": _NoEvents()}
     try:
-        celery.send_task(task, args=args, argsrepr=shown, retry=False, headers=headers)
+        celery.send_task(task, args=args, argsrepr=shown, retry=False, headers=headers, **silent)
     except (OperationalError, RedisError) as error:
         logger.warning("The broker is unavailable, and %s%s is published later: %s", task, args, error)
         return False

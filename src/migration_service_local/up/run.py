@@ -43,8 +43,10 @@ def run_up(options: UpOptions, output: Output) -> None:
 
 
 def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
-    # Missing programs are reported before anything is started.
+    # Missing programs and ports that are taken are reported before anything is started.
     programs = Programs(home, options.scale)
+    web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, supervisor.output)
+    flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, supervisor.output)
     postgres = None if options.database_url else Postgres(home)
     valkey = None if options.redis_url else Valkey(home)
     database_url = _start_postgres(postgres, supervisor) if postgres else str(options.database_url)
@@ -54,8 +56,6 @@ def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
         revisions.upgrade(owner_url or database_url, runtime_role=parse_database_url(database_url).username)
     except revisions.RevisionsBlockedError as error:
         raise StartError(str(error)) from error
-    web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, supervisor.output)
-    flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, supervisor.output)
     settings = {
         "DATABASE_URL": database_url,
         "MIGRATION_SERVICE_OWNER_DATABASE_URL": owner_url,

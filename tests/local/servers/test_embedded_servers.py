@@ -25,10 +25,20 @@ from migration_service_local.servers.home import Home
 from servers import EmbeddedServers, processes_in, temporary_folder, wait_until
 
 
+@pytest.fixture(scope="module")
+def running(prepared_servers: Path) -> Iterator[EmbeddedServers]:
+    """Servers that lose nothing that was committed."""
+    with EmbeddedServers.copy_of(prepared_servers, durable=True) as servers:
+        yield servers
+
+
 @pytest.fixture
-def servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
-    with EmbeddedServers.copy_of(prepared_servers, durable=True) as running:
-        yield running
+def servers(running: EmbeddedServers) -> Iterator[EmbeddedServers]:
+    """The same servers for all tests that kill them and start them again."""
+    yield running
+    for name in ("postgres", "valkey"):
+        if name not in running.children:
+            running.start(name)
 
 
 @pytest.fixture
@@ -40,6 +50,7 @@ def folder() -> Iterator[Path]:
 
 def write_row(url: str) -> None:
     with psycopg.connect(url) as connection:
+        connection.execute("DROP TABLE IF EXISTS kept")
         connection.execute("CREATE TABLE kept (value int)")
         connection.execute("INSERT INTO kept VALUES (42)")
 
@@ -274,15 +285,15 @@ def test_programs_that_the_server_account_cannot_reach_are_copied(
         assert find(account, folder / "runtime") == program
 
 
-def test_stopping_leaves_no_process_behind(folder: Path) -> None:
-    with EmbeddedServers(folder) as servers:
+def test_stopping_leaves_no_process_behind(prepared_servers: Path) -> None:
+    with EmbeddedServers.copy_of(prepared_servers) as servers:
         assert {process.pid for process in processes_in(servers.home.path)}
         home = servers.home.path
     assert processes_in(home) == []
 
 
-def test_postgres_stops_while_a_client_is_connected(folder: Path) -> None:
-    with EmbeddedServers(folder) as servers:
+def test_postgres_stops_while_a_client_is_connected(prepared_servers: Path) -> None:
+    with EmbeddedServers.copy_of(prepared_servers) as servers:
         client = psycopg.connect(servers.database_url)
         servers.send("postgres", signal.SIGINT)
         servers.children["postgres"].process.wait(10)

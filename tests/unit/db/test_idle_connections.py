@@ -60,3 +60,20 @@ def test_a_recently_used_connection_that_was_closed_fails_once_and_the_pool_is_r
     assert _process_id(engine)
     assert _process_id(engine)
     engine.dispose()
+
+
+def test_the_connection_that_was_used_last_is_used_first(engine: Engine) -> None:
+    with engine.connect() as one:
+        _process_id(engine)
+        last = one.scalar(text("SELECT pg_backend_pid()"))
+    assert _process_id(engine) == last
+    engine.dispose()
+
+
+def test_what_a_connection_leaves_open_is_rolled_back(engine: Engine) -> None:
+    pooled = engine.raw_connection()
+    pooled.cursor().execute("CREATE TEMPORARY TABLE left_open (id int)")
+    pooled.close()
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT to_regclass('left_open')")) is None
+    engine.dispose()

@@ -13,11 +13,15 @@ from interleavings import COMMIT, ROLLBACK, Run, Scenario, explore
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import states
+from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.staging import find_process
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
-from migration_service.states import Profile
+from migration_service.states import ImportState, Profile
 from supplier_client import SupplierClient
+
+#: What differs between two rows whatever they hold. The hash is that of a payload with its supplier.
+_OF_THE_ROW = ("id", "import_supplier_id", "payload_sha256", "staged_at")
 
 
 def _known(session: Session, supplier: SupplierClient) -> KnownSupplier:
@@ -67,6 +71,43 @@ def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: 
     assert after > before
     assert None not in (key, other_key)
     assert key != other_key
+
+
+def test_an_account_is_staged_alone_as_among_others(supplier: SupplierClient) -> None:
+    """One account is sent without arrays, by another statement."""
+    account, companion, skipped = supplier.accounts(3)
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    changed = account | {"billing_address1": 'It\'s \\ "1" å'}
+    number = account["external_account_number"]
+
+    def stage(session: Session, client: SupplierClient, *payloads: dict[str, Any]) -> tuple[object, ...]:
+        """Stage the first of these payloads, and return what became of it and of its row."""
+        accounts = [
+            validate_account(payload | {"import_supplier": client.code}, Profile.LENIENT)
+            for payload in payloads
+        ]
+        (staged, *_) = states.stage(OpenTransaction.of(session), _known(session, client), accounts)
+        row = session.execute(
+            select(AccountImportProcess.__table__).where(client.process_of(number))
+        ).mappings()
+        values = {name: value for name, value in row.one().items() if name not in _OF_THE_ROW}
+        values["payload"] = values["payload"] | {"import_supplier": ""}
+        return staged.first, staged.state, staged.id == 0, values
+
+    with supplier.Session.begin() as session:
+        for client in (supplier, other):
+            skip_accounts(session, _known(session, client).id, [skipped["external_account_number"]])
+        seen = []
+        for payload in (account, account, changed, skipped):
+            alone = stage(session, supplier, payload)
+            assert alone == stage(session, other, payload, companion)
+            seen.append(alone[:3])
+    assert seen == [
+        (True, ImportState.PENDING, False),
+        (False, ImportState.PENDING, False),
+        (False, ImportState.PENDING, False),
+        (False, ImportState.SKIPPED, True),
+    ]
 
 
 def test_stagings_of_the_same_accounts_in_other_orders_wait_for_each_other_and_never_deadlock(
