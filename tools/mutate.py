@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from zlib import crc32
 
 from mutation.children import Ended, Outcome
 from mutation.known import KNOWN, apply
@@ -95,15 +96,14 @@ class Mutation:
         selection = Selection(ROOT, str(module), self._recording, self._uses, self._seconds)
         known = self._results.of(module)
         done = {key for key, it in known.items() if new or it.outcome == Outcome.KILLED}
-        left = [it for it in mutants(source) if wanted(it) and key_of(it[2]) not in done]
+        left = [it for it in mutants(source) if wanted(it) and key_of(source, it[2]) not in done]
         for start in range(0, len(left), _CHECKED_AFTER):
             tried = []
             for mutant in left[start : start + _CHECKED_AFTER]:
                 line, what, changed = mutant
-                # With everything made anew.
-                again = key_of(changed) in known
-                ended = self._attempt(selection, module, source, mutant, again)
-                tried.append(Result(key_of(changed), line, what, ended.outcome, ended.test))
+                key = key_of(source, changed)
+                ended = self._attempt(selection, module, source, mutant, key in known)
+                tried.append(Result(key, line, what, ended.outcome, ended.test))
                 if ended.outcome == Outcome.SURVIVED:
                     print(f"{module}:{line}: {what}", flush=True)
             self._check(module, source, tried)
@@ -207,7 +207,7 @@ def report(modules: Sequence[Path], results: Results) -> bool:
         source = (ROOT / module).read_text()
         known = results.of(module)
         changes = mutants(source)
-        tried = [known[key] for it in changes if (key := key_of(it[2])) in known]
+        tried = [known[key] for it in changes if (key := key_of(source, it[2])) in known]
         survived = [it for it in tried if it.outcome == Outcome.SURVIVED]
         names = [name_of(module, source, it.line, it.what) for it in survived]
         unexplained += [it for it in names if it not in harmless]
@@ -267,7 +267,7 @@ def _try(folder: Path, given: argparse.Namespace, modules: Sequence[Path], resul
 
     def mutate(slot: Slot, recording: Recording, share: int) -> None:
         def is_mine(mutant: Mutant) -> bool:
-            return mutant[0] in lines and int(key_of(mutant[2]), 16) % given.processes == share
+            return mutant[0] in lines and crc32(mutant[2].encode()) % given.processes == share
 
         mutation = Mutation(slot, recording, results, given.seconds)
         for module in modules:

@@ -294,10 +294,20 @@ def test_a_child_that_ends_by_itself_has_noticed_the_change_and_one_that_hangs_i
     assert run_in_child(hang, lambda test: 0.01 if test else 60, log) == Ended(Outcome.TIMED_OUT, "a test")
 
 
+def test_a_change_is_the_same_after_another_function_was_edited() -> None:
+    before, changed = "def f():\n    return {}\n\ndef g():\n    return 7\n", "return 2"
+    keys = {
+        key_of(source, source.replace("return 1", changed))
+        for source in (before.format(1), "LIMIT = 5\n" + before.format("1  # a comment"))
+    }
+    assert len(keys) == 1
+    assert key_of(before.format(1), before.format(3)) not in keys
+
+
 def test_the_last_result_of_a_change_is_kept(tmp_path: Path) -> None:
     module = PACKAGE / "slots.py"
-    survived = Result(key_of("changed"), 3, "'1' -> '2'", Outcome.SURVIVED, "a test")
-    killed = Result(key_of("changed"), 3, "'1' -> '2'", Outcome.KILLED, "another")
+    survived = Result("1234", 3, "'1' -> '2'", Outcome.SURVIVED, "a test")
+    killed = Result("1234", 3, "'1' -> '2'", Outcome.KILLED, "another")
     Results(tmp_path).add(module, survived)
     Results(tmp_path).add(module, killed)
     assert Results(tmp_path).of(module) == {killed.key: killed}

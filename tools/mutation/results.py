@@ -1,9 +1,12 @@
 """The results of each module, kept so that a run goes on where the one before it was stopped."""
 
-import hashlib
+import ast
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import lru_cache
+from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 
 from mutation.children import Outcome
@@ -11,7 +14,7 @@ from mutation.children import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a change. `key` identifies the changed text of the module."""
+    """What became of a change. `key` identifies it (`key_of`)."""
 
     key: str
     line: int
@@ -21,9 +24,18 @@ class Result:
     test: str
 
 
-def key_of(changed: str) -> str:
-    """Return what identifies the changed text of a module."""
-    return hashlib.sha256(changed.encode()).hexdigest()[:16]
+def key_of(before: str, changed: str) -> str:
+    """Return what identifies a change of a module: the statements that differ, as they were and as they are.
+
+    So the results of a function stay if another one is edited.
+    """
+    pairs = zip_longest(_statements(before), _statements(changed))
+    return sha256(repr([pair for pair in pairs if pair[0] != pair[1]]).encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=2)
+def _statements(source: str) -> list[str]:
+    return [ast.unparse(it) for it in ast.parse(source).body]
 
 
 class Results:

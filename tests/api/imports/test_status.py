@@ -11,7 +11,9 @@ from sqlalchemy import select
 
 from factories import json_of
 from migration_service.models import Account
+from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
@@ -41,6 +43,26 @@ def test_any_printable_number_works_in_a_path(supplier: SupplierClient, number: 
     assert supplier.stage(account).status_code == 201
     answer = supplier.get(f"/account-transfer-status/{supplier.code}/{quote(number, safe='')}/")
     assert answer.json == {"status": "UNKNOWN", "service_account_number": ""}
+
+
+def test_the_status_is_that_of_the_account_and_not_of_its_neighbour_or_of_its_namesake(
+    supplier: SupplierClient,
+) -> None:
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    account, neighbour = supplier.accounts(2)
+    number = account["external_account_number"]
+    supplier.stage(neighbour)
+    other.stage(other.accounts()[0] | {"external_account_number": number})
+    assert supplier.status(number).status_code == 404
+    supplier.stage(account)
+    supplier.process(number)
+    assert supplier.status(number).json == {"status": "IN_PROGRESS", "service_account_number": ""}
+    assert other.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
+    with supplier.Session.begin() as session:
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        skip_accounts(session, known.id, [neighbour["external_account_number"]])
+    skipped = supplier.status(neighbour["external_account_number"])
+    assert skipped.json == {"status": "UNKNOWN", "service_account_number": ""}
 
 
 @pytest.mark.parametrize("number", ["a\0b", "a\nb", "", "   ", "x" * 129])

@@ -44,6 +44,26 @@ def test_an_account_that_is_staged_is_skipped_without_a_mark(supplier: SupplierC
     assert _marks(supplier) == ["not staged"]
 
 
+def test_no_other_account_is_skipped_or_included_again(supplier: SupplierClient) -> None:
+    account, neighbour = supplier.accounts(2)
+    number = account["external_account_number"]
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    for it in (account, neighbour):
+        supplier.stage(it)
+    other.stage(other.accounts()[0] | {"external_account_number": number})
+
+    def states() -> list[str]:
+        with supplier.Session() as session:
+            return list(session.scalars(select(AccountImportProcess.state).order_by(AccountImportProcess.id)))
+
+    _change(supplier, skip_accounts, number)
+    assert states() == ["SKIPPED", "PENDING", "PENDING"]
+    _change(other, skip_accounts, number)
+    _change(supplier, skip_accounts, neighbour["external_account_number"])
+    _change(supplier, unskip_accounts, number)
+    assert states() == ["PENDING", "SKIPPED", "SKIPPED"]
+
+
 def test_a_mark_is_of_one_supplier(supplier: SupplierClient) -> None:
     (account,) = supplier.accounts()
     number = account["external_account_number"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
@@ -59,7 +59,7 @@ class Scene:
         """Write a state into the row, with the attempt that only IN_PROGRESS has."""
         if state is ImportState.IN_PROGRESS:
             with begin(self.sessions) as transaction:
-                assert states.begin(transaction, self.attempt)
+                assert states.begin(transaction, self.attempt, durable=True)
             return
         with self.sessions.begin() as session:
             process = AccountImportProcess.id == self.attempt.account_import_process_id
@@ -93,7 +93,7 @@ def _stage(scene: Scene, transaction: OpenTransaction) -> bool:
 
 
 def _begin(scene: Scene, transaction: OpenTransaction) -> bool:
-    return states.begin(transaction, scene.attempt)
+    return states.begin(transaction, scene.attempt, durable=True)
 
 
 def _succeeded(scene: Scene) -> EndedAttempt:
@@ -192,6 +192,31 @@ def test_single_attempts_and_those_of_batches_leave_the_same_rows(scene: Scene, 
     assert attempt.operations_team_id == scene.attempt.operations_team_id
 
 
+def test_a_reverted_process_is_as_if_no_attempt_had_begun(scene: Scene) -> None:
+    scene.put_into(ImportState.IN_PROGRESS)
+    with begin(scene.sessions) as transaction:
+        states.complete(transaction, [_succeeded(scene)], begun=True)
+    with begin(scene.sessions) as transaction:
+        states.revert(transaction, [scene.attempt.account_import_process_id])
+    process = scene.process()
+    assert (process.state, process.tries, process.dispatched_at) == (ImportState.PENDING, 0, None)
+    assert (process.service_account_number, process.account_created_at) == (None, None)
+
+
+def test_an_attempt_of_a_batch_ends_no_other_account_that_is_pending(
+    scene: Scene, supplier: SupplierClient
+) -> None:
+    (_, other) = supplier.accounts(2)
+    supplier.stage(other)
+    with begin(scene.sessions) as transaction:
+        states.complete(transaction, [_succeeded(scene)], begun=False)
+    with scene.sessions() as session:
+        number = supplier.process_of(other["external_account_number"])
+        untouched = session.scalars(select(AccountImportProcess).where(number)).one()
+    assert (untouched.state, untouched.service_account_number) == (ImportState.PENDING, None)
+    assert scene.process().state == ImportState.IMPORTED
+
+
 def test_an_attempt_of_a_batch_that_failed_is_recorded_and_its_process_stays_pending(scene: Scene) -> None:
     ended = EndedAttempt.with_error(scene.attempt, AccountCreationFailedError("It is not possible."))
     with begin(scene.sessions) as transaction:
@@ -212,6 +237,20 @@ def test_an_attempt_ends_once(scene: Scene) -> None:
     attempt = scene.find_attempt()
     assert attempt is not None
     assert attempt.outcome == Outcome.SUCCEEDED
+
+
+def test_a_failed_attempt_of_a_batch_ends_once(scene: Scene) -> None:
+    first, again = (
+        EndedAttempt.with_error(scene.attempt, AccountCreationFailedError(why))
+        for why in ("First.", "Again.")
+    )
+    with begin(scene.sessions) as transaction:
+        states.complete(transaction, [first], begun=False)
+    with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
+        states.complete(transaction, [again], begun=False)
+    attempt = scene.find_attempt()
+    assert attempt is not None
+    assert attempt.error_detail == "First."
 
 
 def test_an_attempt_that_is_not_the_current_one_cannot_end_the_process(scene: Scene) -> None:

@@ -94,7 +94,7 @@ class Staged:
             request_id=None,
             address=None,
         )
-        return states.begin(OpenTransaction.of(session), attempt)
+        return states.begin(OpenTransaction.of(session), attempt, durable=True)
 
     def run(self, session: Session) -> str | None:
         return run_attempt(OpenTransaction.of(session), self.attempt_id)

@@ -247,7 +247,7 @@ def test_a_process_request(batches: BatchClient) -> None:
         )
 
         def begin(session: Session) -> bool:
-            return states.begin(OpenTransaction.of(session), attempt)
+            return states.begin(OpenTransaction.of(session), attempt, durable=True)
 
         def check(run: Run) -> None:
             assert undone.outcome() == ("REVERTED", [])

@@ -218,7 +218,7 @@ _BEGIN = f"""
 _BEGIN_SOON = f"{_BEGIN}, set_config('synchronous_commit', 'off', true)"
 
 
-def begin(statements: Statements, attempt: RunningAttempt, *, durable: bool = True) -> bool:
+def begin(statements: Statements, attempt: RunningAttempt, *, durable: bool) -> bool:
     """Make the process IN_PROGRESS for this attempt (BEGIN). Return False if it was not PENDING.
 
     Unless it is to be `durable`, the commit does not wait for the disk. A crash of PostgreSQL may then undo
