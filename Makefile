@@ -19,7 +19,7 @@ endif
 .PHONY: run test mutate coverage night bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
-# Each process would compile all modules again.
+# If this is set, as in many containers, each of the many processes compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 run: environment

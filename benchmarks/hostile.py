@@ -1,13 +1,19 @@
 """Every trick of a hostile organisation at once, for `benchmarks.neighbours`: a program of its own.
 
-One thread for each trick, which repeats it without a pause until the time is up. The answers are counted by
-trick and status, and printed as JSON at the end. It only ever speaks to the loopback address.
+One thread for each trick, which repeats it without a pause until the time is up or SIGTERM comes. At the end
+it prints as JSON how many answers a second it got, and how many of each trick and status. It only ever speaks
+to the loopback address.
+
+    python -m benchmarks.hostile NICENESS SECONDS URL KEY SUPPLIER TEAM PREFIX [TRICK...]
+
+It leads a session of its own, of which NICENESS is the priority. `PREFIX` is the beginning of a key of the
+other organisation.
 """
 
 import gzip
 import itertools
 import json
-import os
+import signal
 import socket
 import sys
 import threading
@@ -23,6 +29,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from migration_service_local.samples import generate_accounts, generate_lines
+from migration_service_local.servers.launch import leave_processors
 
 _API = "/v1/data-import"
 _JSON = {"Content-Type": "application/json"}
@@ -31,15 +38,24 @@ _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) {
 _REFRESH = "mutation($t: String!) { obtainServiceToken(input: {refreshToken: $t}) { token } }"
 #: Connections of each trick that holds some.
 _HELD = 40
+#: Seconds for which it holds them, before it opens new ones.
+_HOLD_SECONDS = 3.0
 #: The address that the attackers come from: not that of the other organisation.
 _ADDRESS = "127.0.0.2"
 
 
 class _OwnAddress(HTTPAdapter):
-    """Connects from _ADDRESS."""
+    """Connects from _ADDRESS, and counts the answers."""
+
+    answers = itertools.count()
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options, source_address=(_ADDRESS, 0))
+
+    def send(self, *arguments: Any, **options: Any) -> requests.Response:
+        answer = super().send(*arguments, **options)
+        next(self.answers)
+        return answer
 
 
 @dataclass
@@ -98,7 +114,7 @@ class Attacker:
                 )
                 held.append(stack.enter_context(connection))
                 connection.sendall(start)
-            until = time.monotonic() + 10
+            until = time.monotonic() + _HOLD_SECONDS
             while time.monotonic() < until and not self.over.wait(pause):
                 for connection in [*held] if piece else ():
                     try:
@@ -175,7 +191,7 @@ def _accounts(attacker: Attacker) -> Iterator[dict[str, Any]]:
 
 
 def _process_a_flood(attacker: Attacker) -> Any:
-    """Stage an account, and ask forty times at once that it be created as a dry run."""
+    """Stage an account, and ask eight times at once that it be created as a dry run."""
     account = next(_FLOOD.setdefault(attacker.supplier, _accounts(attacker)))
     answer = attacker.post("/account-import-process/create-or-update/", json.dumps(account))
     order = {
@@ -189,6 +205,7 @@ def _process_a_flood(attacker: Attacker) -> Any:
             target=attacker.http.post,
             args=[f"{attacker.url}{_API}/account-import-process/process/"],
             kwargs={"json": order, "timeout": 90},
+            daemon=True,
         )
         for _ in range(8)
     ]
@@ -247,19 +264,23 @@ def _repeat(name: str, trick: Trick, attacker: Attacker) -> None:
 
 def main() -> None:
     """Attack for so many seconds, and print what was answered."""
-    _, url, api_key, supplier, team, victims_prefix, seconds, *only = sys.argv
-    os.nice(19)
+    niceness, seconds, url, *known = sys.argv[1:]
+    (api_key, supplier, team, victims_prefix), only = known[:4], known[4:]
     if urlsplit(url).hostname != "127.0.0.1":
         sys.exit("Only a service on 127.0.0.1 is attacked.")
+    leave_processors(int(niceness))
     over, seen = threading.Event(), Counter[str]()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    began = time.monotonic()
     for name in only or TRICKS:
         trick = TRICKS[name]
         attacker = Attacker(url, api_key, supplier, team, victims_prefix, over, seen)
         threading.Thread(target=_repeat, args=[name, trick, attacker], daemon=True).start()
     over.wait(float(seconds))
     over.set()
-    time.sleep(1.5)
-    sys.stdout.write(json.dumps(dict(seen)))
+    rate = next(_OwnAddress.answers) / (time.monotonic() - began)
+    time.sleep(1.5)  # for the answers that are on their way
+    sys.stdout.write(json.dumps({"answers a second": rate, "seen": dict(seen)}))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
     make neighbours ARGS="--accounts 500 --clients 4"
 
 The service is started as `make run` starts it. The quiet organisation stages and creates accounts: first
-alone, then under attack, then alone again. The attackers are programs of their own, with the lowest priority,
-as they would be on other machines. The results are in SECURITY.md. The exit status is 1 if the median or the
-95th percentile under attack is more than FACTOR times what it was alone, or if an account did not arrive.
+alone, then under attack, then alone again. Attackers have machines of their own. Here they are a session of
+their own with the lowest priority, so that they use what the service and its quiet client leave of the
+processors. `--attackers-niceness 0` lets them compete for all of it. The results are in SECURITY.md. The exit
+status is 1 if the median or the 95th percentile under attack is more than FACTOR times what it was alone, or
+if an account did not arrive.
 """
 
 import json
@@ -16,12 +18,12 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import click
 import psutil
@@ -62,7 +64,11 @@ class Times:
 
     def p95(self) -> float:
         """What 95 of 100 accounts stay below, in milliseconds."""
-        return statistics.quantiles(self.seconds, n=20)[-1] * 1000
+        return _p95(self.seconds)
+
+
+def _p95(seconds: Sequence[float]) -> float:
+    return statistics.quantiles(seconds, n=20)[-1] * 1000
 
 
 def _set_up(database_url: str, names: Sequence[str]) -> dict[str, str]:
@@ -140,14 +146,29 @@ def _send(http: requests.Session, url: str, body: dict[str, Any], times: Times) 
         time.sleep(float(answer.headers.get("Retry-After", 1)))
 
 
-def _attack(url: str, key: str, prefix: str, seconds: float, only: Sequence[str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "benchmarks.hostile", url, key, "HOSTILE", _TEAM, prefix]
-    return subprocess.Popen([*command, str(seconds), *only], stdout=subprocess.PIPE, text=True)
+class _Attack:
+    """The attackers, from the beginning of the block to its end, and what they were answered."""
+
+    def __init__(self, niceness: int, seconds: float, *arguments: str) -> None:
+        self._command = [sys.executable, "-m", "benchmarks.hostile", str(niceness), str(seconds), *arguments]
+        self.seen: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.ended_early = self._process.poll() is not None
+        self._process.terminate()
+        answered = json.loads(self._process.communicate(timeout=30)[0])
+        self.rate, self.seen = answered["answers a second"], answered["seen"]
 
 
 def _show(what: str, times: Times) -> None:
     parts = ", ".join(
-        f"{name} {statistics.median(values) * 1000:.0f}"
+        f"{name} {statistics.median(values) * 1000:.0f} and {_p95(values):.0f}"
         for name, values in (("stage", times.stage), ("process", times.process))
     )
     click.echo(
@@ -161,8 +182,23 @@ def _show(what: str, times: Times) -> None:
 @click.option("--clients", type=click.IntRange(min=1), default=4, show_default=True, help="Of the quiet one.")
 @click.option("--seconds", type=click.FloatRange(max=600), default=240.0, show_default=True)
 @click.option("--only", multiple=True, type=click.Choice(list(TRICKS)), help="Only these tricks.")
+@click.option(
+    "--attackers-niceness",
+    type=click.IntRange(0, 19),
+    default=19,
+    help="How much of the processors they leave.",
+    show_default=True,
+)
 @click.option("--verbose", is_flag=True, help="What the attackers were answered, and what took the time.")
-def main(accounts: int, clients: int, seconds: float, only: tuple[str, ...], verbose: bool) -> None:
+def main(
+    *,
+    accounts: int,
+    clients: int,
+    seconds: float,
+    only: tuple[str, ...],
+    attackers_niceness: int,
+    verbose: bool,
+) -> None:
     """Measure what a hostile organisation costs a quiet one."""
     click.echo(describe_machine())
     with tempfile.TemporaryDirectory() as folder:
@@ -175,18 +211,17 @@ def main(accounts: int, clients: int, seconds: float, only: tuple[str, ...], ver
             _migrate(url, keys["QUIET"], islice(book, accounts // 2), clients)  # everything is warm then
             alone = _migrate(url, keys["QUIET"], islice(book, accounts // 2), clients)
             _show("alone", alone)
-            hostile = _attack(url, keys["HOSTILE"], find_prefix(keys["QUIET"]) or "", seconds, only)
-            time.sleep(_WARM_UP_SECONDS)
-            spent = _processor_seconds()
-            under = _migrate(url, keys["QUIET"], islice(book, accounts), clients)
-            spent = {name: used - spent.get(name, 0.0) for name, used in _processor_seconds().items()}
+            whom = [url, keys["HOSTILE"], "HOSTILE", _TEAM, find_prefix(keys["QUIET"]) or ""]
+            with _Attack(attackers_niceness, seconds, *whom, *only) as attack:
+                time.sleep(_WARM_UP_SECONDS)
+                spent = _processor_seconds()
+                under = _migrate(url, keys["QUIET"], islice(book, accounts), clients)
+                spent = {name: used - spent.get(name, 0.0) for name, used in _processor_seconds().items()}
             _show("under attack", under)
-            is_too_short = hostile.poll() is not None
+            click.echo(f"{'the attackers':16} {attack.rate:.0f} answers a second")
             if verbose:
                 _show_counts({f"{name}, s": round(used, 1) for name, used in spent.items() if used > 0.1})
-                _show_counts(json.loads(hostile.communicate(timeout=seconds + 60)[0]))
-            hostile.terminate()
-            hostile.wait(10)
+                _show_counts(attack.seen)
             time.sleep(_REST_SECONDS)
             again = _migrate(url, keys["QUIET"], islice(book, accounts // 2), clients)
             _show("alone again", again)
@@ -194,7 +229,7 @@ def main(accounts: int, clients: int, seconds: float, only: tuple[str, ...], ver
     alone.seconds += again.seconds
     median, p95 = under.median() / alone.median(), under.p95() / alone.p95()
     click.echo(f"ratio            median {median:.2f}   95 % {p95:.2f}   (at most {FACTOR:g})")
-    if is_too_short:
+    if attack.ended_early:
         raise click.ClickException("The attack ended before the accounts had arrived: raise --seconds.")
     sys.exit(median > FACTOR or p95 > FACTOR or len(under.seconds) < accounts)
 
@@ -218,7 +253,7 @@ _PROGRAMS = (
 )
 
 
-def _show_counts(seen: dict[str, float]) -> None:
+def _show_counts(seen: Mapping[str, float]) -> None:
     for name, number in sorted(seen.items()):
         click.echo(f"    {name}: {number}")
 

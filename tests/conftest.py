@@ -1,5 +1,6 @@
 """Servers for every test that wants them: started once, on free ports, gone at the end."""
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -34,7 +35,7 @@ hypothesis_settings.register_profile("others", derandomize=False, deadline=None)
 hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_FUZZ") else "the same")
 
 #: Fixtures that are too expensive to be made by two processes: their tests stay together.
-_MADE_ONCE = ("running", "port", "localstripe_url", "sandbox_url", "hasty")
+_MADE_ONCE = ("running", "port", "localstripe_url", "sandbox_url", "hasty", "imported")
 #: The tests of the running service mostly wait, for a restart or a time-out. So two processes have one each:
 #: in one of them tests cause faults, in the other they use it as its clients do.
 _WITH_FAULTS = (
@@ -52,11 +53,12 @@ _LONGEST_FIRST = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect the tests. Then search for garbage again, but not in what was collected."""
+    """Collect the tests. Then search for garbage again, but less often, and not in what was collected."""
     try:
         return (yield)
     finally:
         end_loading()
+        gc.set_threshold(10_000, 20, 50)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -213,7 +215,20 @@ def worker_resources(migrated: Settings) -> Iterator[WorkerResources]:
     close_celery(celery)
 
 
+@pytest.fixture(scope="session")
+def kept_supplier(
+    app: Flask, sessions: sessionmaker[Session], embedded_servers: EmbeddedServers
+) -> SupplierClient:
+    """The supplier of which tests get a copy: to create another one takes ten times as long."""
+    with embedded_servers.keeping("supplier"):
+        return SupplierClient.create(app, sessions)
+
+
 @pytest.fixture
-def supplier(app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
+def supplier(
+    request: pytest.FixtureRequest, kept_supplier: SupplierClient, embedded_servers: EmbeddedServers
+) -> SupplierClient:
     """A new organisation's supplier, with a token and a team."""
-    return SupplierClient.create(app, sessions)
+    # The rows of the account are those of its supplier as well.
+    embedded_servers.put_back("account" if "kept_account" in request.fixturenames else "supplier")
+    return kept_supplier.copy()

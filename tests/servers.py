@@ -10,8 +10,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import LiteralString
 
 import psutil
 import psycopg
@@ -20,6 +22,7 @@ from psycopg import sql
 from redis import Redis
 from sqlalchemy import make_url
 
+from kept_rows import KEEP, REMEMBER
 from migration_service.db.revisions import upgrade
 from migration_service_local.servers.home import Home
 from migration_service_local.servers.postgres import DATABASE, OWNER, Postgres
@@ -47,44 +50,6 @@ def temporary_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="migration-service-"))
     folder.chmod(0o711)
     return folder
-
-
-# Triggers do not run: neither those that keep the audit nor those of foreign keys, nor those that notify. A
-# test that left a transaction open is found at the row that it holds.
-_REMEMBER = """
-CREATE SCHEMA kept;
-CREATE PROCEDURE kept.empty() LANGUAGE plpgsql AS $$
-DECLARE
-  name text;
-  used boolean;
-BEGIN
-  SET LOCAL session_replication_role = replica;
-  SET LOCAL lock_timeout = '10s';
-  FOR name IN SELECT relname FROM pg_class
-    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-  LOOP
-    EXECUTE format('SELECT EXISTS (SELECT FROM public.%I)', name) INTO used;
-    CONTINUE WHEN NOT used;
-    EXECUTE format('DELETE FROM public.%I', name);
-    IF to_regclass(format('kept.%I', name)) IS NOT NULL THEN
-      EXECUTE format('INSERT INTO public.%I SELECT * FROM kept.%I', name, name);
-    END IF;
-  END LOOP;
-  PERFORM pg_notify('migration_reference', '');
-END $$;
-DO $$
-DECLARE
-  name text;
-  used boolean;
-BEGIN
-  FOR name IN SELECT relname FROM pg_class
-    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-  LOOP
-    EXECUTE format('SELECT EXISTS (SELECT FROM public.%I)', name) INTO used;
-    IF used THEN EXECUTE format('CREATE TABLE kept.%I AS TABLE public.%I', name, name); END IF;
-  END LOOP;
-END $$;
-"""
 
 
 class EmbeddedServers:
@@ -125,35 +90,52 @@ class EmbeddedServers:
     def remember(self) -> None:
         """Keep a copy of the rows that the revisions inserted, which `empty` puts back."""
         with self.postgres._connect_as_superuser(DATABASE) as connection:
-            connection.execute(_REMEMBER)
+            connection.execute(REMEMBER)
 
     def empty(self) -> None:
         """Delete what a test has left in the database and in Redis.
 
         Bindings of queues stay, as producers declare them once. No slot is held, and none has to be restored.
         """
-        self._empty_database()
-        with Redis.from_url(self.redis_url) as redis:
-            left = [key for key in redis.scan_iter() if not key.startswith(b"_kombu.binding.")]
-            if left:
-                redis.delete(*left)
-            redis.hset(
-                "migration:slots:state",
-                mapping={"ready": 1, "admit_from": 0, "reconciled_at": redis.time()[0] * 1_000},
-            )
+        self._clean("CALL kept.empty()")
+        redis = self._redis
+        left = [key for key in redis.scan_iter(count=1_000) if not key.startswith(b"_kombu.binding.")]
+        if left:
+            redis.delete(*left)
+        redis.hset(
+            "migration:slots:state",
+            mapping={"ready": 1, "admit_from": 0, "reconciled_at": redis.time()[0] * 1_000},
+        )
 
-    def _empty_database(self) -> None:
+    @cached_property
+    def _redis(self) -> Redis:
+        return Redis.from_url(self.redis_url)
+
+    @contextmanager
+    def keeping(self, name: LiteralString) -> Iterator[None]:
+        """Keep a copy of the rows that are written in this block, for `put_back`."""
+        self.empty()
+        yield
+        with self.postgres._connect_as_superuser(DATABASE) as connection:
+            connection.execute(KEEP.format(schema=f"kept_{name}"))
+        self.empty()
+
+    def put_back(self, name: LiteralString) -> None:
+        """Insert the rows that were kept under this name, as if they had been written just now."""
+        self._clean(f"CALL kept_{name}.put_back()")
+
+    def _clean(self, statement: LiteralString) -> None:
         # To connect takes four times as long as to empty the tables, and thousands of tests end with it.
         if self._cleaner is None:
             self._cleaner = self.postgres._connect_as_superuser(DATABASE)
         try:
-            self._cleaner.execute("CALL kept.empty()")
+            self._cleaner.execute(statement)
         except psycopg.OperationalError:
             if not self._cleaner.closed:
                 raise
             # A test has ended all sessions.
             self._cleaner = None
-            self._empty_database()
+            self._clean(statement)
 
     def connect_as_superuser(self) -> psycopg.Connection:
         """Yield a connection that may create databases and roles."""
@@ -193,6 +175,7 @@ class EmbeddedServers:
     ) -> None:
         if self._cleaner is not None:
             self._cleaner.close()
+        self._redis.close()
         stop_children(list(self.children.values()))
         self.home.close()
         if not self._keep:

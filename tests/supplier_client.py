@@ -1,6 +1,7 @@
 """A supplier for one test: its organisation, key, token and team, and its calls of the interface."""
 
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 from urllib.parse import quote
@@ -39,6 +40,9 @@ class Seeds:
 
 SEEDS = Seeds()
 
+#: Seconds after which a copy of a supplier obtains another token. Tokens expire after an hour.
+_TOKEN_HOLDS = 1_800.0
+
 
 @dataclass
 class SupplierClient:
@@ -52,6 +56,7 @@ class SupplierClient:
     token: str = ""
     api_key: str = ""
     _seed: int = field(default_factory=SEEDS.next)
+    _made_at: float = field(default_factory=time.monotonic)
 
     @classmethod
     def create(
@@ -69,6 +74,13 @@ class SupplierClient:
         )
         client.token = client.obtain_token()
         return client
+
+    def copy(self) -> "SupplierClient":
+        """Return the same supplier for another test, for which its rows were put back."""
+        copied = replace(self, _seed=SEEDS.next())
+        if time.monotonic() - self._made_at > _TOKEN_HOLDS:
+            copied.token = copied.obtain_token()
+        return copied
 
     def obtain_token(self) -> str:
         """Obtain a token with the GraphQL mutation."""

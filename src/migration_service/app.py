@@ -31,7 +31,7 @@ from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.errors import register_error_handlers
 from migration_service.blueprints.numbers_in_paths import NumberConverter
 from migration_service.blueprints.openapi import configure_openapi, serve_description
-from migration_service.blueprints.processor_shares import measure_requests
+from migration_service.blueprints.processor_shares import leave_place, measure_requests
 from migration_service.blueprints.request_ids import identify_requests
 from migration_service.blueprints.request_log import observe_requests
 from migration_service.blueprints.resources import Resources, attach_resources
@@ -43,6 +43,7 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.reference_data.lease import Lease
 from migration_service.db.reference_data.listener import ChangeListener
 from migration_service.db.reference_data.reader import ReferenceReader
+from migration_service.services.access.places import Places
 from migration_service.services.access.presence import Presence
 from migration_service.services.access.processor_shares import ProcessorShares
 from migration_service.services.access.refusals import RefusalLog
@@ -140,7 +141,8 @@ def _connect(settings: Settings) -> Resources:
     celery = create_celery(settings)
     announced = partial(announce, redis, partial(publish_set, celery))
     publish = partial(publish_attempt, celery)
-    dispatch = Dispatch(session_maker, slots, waiting, announced, publish, settings.process_wait_seconds)
+    wait_seconds = settings.process_wait_seconds
+    dispatch = Dispatch(session_maker, slots, waiting, announced, publish, wait_seconds, leave_place)
     return Resources(
         settings,
         session_maker,
@@ -152,6 +154,7 @@ def _connect(settings: Settings) -> Resources:
         StagedQuota(redis, settings.max_staged_accounts),
         RefusalLog(session_maker),
         ProcessorShares(settings.processor_share / 100, Presence(redis).exchange),
+        Places(),
     )
 
 

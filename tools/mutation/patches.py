@@ -151,9 +151,8 @@ class LiveModule:
 
 def functions_by_file() -> dict[str, list[FunctionType]]:
     """Return every function of this process by its file."""
-    # Some modules freeze what exists when they are imported (loading.py), and then it would not be found.
-    gc.unfreeze()
     found: dict[str, list[FunctionType]] = defaultdict(list)
+    gc.unfreeze()  # or it would find none
     for it in gc.get_objects():
         if isinstance(it, FunctionType):
             found[it.__code__.co_filename].append(it)

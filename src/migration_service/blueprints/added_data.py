@@ -19,6 +19,7 @@ from migration_service.blueprints.body import (
 from migration_service.blueprints.describing import View
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
+from migration_service.blueprints.processor_shares import leave_place
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
     AccountErasedError,
@@ -257,5 +258,6 @@ def create_payment_instruction(body: PostedBody) -> Response:
     """
     with resources().Session.begin() as session:
         order = prepare_instruction(session, caller(), body)
+    leave_place()
     details = None if order.exists else ask_vendor(order)
     return _add(body, lambda session: add_instruction(session, order, details))

@@ -20,8 +20,17 @@ def await_share(organisation_id: int | None = None) -> None:
 
     Raise ProcessorShareUsedError if it would have to wait for too long.
     """
+    shared = resources()
     owner = _client() if organisation_id is None else organisation_id
-    g.charged_in_advance = resources().processor_shares.enter(owner)
+    g.charged_in_advance = shared.processor_shares.enter(owner)
+    if shared.processor_shares.is_needed_by_others(owner):
+        g.place = shared.places.take(owner)
+
+
+def leave_place() -> None:
+    """Let another request of the sender run, because this one only waits from now on."""
+    if "place" in g:
+        resources().places.leave(g.place)
 
 
 def _begin() -> None:
@@ -29,14 +38,16 @@ def _begin() -> None:
 
 
 def _charge_with_last_byte(response: Response) -> Response:
-    shares, began = resources().processor_shares, g.get("processor_time", time.thread_time())
+    shared, began = resources(), g.get("processor_time", time.thread_time())
     owner: Owner = g.caller.organisation_id if "caller" in g else _client()
-    in_advance = g.get("charged_in_advance", 0.0)
+    in_advance, place = g.get("charged_in_advance", 0.0), g.get("place")
 
     # A list is streamed, and most of its cost comes after this.
     @response.call_on_close
     def end() -> None:
-        shares.charge(owner, time.thread_time() - began, in_advance)
+        if place:
+            shared.places.leave(place)
+        shared.processor_shares.charge(owner, time.thread_time() - began, in_advance)
 
     return response
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.config import Settings
 from migration_service.db.reference_data.lease import wait_out_lease
 from migration_service.db.reference_data.reader import ReferenceReader
+from migration_service.services.access.places import Places
 from migration_service.services.access.processor_shares import ProcessorShares
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
@@ -43,6 +44,8 @@ class Resources:
     refusals: RefusalLog
     #: What each organisation uses of this process.
     processor_shares: ProcessorShares
+    #: How many requests of each organisation run at once, while others need this process.
+    places: Places
 
 
 def attach_resources(app: Flask, shared: Resources) -> None:

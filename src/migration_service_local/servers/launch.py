@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> None:
     parent, death_signal, user, group, niceness = (int(argument) for argument in arguments[:5])
     program = arguments[5:]
     if niceness:
-        _leave_processors(niceness)
+        leave_processors(niceness)
     if user >= 0:
         os.setgroups([])
         os.setgid(group)
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> None:
         sys.exit(f"cannot run {program[0]}: {error.strerror}")
 
 
-def _leave_processors(niceness: int) -> None:
+def leave_processors(niceness: int) -> None:
     """Lower the priority of this process, which leads a session of its own."""
     os.nice(niceness)
     try:

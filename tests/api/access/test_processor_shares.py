@@ -1,6 +1,8 @@
 """Who has used up its share of a web process is refused, with the code and the form of the endpoint."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -8,10 +10,15 @@ from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, MakeClient, json_of, make_customer, obtain
+from migration_service.blueprints import batch_upload
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.services.access import processor_shares
+from migration_service.services.access.places import Place, Places
 from migration_service.services.access.processor_shares import Owner, ProcessorShares
+from migration_service.services.batches.ndjson import read_blocks
+from migration_service.services.processing import dispatch
+from supplier_client import SupplierClient
 
 LIST = "/v1/data-import/import-suppliers/"
 HERE = "address:127.0.0.1"
@@ -83,3 +90,74 @@ def test_what_a_request_costs_is_charged_to_its_organisation_or_to_its_address(
         client.get(LIST, headers=headers).close()
         client.get(LIST).close()
     assert charged == [customer.organisation_id, HERE]
+
+
+@pytest.fixture
+def places() -> Iterator[list[Places]]:
+    """The places of each application that a request took one of."""
+    taken: list[Places] = []
+    take = Places.take
+
+    def note(self: Places, owner: Owner) -> Place:
+        taken.append(self)
+        return take(self, owner)
+
+    with patch.object(Places, "take", note):
+        yield taken
+
+
+def test_beside_another_organisation_a_request_has_a_place_until_it_ends(
+    client: FlaskClient, customer: Customer, other: Customer, places: list[Places]
+) -> None:
+    headers = _headers(client, customer)
+    places.clear()
+    client.get(LIST, headers=headers).close()
+    assert not places, "alone it needs none"
+    _shares(client).charge(other.organisation_id, 1.0)
+    answer = client.get(LIST, headers=headers, buffered=False)
+    assert [len(it._owners) for it in places] == [1]
+    answer.close()
+    assert places[0]._owners == {}
+
+
+@pytest.fixture
+def supplier(client: FlaskClient, other: Customer, sessions: sessionmaker[Session]) -> SupplierClient:
+    """A supplier beside an organisation that sends requests, too."""
+    supplier = SupplierClient.create(client.application, sessions)
+    _shares(client).charge(other.organisation_id, 1.0)
+    return supplier
+
+
+def test_a_request_that_waits_for_its_outcome_has_no_place(
+    supplier: SupplierClient, places: list[Places]
+) -> None:
+    (account,) = supplier.accounts()
+    with supplier.stage(account) as staged:
+        assert staged.status_code == 201
+    held: list[int] = []
+
+    def wait(*_arguments: object) -> str:
+        held.append(len(places[-1]._owners))
+        return "A-12345678"
+
+    with patch.object(dispatch, "wait_for_notification", wait):
+        assert supplier.process(account["external_account_number"], prefer="").status_code == 201
+    assert held == [0]
+
+
+def test_a_request_whose_file_comes_in_has_no_place(supplier: SupplierClient, places: list[Places]) -> None:
+    held: list[int] = []
+
+    def read(*arguments: Any) -> Any:
+        for block in read_blocks(*arguments):
+            held.append(len(places[-1]._owners))
+            yield block
+
+    with patch.object(batch_upload, "read_blocks", read):
+        answer = supplier.post(
+            f"/batches/?import_supplier={supplier.code}&mode=validate",
+            data=b"{}\n",
+            headers={"Content-Type": "application/x-ndjson"},
+        )
+    assert answer.status_code == 202
+    assert held == [0]

@@ -105,6 +105,12 @@ def test_every_container_is_restricted() -> None:
         assert service["security_opt"] == ["no-new-privileges:true"], name
 
 
+def test_workers_of_batches_get_less_of_the_processors_than_all_others() -> None:
+    given = {name: service.get("cpu_shares") for name, service in _services().items()}
+    assert given.pop("worker-batch") == 110
+    assert set(given.values()) == {None}
+
+
 def _services() -> dict[str, dict[str, object]]:
     yaml = pytest.importorskip("yaml")
     services: dict[str, dict[str, object]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())[

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,10 +17,13 @@ import pytest
 
 from migration_service_local.console import Output, Terminal
 from migration_service_local.errors import StartError
+from migration_service_local.servers.home import Home
 from migration_service_local.servers.orphans import find_processes, stop_orphans
 from migration_service_local.servers.process import Child, Program
+from migration_service_local.up.options import Scale
+from migration_service_local.up.programs import Programs
 from migration_service_local.up.supervisor import StopRequestedError, Supervisor, pause_before_restart
-from servers import processes_in, wait_until
+from servers import processes_in, temporary_folder, wait_until
 
 SERVE = "import time\nprint('serving', flush=True)\ntime.sleep(60)"
 IGNORE_SIGTERM = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SERVE
@@ -223,6 +227,15 @@ def test_a_program_leaves_the_processors_to_the_others(tmp_path: Path) -> None:
     child = Child(nice, subprocess.PIPE)
     own, of_session = child.process.communicate()[0].split()
     assert (int(own), int(of_session)) == (min(os.nice(0) + 7, 19), 7)
+
+
+def test_only_workers_of_batches_leave_the_processors_to_the_others() -> None:
+    folder = temporary_folder()
+    home = Home(folder / "home")
+    workers = {worker.name: worker.niceness for worker in Programs(home, Scale()).workers()}
+    home.close()
+    shutil.rmtree(folder)
+    assert workers == {"interactive": 0, "batch": 10, "vendors": 0, "maintenance": 0}
 
 
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:

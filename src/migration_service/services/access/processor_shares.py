@@ -4,7 +4,8 @@ The threads of a process share one interpreter lock, so expensive requests of on
 all others. What each request costs is measured in its thread. While several organisations send requests, the
 one that has used the most waits before its next request is read, as long as its share takes to pay for it. An
 organisation that is alone never waits, and neither does one that has used less than another. All processes
-share the processors, so `exchange` tells what organisations use of the other ones.
+share the processors, so `exchange` tells what organisations use of the other ones. `places` has what protects
+others from many requests at once of an organisation that has used little until then.
 
 Work for requests without a valid token counts for the address that they come from.
 """
@@ -122,6 +123,13 @@ class ProcessorShares:
             raise ProcessorShareUsedError
         return charged
 
+    def is_needed_by_others(self, owner: Owner) -> bool:
+        """Return whether other organisations send requests, to this process or to another one."""
+        if self._share >= 1:
+            return False
+        with self._lock:
+            return self._most_of_others(owner, self._clock()) >= _PRESENT
+
     def charge(self, owner: Owner, seconds: float, in_advance: float = 0.0) -> None:
         """Charge `owner` with the processor time of a request, of which some was charged in advance."""
         with self._lock:
@@ -137,7 +145,8 @@ class ProcessorShares:
             self._exchanged_at = now
             used = self._tidy(now)
         self._elsewhere = self._exchange(used)
-        present = [name for name in {*used, *self._elsewhere} if self._use(name, used) >= _PRESENT]
+        with self._lock:
+            present = [it for it in self._organisations() if self._use(it, now) >= _PRESENT]
         sys.setswitchinterval(_SHORT_TURN if len(present) > 1 else self._usual_turn)
 
     def _pay(self, owner: Owner, own: _Account, seconds: float, now: float) -> None:
@@ -160,13 +169,18 @@ class ProcessorShares:
         An address counts as the one that uses the most as soon as an organisation needs the process. It
         counts for no organisation: otherwise anybody could slow one down, without a key.
         """
-        used = {name: own.age(now) for name, own in self._accounts.items() if isinstance(name, int)}
-        others = [self._use(name, used) for name in {*used, *self._elsewhere} if name != owner]
-        most = max(others, default=0.0)
-        return most >= _PRESENT and (isinstance(owner, str) or self._use(owner, used) >= most)
+        most = self._most_of_others(owner, now)
+        return most >= _PRESENT and (isinstance(owner, str) or self._use(owner, now) >= most)
 
-    def _use(self, organisation_id: int, used: Mapping[int, float]) -> float:
-        return used.get(organisation_id, 0.0) + self._elsewhere.get(organisation_id, 0.0)
+    def _most_of_others(self, owner: Owner, now: float) -> float:
+        return max((self._use(it, now) for it in self._organisations() if it != owner), default=0.0)
+
+    def _organisations(self) -> set[int]:
+        return {*self._elsewhere, *(name for name in self._accounts if isinstance(name, int))}
+
+    def _use(self, organisation_id: int, now: float) -> float:
+        own = self._accounts.get(organisation_id)
+        return self._elsewhere.get(organisation_id, 0.0) + (own.age(now) if own else 0.0)
 
     def _tidy(self, now: float) -> dict[int, float]:
         """Forget who has used nothing for a while. Return what the organisations have used."""

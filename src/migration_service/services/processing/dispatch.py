@@ -55,6 +55,8 @@ class Dispatch:
     #: Publish the message of an attempt that runs alone. If that fails, the sweep does it later.
     publish: Callable[[UUID], object]
     wait_seconds: float
+    #: Called when a request only waits from now on.
+    on_wait: Callable[[], object]
 
 
 def process_account(
@@ -76,7 +78,10 @@ def process_account(
         d.publish(attempt_id)
     else:
         d.announce()
-    return _wait(d, attempt_id, in_set=not order.dry_run) if wait else None
+    if not wait:
+        return None
+    d.on_wait()
+    return _wait(d, attempt_id, in_set=not order.dry_run)
 
 
 def _begin_attempt(

@@ -217,3 +217,16 @@ def test_without_a_limit_nobody_waits(clock: Clock) -> None:
         _send(shares, clock, LIGHT, 0.5)
         _send(shares, clock, HEAVY, 0.5)
     assert clock.slept == 0
+
+
+def test_a_process_is_needed_by_others_only_while_they_send_requests(
+    shares: ProcessorShares, clock: Clock
+) -> None:
+    assert not shares.is_needed_by_others(HEAVY)
+    shares.charge(HEAVY, 1.0)
+    assert not shares.is_needed_by_others(HEAVY)
+    assert shares.is_needed_by_others(LIGHT)
+    assert shares.is_needed_by_others(ADDRESS)
+    assert not ProcessorShares(1.0, clock=clock).is_needed_by_others(LIGHT)
+    clock.now += 60
+    assert not shares.is_needed_by_others(LIGHT)
