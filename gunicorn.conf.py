@@ -34,6 +34,8 @@ graceful_timeout = 40
 # Longer than clients keep an idle connection. Otherwise http.client would use one that is already closed.
 # An idle connection waits in a selector and needs no thread.
 keepalive = 75
+# A file is sent like every other answer, whose client has to read it in time.
+sendfile = False
 # The service itself logs one line for each request, with its id.
 accesslog = None
 logger_class = "migration_service.web_worker.ServerLog"

@@ -158,7 +158,8 @@ class PacedWriter:
     """A socket that stops sending to a client that reads too slowly. Only the time of sending counts.
 
     It keeps what is sent first, which is the head of an answer, and sends it together with what follows: one
-    packet instead of two. `flush` sends it if nothing follows.
+    packet instead of two. `flush` sends it if nothing follows. Files come this way too, because
+    gunicorn.conf.py switches `sendfile` off.
     """
 
     def __init__(self, connection: socket.socket, time_limit: float) -> None:

@@ -33,6 +33,7 @@ def port(migrated: Settings) -> Iterator[int]:
         "REDIS_URL": migrated.redis_url,
         "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
         "MIGRATION_SERVICE_HOME": str(migrated.home),
+        "MIGRATION_SERVICE_CONSOLE": "on",
         "MIGRATION_SERVICE_REQUEST_SECONDS": str(TIME_LIMIT),
     }
     server = subprocess.Popen(
@@ -119,8 +120,9 @@ def test_connections_beyond_what_a_process_accepts_close_those_that_wait_longest
         assert _is_answered(port)
 
 
-def test_readers_that_stall_lose_their_threads(port: int) -> None:
-    request = b"GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+@pytest.mark.parametrize("path", [b"/v1/openapi.json", b"/console/assets/bootstrap.css"])
+def test_readers_that_stall_lose_their_threads(port: int, path: bytes) -> None:
+    request = b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path
     with ExitStack() as stack:
         connections = [stack.enter_context(socket.socket()) for _ in range(THREADS)]
         for connection in connections:

@@ -16,8 +16,8 @@ from migration_service.services.access.processor_shares import LONGEST_WAIT, Own
 
 #: Requests of one owner that run at once in a process.
 MOST_RUNNING = 2
-#: Requests of one owner that wait for a place in a process. All 250 accounts that may be processed at once can
-#: come at the same moment, and two processes share them.
+#: Requests of one owner that wait for a place in a process. All 250 accounts that may be processed at once
+#: can come at the same moment, and two processes share them.
 MOST_WAITING = 125
 #: Seconds for which a request counts as running. What takes longer mostly waits for something else.
 LEASE = 1.0
