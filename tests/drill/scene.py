@@ -55,7 +55,11 @@ BEGIN
   IF NEW.external_account_number LIKE '{SLOW}%' THEN
     PERFORM set_config('application_name', '{WORKING}', true), pg_sleep(0.3);
   ELSIF NEW.external_account_number LIKE '{POISON}%' THEN
-    PERFORM set_config('application_name', '{POISONED}', true), pg_sleep(5);
+    PERFORM set_config('application_name', '{POISONED}', true);
+    -- In steps, because time goes on while PostgreSQL is frozen.
+    FOR step IN 1..50 LOOP
+      PERFORM pg_sleep(0.1);
+    END LOOP;
   END IF;
   RETURN NEW;
 END $$;
