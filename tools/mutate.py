@@ -87,7 +87,7 @@ class Mutation:
         self._checked: set[str] = set()
 
     def try_all(self, module: Path, wanted: Callable[[Mutant], bool], *, new: bool = False) -> None:
-        """Try the wanted changes that no test has noticed yet. Keep the results, and print what survives.
+        """Try the wanted changes that were neither noticed nor explained yet, and print what survives.
 
         With `new`, what survived or timed out before is left out. If a test that noticed a change fails
         without one, the results since the last check are not kept.
@@ -95,8 +95,16 @@ class Mutation:
         source = (ROOT / module).read_text()
         selection = Selection(ROOT, str(module), self._recording, self._uses, self._seconds)
         known = self._results.of(module)
-        done = {key for key, it in known.items() if new or it.outcome == Outcome.KILLED}
-        left = [it for it in mutants(source) if wanted(it) and key_of(source, it[2]) not in done]
+        harmless = harmless_changes(_HARMLESS.read_text())
+
+        def is_left(mutant: Mutant) -> bool:
+            result = known.get(key_of(source, mutant[2]))
+            if result is None:
+                return True
+            name = name_of(module, source, mutant[0], mutant[1])
+            return not new and result.outcome != Outcome.KILLED and name not in harmless
+
+        left = [it for it in mutants(source) if wanted(it) and is_left(it)]
         for start in range(0, len(left), _CHECKED_AFTER):
             tried = []
             for mutant in left[start : start + _CHECKED_AFTER]:
@@ -225,12 +233,13 @@ def report(modules: Sequence[Path], results: Results) -> bool:
         source = (ROOT / module).read_text()
         known = results.of(module)
         changes = mutants(source)
-        tried = [known[key] for it in changes if (key := key_of(source, it[2])) in known]
-        survived = [it for it in tried if it.outcome == Outcome.SURVIVED]
-        names = [name_of(module, source, it.line, it.what) for it in survived]
+        tried = [(it, known[key]) for it in changes if (key := key_of(source, it[2])) in known]
+        survived = [it for it, result in tried if result.outcome == Outcome.SURVIVED]
+        names = [name_of(module, source, line, what) for line, what, _ in survived]
         unexplained += [it for it in names if it not in harmless]
         explained = sum(it in harmless for it in names)
-        rows.append((str(module.relative_to(PACKAGE)), len(changes), tried, explained))
+        results_of = [it for _, it in tried]
+        rows.append((str(module.relative_to(PACKAGE)), len(changes), results_of, explained))
         fine = fine and len(tried) == len(changes) and len(survived) == explained
     print("\n".join([*table(rows), "", *unexplained]), flush=True)
     return fine
