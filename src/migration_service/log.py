@@ -28,8 +28,8 @@ _CHATTY = ("celery.worker.strategy", "celery.app.trace", "celery.beat", "celery.
 
 def configure_logging(level: str, log_format: str) -> None:
     """Send every log line of this process to standard error, in `log_format` (json, text or auto)."""
-    logging.basicConfig(level=level.upper(), handlers=[make_handler(log_format)], force=True)
-    if level.upper() != "DEBUG":
+    logging.basicConfig(level=level, handlers=[make_handler(log_format)], force=True)
+    if level != "DEBUG":
         for name in _CHATTY:
             logging.getLogger(name).setLevel(logging.WARNING)
 
