@@ -101,7 +101,7 @@ class Slot:
         before, times = file.read_bytes(), file.stat()
 
         def work(report: Report) -> None:
-            _begin_child(self._servers)
+            _begin_child(self._servers, anew=True)
             plugins = [_Given(self._servers), _Telling(report, stop=True)]
             status = pytest.main([*_OPTIONS, "-x", *tests], plugins=plugins)
             report.end(Outcome.SURVIVED if status == pytest.ExitCode.OK else Outcome.KILLED)
@@ -233,7 +233,7 @@ class _Serving:
         anew: bool,
         report: Report,
     ) -> None:
-        _begin_child(self._servers)
+        _begin_child(self._servers, anew=anew)
         if anew:
             session._setupstate.teardown_exact(None)
         for function in self._cached:
@@ -271,8 +271,13 @@ def _keeps_results(it: object) -> bool:
 _of_the_parent: list[Any] = []
 
 
-def _begin_child(servers: Any) -> None:
-    """Let a forked process share nothing with its parent. It keeps no compiled file of a changed module."""
+def _begin_child(servers: Any, *, anew: bool) -> None:
+    """Let a forked process share nothing with its parent. It keeps no compiled file of a changed module.
+
+    One that makes anew what tests share does not replace the rows that the parent keeps (`keeping`).
+    """
+    if anew:
+        servers.kept_prefix = "kept_anew"
     _of_the_parent.append(servers._cleaner)
     servers._cleaner = None
     sys.dont_write_bytecode = True
