@@ -169,6 +169,12 @@ def test_a_rule_finds_every_place() -> None:
     assert [f.attr for f in findings] == ["customers.0.family_name", "customers.1.family_name"]
 
 
+@pytest.mark.parametrize(("place", "found"), [(0, []), (1, ["statements.0.statement_path"])])
+def test_a_context_that_the_schema_refused_is_no_missing_document(place: int, found: list[str]) -> None:
+    faulty = [f"statements.{place}.statement_pdf_context"]
+    assert [f.attr for f in _check({"statements.0.statement_path": ABSENT}, faulty=faulty)] == found
+
+
 def test_only_the_line_items_that_end_before_they_start_are_found() -> None:
     reversed_line = {f"{_HISTORICAL}.0.line_items.0.start_date": date(2025, 5, 1)}
     of_one_day = {f"{_HISTORICAL}.0.line_items.1.end_date": date(2025, 4, 1)}

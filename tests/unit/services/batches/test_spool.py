@@ -76,7 +76,11 @@ def test_the_file_is_in_the_given_folder(tmp_path: Path) -> None:
             pass
     assert [call.args for call in asked.call_args_list] == [(missing,), (Path(gettempdir()),)]
     missing.rmdir()
-    with pytest.raises(FileNotFoundError), spool([b"{}"], _LIMITS, identity=b"", folder=str(missing)):
+    with (
+        patch.object(spool_module, "has_room", return_value=True),
+        pytest.raises(FileNotFoundError),
+        spool([b"{}"], _LIMITS, identity=b"", folder=str(missing)),
+    ):
         pass
 
 
