@@ -246,6 +246,7 @@ def test_a_deferred_chunk_is_due_when_an_import_batch_of_its_supplier_has_ended_
     batch_id = _defer(batches, "A")
     # So no chunk of it is dispatched meanwhile.
     assert batches.change(str(batch_id), "pause").status_code == 200
+    _set_not_before(batches, batch_id, "1 hour")
     assert not _is_due(batches, batch_id)
     neighbour.run([_account(neighbour, "B")])
     batches.run([_account(batches, "C")], "validate")

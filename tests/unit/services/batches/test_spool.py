@@ -85,12 +85,15 @@ def test_the_file_is_in_the_given_folder(tmp_path: Path) -> None:
 
 
 def test_the_room_on_the_disk_is_asked_for_at_the_first_block_and_after_sixteen_million_bytes() -> None:
-    asked = []
+    asked: list[int] = []
     sizes = (5_000_000, 5_000_000, 5_000_000, 5_000_000, 999_999, 1, 1)
     on_block = Mock()
-    with patch.object(
-        spool_module, "has_room", side_effect=lambda _: asked.append(on_block.call_count) or True
-    ):
+
+    def has_room(_: Path) -> bool:
+        asked.append(on_block.call_count)
+        return True
+
+    with patch.object(spool_module, "has_room", has_room):
         blocks = (b"x" * size for size in sizes)
         with spool(blocks, _LIMITS, identity=b"", on_block=on_block):
             pass
@@ -132,6 +135,6 @@ def test_a_disk_that_is_full_while_the_file_is_written_is_no_failure(
 @pytest.mark.parametrize(("free", "expected"), [(4, False), (5, True), (100, True)])
 def test_uploads_leave_a_twentieth_of_the_disk_free(tmp_path: Path, free: int, *, expected: bool) -> None:
     usage: Any = SimpleNamespace(total=100, free=free)
-    with patch.object(spool_module.shutil, "disk_usage", return_value=usage) as asked:
+    with patch("shutil.disk_usage", return_value=usage) as asked:
         assert has_room(tmp_path) is expected
     asked.assert_called_once_with(tmp_path)
