@@ -155,7 +155,7 @@ def test_a_chunk_is_released_and_its_deaths_are_nearly_forgotten(
 
 def test_work_is_added_up_and_ends_a_throttle(session: Session, batch: Batch) -> None:
     earlier = _now(session) - timedelta(minutes=1)
-    given = {"worked": 7, "refused": 3, "worked_at": earlier, "throttled_at": earlier}
+    given: dict[str, Any] = {"worked": 7, "refused": 3, "worked_at": earlier, "throttled_at": earlier}
     chunk = add_chunk(session, batch, state=ChunkState.DISPATCHED, **given)
     add_lines(session, batch, "PENDING")
     _recounted(session, chunk)

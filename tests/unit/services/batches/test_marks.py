@@ -14,6 +14,14 @@ _PAYLOADS: dict[BatchKind, dict[str, Any]] = {
     BatchKind.STATEMENTS: {"statements": []},
     BatchKind.PAYMENT_INSTRUCTIONS: {"vendor": "V", "reference": "R", "type": "CARD"},
 }
+#: The member of each that the error names.
+_FIRST_MARKS = {
+    BatchKind.ACCOUNTS: "billing_address1",
+    BatchKind.NOTES: "notes",
+    BatchKind.TRANSACTIONS: "transactions",
+    BatchKind.STATEMENTS: "statements",
+    BatchKind.PAYMENT_INSTRUCTIONS: "vendor",
+}
 _PAIR = {"import_supplier": "S", "external_account_number": "1"}
 
 
@@ -28,10 +36,8 @@ def test_a_line_of_another_kind_is_told_apart_from_those_of_its_own(
     else:
         assert error is not None
         assert error.code == "line_kind_mismatch"
-        [item] = error.errors
-        assert item.attr == min(_PAYLOADS[other].keys() - {"statements"}, default="statements") or (
-            item.attr == "vendor"
-        )
+        assert error.detail.endswith(f" is of kind {other}, but the batch is of kind {kind}.")
+        assert [item.attr for item in error.errors] == [_FIRST_MARKS[other]]
 
 
 def test_a_line_with_members_of_its_own_kind_and_of_another_is_of_its_own() -> None:

@@ -40,9 +40,12 @@ def handler() -> Iterator[Callable[..., None]]:
 def test_neither_the_timer_nor_its_handler_outlives_the_work(
     handler: Callable[..., None], work: Callable[[], object]
 ) -> None:
+    time_of_the_test, _ = signal.getitimer(signal.ITIMER_REAL)
     with suppress(ProcessorTimeExceededError, ValueError):
         limit_processor_time(0.2, work)
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
+    # pytest-timeout has set it.
+    assert signal.getitimer(signal.ITIMER_REAL)[0] >= min(time_of_the_test, 2)
     assert signal.getsignal(signal.SIGVTALRM) is handler
 
 
