@@ -133,8 +133,7 @@ def test_another_brake_may_be_set_until_a_batch_is_cancelled(session: Session, b
     set_brake(session, batch, brake)
     session.flush()
     session.refresh(batch)
-    assert batch.brake == brake.to_dict()
-    assert batch.brake["stop_ignore_codes"] == ["a"]
+    assert batch.brake == brake.to_dict() | {"stop_ignore_codes": ["a"]}
     set_brake(session, batch, NO_BRAKE)
     assert batch.brake is None
     session.execute(update(Batch).values(state=BatchState.CANCELLED))
