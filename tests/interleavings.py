@@ -169,7 +169,7 @@ class _Act:
         # One connection from beginning to end. Otherwise the session would return it to the pool at each
         # commit.
         self._connection = sessions.kw["bind"].connect()
-        self._pid = self._connection.connection.driver_connection.info.backend_pid  # type: ignore[union-attr]
+        self._pid = self._connection.connection.driver_connection.info.backend_pid
         self._session = sessions(bind=self._connection)
         self._pool = pool
         self._run = run
