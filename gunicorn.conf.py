@@ -42,7 +42,7 @@ logger_class = "migration_service.web_worker.ServerLog"
 # gunicorn's own log lines have the same form as all others.
 logconfig_dict = {
     "handlers": {"console": {"()": make_handler, "log_format": _SETTINGS.log_format}},
-    "root": {"level": _SETTINGS.log_level.upper(), "handlers": ["console"]},
+    "root": {"level": _SETTINGS.log_level, "handlers": ["console"]},
     "loggers": {"gunicorn.error": {"handlers": [], "propagate": True}},
 }
 # No control interface besides the signals.

@@ -68,6 +68,8 @@ class EmbeddedServers:
         self.valkey = Valkey(self.home)
         self.log = self.folder / "servers.log"
         self.children: dict[str, Child] = {}
+        #: How the schemas with kept rows begin. Processes that share servers each have their own.
+        self.kept_prefix: LiteralString = "kept"
         self._cleaner: psycopg.Connection | None = None
 
     @property
@@ -117,12 +119,12 @@ class EmbeddedServers:
         self.empty()
         yield
         with self.postgres._connect_as_superuser(DATABASE) as connection:
-            connection.execute(KEEP.format(schema=f"kept_{name}"))
+            connection.execute(KEEP.format(schema=f"{self.kept_prefix}_{name}"))
         self.empty()
 
     def put_back(self, name: LiteralString) -> None:
         """Insert the rows that were kept under this name, as if they had been written just now."""
-        self._clean(f"CALL kept_{name}.put_back()")
+        self._clean(f"CALL {self.kept_prefix}_{name}.put_back()")
 
     def _clean(self, statement: LiteralString) -> None:
         # To connect takes four times as long as to empty the tables, and thousands of tests end with it.

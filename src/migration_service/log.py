@@ -21,15 +21,19 @@ class _RequestIdFilter(logging.Filter):
         return True
 
 
-#: Loggers that log in several lines, or every few seconds, what the service logs in one. The last one reports
-#: a periodic message that expired as a revoked task, which misleads operators.
-_CHATTY = ("celery.worker.strategy", "celery.app.trace", "celery.beat", "celery.worker.request")
+#: Loggers that log in several lines, or every few seconds, what the service logs in one. That of requests
+#: reports a periodic message that expired as a revoked task, which misleads operators, and that of Alembic
+#: names its own parts at each start.
+_CHATTY = (
+    *("celery.worker.strategy", "celery.app.trace", "celery.beat", "celery.worker.request"),
+    "alembic.runtime.plugins",
+)
 
 
 def configure_logging(level: str, log_format: str) -> None:
     """Send every log line of this process to standard error, in `log_format` (json, text or auto)."""
-    logging.basicConfig(level=level.upper(), handlers=[make_handler(log_format)], force=True)
-    if level.upper() != "DEBUG":
+    logging.basicConfig(level=level, handlers=[make_handler(log_format)], force=True)
+    if level != "DEBUG":
         for name in _CHATTY:
             logging.getLogger(name).setLevel(logging.WARNING)
 

@@ -193,10 +193,6 @@ class Scene:
         except (psycopg.Error, redis.RedisError):
             return False
 
-    def wait_until_idle(self) -> None:
-        """Wait until nothing is in progress and no slot is held."""
-        wait_until(self.is_idle, "idle", 60)
-
     def wait_until_quiet(self, seconds: float) -> None:
         """Wait until the service is idle and no message is left, including those of dead workers."""
         wait_until(lambda: self.is_idle() and not any(self.messages().values()), "quiet", seconds)

@@ -1,13 +1,28 @@
 """The condition in which each test has to leave the scene, as the next one begins with it."""
 
+import os
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import psycopg
+from redis import RedisError
 
 from drill.scene import SUPPLIER, TEAMS, Scene, obtain_token
-from servers import processes_in, wait_until
+from migration_service.slots import Slots
+from migration_service.tasks.names import SWEEP_INTERVAL
+from servers import COMMAND, processes_in, wait_until
+
+#: How many of the last lines of a program are shown.
+_LAST_LINES = 12
+
+_IN_PROGRESS = """
+SELECT external_account_number, attempt_id, tries, dispatched_at, now() FROM account_import_process
+WHERE state = 'IN_PROGRESS'
+"""
+
+_RUNNING = "SELECT id, kind FROM batch WHERE state = 'RUNNING'"
 
 PROGRAMS = ("postgres", "valkey", "interactive", "batch", "vendors", "maintenance", "beat", "flower", "web")
 
@@ -44,14 +59,49 @@ def missing_programs(scene: Scene) -> list[str]:
     return [name for name in PROGRAMS if name not in running]
 
 
+def is_swept(scene: Scene) -> bool:
+    """Return True if the periodic tasks run. That beat and the worker exist does not say that they work."""
+    try:
+        age = Slots(scene.redis).seconds_since_reconcile()
+    except RedisError:
+        return False
+    return age is not None and age < 2 * SWEEP_INTERVAL
+
+
 def is_at_rest(scene: Scene) -> bool:
     """Return True if every program runs, requests are answered, and nothing is in progress."""
     return (
         not missing_programs(scene)
         and scene.is_serving()
+        and is_swept(scene)
         and scene.is_idle()
         and not scene.query("SELECT FROM batch WHERE state = 'RUNNING'")
     )
+
+
+def describe_work(scene: Scene) -> str:
+    """Return what the doctor finds, what is in progress, who holds slots, and what was logged last."""
+    doctor = subprocess.run(
+        [str(COMMAND), "doctor"],
+        env=os.environ | {"MIGRATION_SERVICE_HOME": str(scene.home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = scene.service.output.splitlines()
+    logged = [
+        line[:300]
+        for name in ("web", "beat", "maintenance", "batch", "interactive")
+        for line in [it for it in lines if it.startswith(f"{name} ")][-_LAST_LINES:]
+    ]
+    facts = [
+        f"not running: {missing_programs(scene)}",
+        f"in progress: {scene.query(_IN_PROGRESS)}",
+        f"batches: {scene.query(_RUNNING)}",
+        f"slots: {scene.redis.zrange('migration:slots', 0, -1, withscores=True)}, {scene.redis.time()}",
+        f"messages: {scene.messages()}",
+    ]
+    return "\n".join([*logged, doctor.stdout, doctor.stderr, *facts])
 
 
 def find_faults(scene: Scene, settings: dict[str, str]) -> list[str]:
@@ -68,7 +118,7 @@ def find_faults(scene: Scene, settings: dict[str, str]) -> list[str]:
     try:
         wait_until(lambda: is_at_rest(scene), "at rest", 60)
     except AssertionError:
-        return [*faults, f"it is not at rest after a minute, and these do not run: {missing_programs(scene)}"]
+        return [*faults, f"it is not at rest after a minute:\n{describe_work(scene)}"]
     found = settings_of(scene)
     faults += [
         f"{what} was {settings.get(what)} and is {found.get(what)}"

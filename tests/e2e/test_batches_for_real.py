@@ -111,7 +111,6 @@ def test_a_batch_processes_every_line_once_whatever_is_killed_or_deleted(scene: 
         "ON process.id = account_import_process_id WHERE external_account_number LIKE %s"
     )
     assert scene.query(attempts, "BATCH-%") == [(count,)]
-    scene.wait_until_idle()
 
 
 def test_an_interrupted_upload_leaves_nothing(scene: Scene) -> None:

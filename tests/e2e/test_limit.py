@@ -20,7 +20,6 @@ CLIENTS = 400
 def limit_as_before(scene: Scene) -> Iterator[None]:
     yield
     scene.set_limit(LIMIT)
-    scene.wait_until_idle()
 
 
 @contextmanager

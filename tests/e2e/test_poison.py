@@ -26,4 +26,3 @@ def test_an_account_that_kills_its_workers_fails_with_a_reason_and_affects_no_ot
     assert (outcome, code) == ("FAILED", "account_creation_failed")
     assert "the worker ended each time" in detail
     assert 1 <= len(poisoner.killed) <= MAX_TRIES
-    scene.wait_until_idle()

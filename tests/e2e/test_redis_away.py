@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,6 @@ from servers import processes_in, wait_until
 
 #: No answer of the web server may take so many seconds while Redis is unavailable.
 ANSWERS_WITHIN = 8.0
-
-
-@pytest.fixture(autouse=True)
-def idle_afterwards(scene: Scene) -> Iterator[None]:
-    yield
-    scene.wait_until_idle()
 
 
 def redis_answers(scene: Scene) -> bool:

@@ -71,4 +71,3 @@ def test_a_rolling_restart_under_load_fails_no_request(scene: Scene) -> None:
     assert "no answer" not in load.journal.statuses
     assert {order.failed_with for order in load.journal.orders} == {""}
     assert all(order.service_account_number or order.abandoned for order in load.journal.orders)
-    scene.wait_until_idle()

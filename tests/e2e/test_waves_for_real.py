@@ -110,7 +110,6 @@ def test_waves_run_by_themselves_while_beat_and_workers_are_killed(scene: Scene)
     }
     stop = scene.send("POST", f"wave-plans/{plan_id}/waves/3/stop/", json={"reason": "The test is over."})
     assert stop.status_code == 200, stop.text
-    scene.wait_until_idle()
 
 
 def _check_order(scene: Scene, plan_id: str) -> None:

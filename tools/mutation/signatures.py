@@ -1,4 +1,4 @@
-"""Tells which swapped arguments the type checker would refuse, so that no test has to notice them."""
+"""Tells which swapped arguments have annotations that do not match: the type checker refuses most of them."""
 
 import ast
 from collections import defaultdict

@@ -29,8 +29,12 @@ from mutation.recording import Recorder, Recording
 
 _OPTIONS = ("-q", "-s", "--assert=plain", "-p", "no:cacheprovider", "--randomly-dont-reorganize", "-n", "0")
 _NEVER_COPIED = (".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", ".make", "build")
-#: A test of the interface and one of a worker.
-_WARM_UP = ("tests/api/imports/test_stage.py", "tests/worker/processing/test_attempts.py")
+#: A test of the interface, one of an account that exists, and one of a worker.
+_WARM_UP = (
+    "tests/api/imports/test_stage.py",
+    "tests/api/accounts/test_notes.py",
+    "tests/worker/processing/test_attempts.py",
+)
 #: Seconds that a test takes which was not recorded.
 _UNKNOWN = 20.0
 #: Tests of the whole service take too long for thousands of changes.
@@ -101,7 +105,7 @@ class Slot:
         before, times = file.read_bytes(), file.stat()
 
         def work(report: Report) -> None:
-            _begin_child(self._servers)
+            _begin_child(self._servers, anew=True)
             plugins = [_Given(self._servers), _Telling(report, stop=True)]
             status = pytest.main([*_OPTIONS, "-x", *tests], plugins=plugins)
             report.end(Outcome.SURVIVED if status == pytest.ExitCode.OK else Outcome.KILLED)
@@ -156,6 +160,7 @@ class _Telling:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self._stop and report.failed:
+            print(report.longreprtext, flush=True)
             self._report.end(Outcome.KILLED)
 
 
@@ -233,7 +238,7 @@ class _Serving:
         anew: bool,
         report: Report,
     ) -> None:
-        _begin_child(self._servers)
+        _begin_child(self._servers, anew=anew)
         if anew:
             session._setupstate.teardown_exact(None)
         for function in self._cached:
@@ -271,8 +276,13 @@ def _keeps_results(it: object) -> bool:
 _of_the_parent: list[Any] = []
 
 
-def _begin_child(servers: Any) -> None:
-    """Let a forked process share nothing with its parent. It keeps no compiled file of a changed module."""
+def _begin_child(servers: Any, *, anew: bool) -> None:
+    """Let a forked process share nothing with its parent. It keeps no compiled file of a changed module.
+
+    One that makes anew what tests share does not replace the rows that the parent keeps (`keeping`).
+    """
+    if anew:
+        servers.kept_prefix = "kept_anew"
     _of_the_parent.append(servers._cleaner)
     servers._cleaner = None
     sys.dont_write_bytecode = True

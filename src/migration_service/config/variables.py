@@ -36,8 +36,12 @@ def setting(
     return field(
         default=default,
         metadata={
-            **{"env": env, "help": help_text, "range": (at_least, at_most)},
-            **{"one_of": one_of, "check": check, "allowed": allowed},
+            "env": env,
+            "help": help_text,
+            "range": (at_least, at_most),
+            "one_of": one_of,
+            "check": check,
+            "allowed": allowed,
         },
     )
 

@@ -15,15 +15,19 @@ import sys
 import sysconfig
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 import migration_service
 from migration_service_local.servers.account import ServerAccount
 
 _SHARED = Path("/var/cache/migration-service")
-#: Days after which an unused copy of another version is removed.
-_KEPT_DAYS = 30
+#: Seconds after its last start from which a copy that nothing runs is removed. Its linked files take no space
+#: only as long as the installation has them, too.
+_KEPT_SECONDS = 86_400.0
 #: The files beside `src` that are needed to run.
 PROJECT_FILES = ("wsgi.py", "celery_worker.py", "celery_monitor.py", "gunicorn.conf.py")
 #: Parts of the standard library that nothing here imports.
@@ -124,9 +128,19 @@ def _copy(root: Path, packages: Path, copy: Path) -> None:
 
 
 def _remove_old(folder: Path) -> None:
-    for old in folder.glob("service-*"):
-        if time.time() - old.stat().st_mtime > _KEPT_DAYS * 86_400:
-            shutil.rmtree(old, ignore_errors=True)
+    before = time.time() - _KEPT_SECONDS
+    if old := [copy for copy in folder.glob("service-*") if copy.stat().st_mtime < before]:
+        paths = list(_python_paths())
+        for copy in old:
+            if not any(str(copy) in path for path in paths):
+                shutil.rmtree(copy, ignore_errors=True)
+
+
+def _python_paths() -> Iterator[str]:
+    """Yield where the live processes find their modules, as far as they were told."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            yield process.environ().get("PYTHONPATH", "")
 
 
 def _base_interpreter() -> Path:

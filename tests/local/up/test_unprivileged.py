@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -71,6 +73,26 @@ def modules_of(root: Path) -> list[Path]:
     modules = list((root / "src").rglob("*.py"))
     assert modules
     return modules
+
+
+@only_root
+def test_old_copies_are_removed_unless_something_runs_from_them(folder: Path) -> None:
+    used, unused, new = (folder / f"service-{name}" for name in ("used", "unused", "new"))
+    for copy in (used, unused, new):
+        (copy / "src").mkdir(parents=True)
+    for copy in (used, unused):
+        os.utime(copy, (time.time() - 90_000,) * 2)
+    running = subprocess.Popen(
+        [sys.executable, "-c", "input()"],
+        stdin=subprocess.PIPE,
+        env={"PYTHONPATH": os.pathsep.join([str(used / "src"), str(used / "site-packages")])},
+    )
+    try:
+        with patch.object(sys, "executable", "/nonexistent"):
+            copied = runtime_copy._copied(ServerAccount.choose(), root(), folder).root
+    finally:
+        running.communicate()
+    assert sorted(folder.glob("service-*")) == sorted([copied, new, used])
 
 
 @only_root
