@@ -93,7 +93,7 @@ def test_a_request_that_waits_announces_its_attempt_again_unless_it_was_publishe
     acts: list[str] = []
     dispatch = replace(
         shared.dispatch,
-        wait_seconds=1.2,
+        wait_seconds=0.9,
         announce=lambda: acts.append("announced"),
         publish=lambda _: acts.append("published"),
         on_wait=lambda: acts.append("waits"),
