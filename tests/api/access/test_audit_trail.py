@@ -310,18 +310,14 @@ def test_the_rows_of_a_wave_name_who_made_its_plan_until_somebody_takes_its_batc
     with sessions.begin() as session:
         known = session.scalars(select(ImportSupplier).where(ImportSupplier.code == supplier.code)).one()
         team_id = session.scalars(select(OperationsTeam.id)).first() or 0
-        fields = {"import_supplier_id": known.id, "operations_team_id": team_id, "seed": 1}
-        fields |= {"organisation_id": known.organisation_id, "continue_if_clean": False}
-        plans = [
-            WavePlan(
-                id=new_id(),
-                organisation_id=known.organisation_id,
-                continue_if_clean=False,
-                finished_at=end,
-                **fields,
-            )
-            for end in (None, func.now())
-        ]
+        fields = {
+            "organisation_id": known.organisation_id,
+            "import_supplier_id": known.id,
+            "operations_team_id": team_id,
+            "seed": 1,
+            "continue_if_clean": False,
+        }
+        plans = [WavePlan(id=new_id(), finished_at=end, **fields) for end in (None, func.now())]
         session.add_all(plans)
         session.flush()
         waves = [(0, 1), (0, 2), (1, 1), (0, 3)]
