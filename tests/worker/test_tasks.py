@@ -1,15 +1,17 @@
 """Tasks pass on what their services need, publish what comes next, and say how they ended."""
 
+import gc
 import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, call, patch
 from uuid import UUID
 
 import pytest
+from billiard import pool
 from celery.signals import (
     after_task_publish,
     beat_init,
@@ -17,6 +19,7 @@ from celery.signals import (
     heartbeat_sent,
     task_postrun,
     task_prerun,
+    worker_init,
 )
 from sqlalchemy import select, text, update
 
@@ -29,7 +32,7 @@ from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState
 from migration_service.tasks import batches as batch_tasks
-from migration_service.tasks import maintenance, run_log
+from migration_service.tasks import maintenance, run_log, waves
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import run_chunk, run_vendor_chunk
 from migration_service.tasks.counts import count_accounts_for_metrics
@@ -38,6 +41,7 @@ from migration_service.tasks.maintenance import sweep_batches
 from migration_service.tasks.names import RUN_CHUNK, RUN_VENDOR_CHUNK
 from migration_service.tasks.publishing import publish
 from migration_service.tasks.resources import WorkerResources
+from migration_service.tasks.worker_pool import end_children_promptly
 from supplier_client import SupplierClient
 
 #: The name of a task, and its arguments.
@@ -123,12 +127,14 @@ def test_the_heartbeat_of_a_worker_and_each_task_that_beat_sends_touch_the_file(
     before = {signal: list(signal.receivers) for signal in (heartbeat_sent, beat_init, after_task_publish)}
     try:
         show_heartbeat(file)
+        gc.collect()
         after_task_publish.send(sender="a task of a web process")
         assert not file.exists()
         heartbeat_sent.send(sender="a worker")
         assert file.exists()
         file.unlink()
         beat_init.send(sender="beat")
+        gc.collect()
         assert not file.exists()
         after_task_publish.send(sender="a task of beat")
         assert file.exists()
@@ -222,3 +228,29 @@ def test_counting_notes_who_is_at_the_quota_and_rests_only_after_a_long_count(
         ]
     assert [quota.is_reached(it) for it in ids] == [True, False]
     assert not is_resting(worker_resources.redis)
+
+
+def test_waves_are_carried_on_and_reconciled_and_their_chunks_are_published(
+    worker_resources: WorkerResources,
+) -> None:
+    calls = Mock()
+    with patch.multiple(
+        waves, carry_on=calls.carry_on, reconcile_waves=calls.reconcile, feed_batches=calls.feed
+    ):
+        waves.sweep_waves()
+    sessions, seconds = celery_app().resources.Session, waves.RECONCILE_SECONDS
+    assert calls.mock_calls == [
+        call.carry_on(sessions),
+        call.reconcile(sessions, seconds=seconds),
+        call.feed(celery_app(), sessions),
+    ]
+
+
+def test_the_children_of_a_worker_that_begins_end_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT", 300)
+    monkeypatch.setattr(worker_init, "receivers", [])
+    end_children_promptly()
+    gc.collect()
+    assert pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT == 300
+    worker_init.send(sender="a worker")
+    assert pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT == 20

@@ -49,9 +49,9 @@ def test_the_first_attempts_hold_the_slots_that_are_free(worker_resources: Worke
     assert acquire_slots(sessions, slots, attempts, limit=3) == attempts[:3]
     assert acquire_slots(sessions, slots, attempts[3:], limit=3) == []
     release_slots(slots, attempts[:3])
-    assert acquire_slots(sessions, slots, attempts, limit=3, batch_cap=1) == attempts[:1]
-    assert acquire_slots(sessions, slots, attempts[1:], limit=None, batch_cap=2) == attempts[1:2]
-    assert acquire_slots(sessions, slots, attempts[2:], limit=None) == attempts[2:]
+    assert acquire_slots(sessions, slots, attempts, limit=5, batch_cap=2) == attempts[:2]
+    assert acquire_slots(sessions, slots, attempts[2:], limit=None, batch_cap=3) == attempts[2:3]
+    assert acquire_slots(sessions, slots, attempts[3:], limit=None) == attempts[3:]
 
 
 def test_whoever_waits_gets_the_slot_as_soon_as_it_is_free(worker_resources: WorkerResources) -> None:
