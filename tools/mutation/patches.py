@@ -103,7 +103,8 @@ def _is_value(statement: ast.stmt) -> bool:
 
 def _is_changed(was: ast.stmt, becomes: ast.stmt) -> bool:
     """Return True if a statement does something else on import, the bodies of functions apart."""
-    one, other = (compile(ast.Module([it], []), "", "exec", dont_inherit=True) for it in (was, becomes))
+    # Written anew, so that a default on another line than before makes no difference.
+    one, other = (compile(ast.unparse(it), "", "exec", dont_inherit=True) for it in (was, becomes))
     return _on_import(one) != _on_import(other)
 
 

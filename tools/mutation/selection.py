@@ -101,8 +101,8 @@ class Selection:
     def _in_turn(self, found: set[str], ways: Mapping[str, frozenset[Line]], what: str) -> list[str]:
         """Return the tests: the last that noticed something, and those that mention most of what was changed.
 
-        Then comes one of each way through the code, which is the set of lines that a test runs. The other
-        tests of each way follow.
+        Then come those in the file of the module's tests. Of them and of the others, one of each way through
+        the code comes first, which is the set of lines that a test runs.
         """
         seconds = self._recording.known.seconds
         mentions = self._recording.words.mentions(what)
@@ -114,13 +114,13 @@ class Selection:
             is_far = folder not in PurePath(test.partition("::")[0]).parts
             return (not self._is_near(test), is_far, seconds[test])
 
-        turns: dict[str, tuple[int, int, int]] = {}
+        turns: dict[str, tuple[int, int, bool, int]] = {}
         taken: Counter[frozenset[Line]] = Counter()
         for test in sorted(found - set(self._recording.known.failed), key=distance):
             way = ways.get(test, frozenset[Line]())
             place = self._killers.index(test) if test in self._killers else _KILLERS
             mention = mentioning.index(test) if test in mentioning and worth[test] else _KILLERS
-            turns[test] = (place, mention, taken[way])
+            turns[test] = (place, mention, not self._is_near(test), taken[way])
             taken[way] += 1
         chosen, total = [], 0.0
         for test in sorted(turns, key=lambda it: turns[it]):

@@ -101,6 +101,13 @@ SOUND_CHANGES: dict[str, dict[str, Any]] = {
     "gas that generates in whatever unit": {
         f"{_GAS}.agreements.0.monthly_advance_charge_template.forecast_generation_units": "KWH_CONSUMPION"
     },
+    "a second period of a kind that has no end": {
+        f"{_POWER}.energy_meter_point_configuration_periods.+": {
+            "profile_category": "E1B",
+            "cap_tar_code": "8742010102115",
+            "start_date": date(2024, 1, 1),
+        }
+    },
     "a line item of one day": {f"{_HISTORICAL}.0.line_items.0.end_date": date(2025, 4, 1)},
     "a bill period of one day": {"statements.0.bill_period_to_date": date(2025, 4, 1)},
     "a bill period that ends today": {"statements.0.bill_period_to_date": TODAY},
@@ -127,6 +134,10 @@ SOUND_CHANGES: dict[str, dict[str, Any]] = {
     "a tax amount half a cent off": {
         f"{_HISTORICAL}.1.tax_items.0.rate": Decimal("0.23105"),
         f"{_HISTORICAL}.1.tax_items.0.value_taxed": Decimal(100),
+    },
+    "a payment of one cent": {
+        f"{_OPEN}.0.amount": Decimal("0.01"),
+        "ledgers.0.ledger_balance": Decimal("-2.21"),
     },
     "an e-mail address with two x": {"customers.0.email": "xx@post.nl"},
     "an amount half a cent off": {f"{_HISTORICAL}.1.amount": Decimal("133.105")},
@@ -156,6 +167,38 @@ def test_nothing_is_found_in_valid_variants(name: str) -> None:
 def test_a_rule_finds_every_place() -> None:
     findings = _check({"customers.0.family_name": ABSENT, "customers.1.family_name": "  "})
     assert [f.attr for f in findings] == ["customers.0.family_name", "customers.1.family_name"]
+
+
+@pytest.mark.parametrize(("place", "found"), [(0, []), (1, ["statements.0.statement_path"])])
+def test_a_context_that_the_schema_refused_is_no_missing_document(place: int, found: list[str]) -> None:
+    faulty = [f"statements.{place}.statement_pdf_context"]
+    assert [f.attr for f in _check({"statements.0.statement_path": ABSENT}, faulty=faulty)] == found
+
+
+def test_only_the_line_items_that_end_before_they_start_are_found() -> None:
+    reversed_line = {f"{_HISTORICAL}.0.line_items.0.start_date": date(2025, 5, 1)}
+    of_one_day = {f"{_HISTORICAL}.0.line_items.1.end_date": date(2025, 4, 1)}
+    findings = _check(reversed_line | of_one_day)
+    assert [f.attr for f in findings] == [f"{_HISTORICAL}.0.line_items.0.end_date"]
+
+
+def test_an_only_line_item_that_ends_before_it_starts_is_found() -> None:
+    findings = _check({f"{_HISTORICAL}.1.line_items.0.start_date": date(2025, 5, 1)})
+    assert [f.attr for f in findings] == [f"{_HISTORICAL}.1.line_items.0.end_date"]
+
+
+@pytest.mark.parametrize(
+    "attr",
+    [
+        f"{_HISTORICAL}.0.line_items.1.rate_band",
+        f"{_OPEN}.0.payment_type",
+        f"{_OPEN}.2.reason",
+        f"{_GAS}.meters.0.registers.0.time_of_use",
+    ],
+)
+def test_a_word_that_is_not_listed_is_found_wherever_it_is(attr: str) -> None:
+    findings = _check({attr: "NEW_WORD"}, Profile.LENIENT)
+    assert [(f.attr, f.code, f.severity) for f in findings] == [(attr, "unlisted_value", Severity.WARNING)]
 
 
 def test_two_customers_of_an_account_may_not_be_the_same() -> None:

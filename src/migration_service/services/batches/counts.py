@@ -25,7 +25,8 @@ LINES_OF_CHUNK = """(
       AND batch_line.chunk_line = batch_chunk.first_line)"""
 
 # Deferred lines are worked on again after five seconds, and then less and less often.
-_LATER = "now() + greatest(interval '5 seconds', least(interval '5 minutes', (now() - deferred_since) / 2))"
+_LATER = """now() + greatest(interval '5 seconds',
+                         least(interval '5 minutes', (now() - coalesce(deferred_since, now())) / 2))"""
 
 _RECOUNT = text(f"""
     WITH counted AS (

@@ -36,6 +36,18 @@ from migration_service.states import BatchMode
             {"stop_after_errors": "1", "stop_window_lines": 10, "stop_ignore_codes": ["required"]},
             Brake(stop_after_errors="1", stop_window_lines=10, stop_ignore_codes=("required",)),
         ),
+        (
+            {"stop_after_errors": "1%", "stop_min_lines": 1, "stop_window_lines": 1},
+            Brake(stop_after_errors="1%", stop_min_lines=1, stop_window_lines=1),
+        ),
+        (
+            {"stop_after_errors": "1%", "stop_min_lines": 10_000, "stop_window_lines": 10_000},
+            Brake(stop_after_errors="1%", stop_min_lines=10_000, stop_window_lines=10_000),
+        ),
+        (
+            {"stop_after_errors": "7", "stop_window_lines": 7, "stop_ignore_codes": ["a"] * 50},
+            Brake(stop_after_errors="7", stop_window_lines=7, stop_ignore_codes=("a",) * 50),
+        ),
     ],
 )
 def test_what_is_asked_for_is_completed(given: dict[str, Any], expected: Brake | None) -> None:
@@ -51,6 +63,8 @@ def test_what_is_asked_for_is_completed(given: dict[str, Any], expected: Brake |
         ({"stop_after_errors": "100%"}, "invalid", "stop_after_errors"),
         ({"stop_after_errors": "\u0665%"}, "invalid", "stop_after_errors"),
         ({"stop_after_errors": "half"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "1234567890"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "7", "stop_window_lines": 0}, "out_of_range", "stop_window_lines"),
         ({"stop_window_lines": 5}, "required", "stop_after_errors"),
         ({"stop_ignore_codes": ["required"]}, "required", "stop_after_errors"),
         ({"stop_after_errors": "off", "stop_min_lines": 5}, "required", "stop_after_errors"),
@@ -73,9 +87,22 @@ def test_what_does_not_make_sense_is_refused(given: dict[str, Any], code: str, a
     assert [(item.code, item.attr) for item in refused.value.errors] == [(code, attr)]
 
 
+def test_what_needs_a_threshold_is_named_and_all_faults_are_found() -> None:
+    with pytest.raises(RequestFailedValidationError) as refused:
+        read_brake(stop_min_lines=0, stop_window_lines=20_000, stop_ignore_codes=["-"])
+    assert [(item.code, item.attr) for item in refused.value.errors] == [
+        ("required", "stop_after_errors"),
+        ("out_of_range", "stop_min_lines"),
+        ("out_of_range", "stop_window_lines"),
+        ("invalid", "stop_ignore_codes"),
+    ]
+    assert refused.value.errors[0].detail == "stop_min_lines needs a number or a percentage of errors."
+
+
 @pytest.mark.parametrize(
     ("threshold", "min_lines", "lines", "errors", "reached"),
     [
+        ("1%", None, 1, 1, True),
         ("3", None, 3, 2, False),
         ("3", None, 3, 3, True),
         ("50%", 4, 4, 2, False),
@@ -97,6 +124,7 @@ def test_a_number_is_enough_and_a_percentage_is_exceeded(
 @pytest.mark.parametrize("mode", BatchMode)
 def test_only_an_import_is_braked_without_a_word(mode: BatchMode) -> None:
     brake = usual_brake(mode)
-    assert (brake.stop_after_errors == "50%") is (mode is BatchMode.IMPORT)
+    usual = Brake(stop_after_errors="50%", stop_min_lines=200, stop_window_lines=200)
+    assert brake == (usual if mode is BatchMode.IMPORT else NO_BRAKE)
     assert stored_brake(brake_to_store(brake)) == brake
     assert (brake_to_store(brake) is None) is (mode is not BatchMode.IMPORT)

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migration_service.errors import BatchFileError, BatchFileTooLargeError
+from migration_service.errors import (
+    BatchCompressionError,
+    BatchFileError,
+    BatchFileTooLargeError,
+    BatchTooManyLinesError,
+)
 from migration_service.services.batches.ndjson import FileLimits, Line, read_lines
 
 _LIMITS = FileLimits(line=1_000, total=100_000)
@@ -88,3 +93,40 @@ def test_a_small_file_that_grows_beyond_the_limit_is_refused_before_it_fills_the
     assert len(bomb) < 50_000
     with pytest.raises(BatchFileTooLargeError):
         list(read_lines([bomb], _LIMITS))
+
+
+def test_a_line_is_read_as_soon_as_its_block_has_come() -> None:
+    def blocks() -> Iterator[bytes]:
+        yield b"a\n"
+        raise AssertionError("the next block was asked for")
+
+    assert next(read_lines(blocks(), _LIMITS)) == Line(1, b"a")
+
+
+def test_a_file_may_have_as_many_bytes_and_lines_as_the_limits_say() -> None:
+    limits = FileLimits(line=5, total=11, lines=4)
+    data = b"aaaaa\nb\n\ncc"
+    for size in (1, 3, 100):
+        expected = [Line(1, b"aaaaa"), Line(2, b"b"), Line(4, b"cc")]
+        assert list(read_lines(_blocks(data, size), limits)) == expected
+        with pytest.raises(BatchFileTooLargeError, match="more than 11 bytes"):
+            list(read_lines(_blocks(data + b"c", size), limits))
+        for more in (b"a\n\nb\nc\nd", b"a\n\nb\nc\nd\n", b"\n\n\n\n\n"):
+            with pytest.raises(BatchTooManyLinesError, match="more than 4 lines"):
+                list(read_lines(_blocks(more, size), limits))
+        assert len(list(read_lines(_blocks(b"a\nb\nc\nd\n", size), limits))) == 4
+
+
+def test_the_rest_of_a_line_that_is_too_long_is_no_line() -> None:
+    limits = FileLimits(line=3, total=100)
+    blocks = [b"aaa", b"a", b"b", b"\ncc", b"c\n", b"dddd"]
+    assert list(read_lines(blocks, limits)) == [Line(1, None), Line(2, b"ccc"), Line(3, None)]
+
+
+def test_gzip_data_may_hold_ten_million_bytes_whatever_their_ratio_is() -> None:
+    limits = FileLimits(line=10, total=100_000_000, ratio=2)
+    packed = zlib.compress(b"\0" * 10_000_000, level=9, wbits=31)
+    assert list(read_lines([packed], limits)) == [Line(1, None)]
+    packed = zlib.compress(b"\0" * 10_000_001, level=9, wbits=31)
+    with pytest.raises(BatchCompressionError, match="more than 2 bytes for each"):
+        list(read_lines([packed], limits))

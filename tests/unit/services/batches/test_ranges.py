@@ -55,3 +55,10 @@ def test_long_lines_make_a_chunk_smaller_and_none_is_lost() -> None:
     for number in range(1, 6):
         chunks.add(Line(number, b"x" * (CHUNK_BYTES // 2)))
     assert chunks.ranges == [(1, 2), (3, 4), (5, 5)]
+
+
+def test_a_chunk_has_four_million_bytes_at_most() -> None:
+    chunks = RangeChunks(9, largest=100)
+    for number, size in enumerate((1_999_999, 2_000_001, 1, 2_000_000, 2_000_000, 0, 4_000_001, 0, 1), 1):
+        chunks.add(Line(number, b"x" * size if size else None))
+    assert chunks.ranges == [(1, 2), (3, 4), (5, 6), (7, 7), (8, 9)]

@@ -1,0 +1,157 @@
+"""What a brake counts: the chunks that were worked on last, and the lines whose codes count."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, make_customer
+from migration_service.errors import BatchStateError
+from migration_service.models import AuditEntry, Batch
+from migration_service.services.batches.brakes import (
+    NO_BRAKE,
+    Brake,
+    BrakeCounts,
+    apply_brake,
+    measure,
+    set_brake,
+)
+from migration_service.states import BatchState
+from unit.services.batches.batch_rows import add_chunk, make_batch
+
+
+@pytest.fixture
+def customer(sessions: sessionmaker[Session]) -> Customer:
+    return make_customer(sessions)
+
+
+@pytest.fixture
+def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
+    with sessions() as session:
+        yield session
+        session.rollback()
+
+
+@pytest.fixture
+def batch(session: Session, customer: Customer) -> Batch:
+    """A batch with chunks of which the later ones were worked on first."""
+    batch = make_batch(session, customer)
+    now = session.execute(select(func.now())).scalar_one()
+    for first, (ago, done, failures) in enumerate(
+        [
+            (1, 10, {"a": 1}),
+            (2, 10, {"a": 2, "b": 3}),
+            (3, 10, {"a b": 4}),
+            (4, 10, {}),
+            (5, 0, {"a": 50}),  # nothing of it has an outcome now, as its failed lines are retried
+            (6, 10, {"b": 5}),
+        ],
+        1,
+    ):
+        worked_at = now - timedelta(minutes=ago)
+        add_chunk(session, batch, first, done=done, failures=failures, worked_at=worked_at)
+    add_chunk(session, batch, 9, done=10, failures={"a": 70})  # nobody has worked on it
+    add_chunk(session, make_batch(session, customer), 1, done=10, failures={"a": 90}, worked_at=now)
+    return batch
+
+
+def _measured(
+    session: Session, batch: Batch, window: int | None, *ignored: str, minutes: float | None = None
+) -> BrakeCounts:
+    brake = Brake(stop_after_errors="1", stop_window_lines=window, stop_ignore_codes=ignored)
+    now: datetime = session.execute(select(func.now())).scalar_one()
+    since = None if minutes is None else now - timedelta(minutes=minutes)
+    return measure(session, batch.id, brake, since)
+
+
+@pytest.mark.parametrize(
+    ("window", "lines", "errors"),
+    [
+        (None, 50, 15),
+        (1, 10, 1),
+        (10, 10, 1),
+        (11, 20, 6),
+        (20, 20, 6),
+        (21, 30, 10),
+        (41, 50, 15),
+        (90, 50, 15),
+    ],
+)
+def test_a_window_has_the_chunks_that_were_worked_on_last(
+    session: Session, batch: Batch, window: int | None, lines: int, errors: int
+) -> None:
+    assert _measured(session, batch, window) == BrakeCounts(lines, errors)
+
+
+@pytest.mark.parametrize(
+    ("ignored", "errors"), [(["a"], 12), (["b"], 7), (["a", "b"], 0), (["c"], 15), (["a", "c"], 12)]
+)
+def test_a_line_does_not_count_if_it_has_no_other_codes_than_those_left_out(
+    session: Session, batch: Batch, ignored: list[str], errors: int
+) -> None:
+    assert _measured(session, batch, None, *ignored) == BrakeCounts(50, errors)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "lines", "errors"), [(0.5, 0, 0), (2, 10, 1), (2.5, 20, 6), (60, 50, 15)]
+)
+def test_only_the_chunks_count_that_were_worked_on_since_somebody_resumed(
+    session: Session, batch: Batch, minutes: float, lines: int, errors: int
+) -> None:
+    assert _measured(session, batch, None, minutes=minutes) == BrakeCounts(lines, errors)
+
+
+def test_a_batch_without_chunks_has_no_errors(session: Session, customer: Customer) -> None:
+    assert _measured(session, make_batch(session, customer), None) == BrakeCounts(0, 0)
+
+
+def _audit(session: Session) -> list[tuple[object, ...]]:
+    return [
+        (it.action, it.subject_kind, it.subject, it.organisation_id, it.details)
+        for it in session.scalars(select(AuditEntry).where(AuditEntry.subject_kind == "batch"))
+    ]
+
+
+def test_a_brake_that_is_reached_pauses_the_batch_once(session: Session, batch: Batch) -> None:
+    brake = Brake(stop_after_errors="15")
+    assert not apply_brake(session, batch.id, Brake(stop_after_errors="16").to_dict(), None)
+    assert _audit(session) == []
+    assert apply_brake(session, batch.id, brake.to_dict(), None)
+    assert apply_brake(session, batch.id, brake.to_dict(), None)
+    session.refresh(batch)
+    assert (batch.state, batch.reason) == ("PAUSED", "error_threshold_reached")
+    details = {"reason": "error_threshold_reached", "lines": 50, "errors": 15, **brake.to_dict()}
+    assert _audit(session) == [
+        ("batch.paused", "batch", str(batch.id), batch.organisation_id, details),
+    ]
+
+
+def test_another_brake_may_be_set_until_a_batch_is_cancelled(session: Session, batch: Batch) -> None:
+    brake = Brake(stop_after_errors="5%", stop_min_lines=3, stop_ignore_codes=("a",))
+    stored = []
+    for it in (brake, NO_BRAKE):
+        set_brake(session, batch, it)
+        session.flush()
+        stored.append(session.scalar(select(Batch.brake).where(Batch.id == batch.id)))
+    assert stored == [brake.to_dict() | {"stop_ignore_codes": ["a"]}, None]
+    session.execute(update(Batch).values(state=BatchState.CANCELLED))
+    with pytest.raises(BatchStateError, match="cancelled"):
+        set_brake(session, batch, brake)
+    assert _audit(session) == [
+        ("batch.brake_set", "batch", str(batch.id), batch.organisation_id, it.to_dict())
+        for it in (brake, NO_BRAKE)
+    ]
+
+
+def test_the_batch_is_locked_while_its_brake_is_set(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        batch = make_batch(session, customer)
+        session.commit()
+        set_brake(session, batch, NO_BRAKE)
+        with sessions() as other:
+            free = select(Batch.id).where(Batch.id == batch.id).with_for_update(skip_locked=True)
+            assert other.scalars(free).all() == []

@@ -1,0 +1,210 @@
+"""Payment vendors: whose they are, and the calls that batches reserve."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, make_customer
+from migration_service.errors import (
+    NameInvalidError,
+    NameTakenError,
+    OrganisationNotFoundError,
+    PaymentVendorInvalidError,
+    PaymentVendorNotFoundError,
+)
+from migration_service.models import AuditEntry, PaymentVendor
+from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.services.setup.vendors import (
+    LARGEST_RATE,
+    LEAST_RATE,
+    ReservedCalls,
+    create_payment_vendor,
+    get_payment_vendor,
+    list_payment_vendors,
+    reserve_calls,
+    set_vendor_rate,
+)
+
+_URL = "https://vendor.example/api"
+
+
+@pytest.fixture
+def customer(sessions: sessionmaker[Session]) -> Customer:
+    return make_customer(sessions)
+
+
+def _create(session: Session, name: str, owner: str | None = None, **options: Any) -> PaymentVendor:
+    given = {"kind": VendorKind.HTTP, "url": _URL, "secret_env": "VENDOR_SECRET"} | options
+    return create_payment_vendor(session, name, organisation_name=owner, **given)
+
+
+def _audit(session: Session, action: str) -> list[tuple[Any, ...]]:
+    found = session.scalars(select(AuditEntry).where(AuditEntry.action == action).order_by(AuditEntry.id))
+    return [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in found]
+
+
+def test_a_vendor_is_stored_as_it_was_given_and_is_in_the_audit(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions.begin() as session:
+        made = _create(session, "A", customer.organisation)
+        shared = _create(session, "A", secret_env=None)
+    with sessions() as session:
+        stored = session.get_one(PaymentVendor, made.id)
+        assert (stored.name, stored.kind, stored.url) == ("A", "http", _URL)
+        assert (stored.secret_env, stored.organisation_id) == ("VENDOR_SECRET", customer.organisation_id)
+        assert session.get_one(PaymentVendor, shared.id).organisation_id is None
+        details = {"kind": "http", "url": _URL, "secret_env": "VENDOR_SECRET"}
+        assert _audit(session, "payment_vendor.created") == [
+            ("payment_vendor", "A", customer.organisation_id, details),
+            ("payment_vendor", "A", None, details | {"secret_env": None}),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"url": "ftp://vendor.example"}, "."),
+        ({"url": "http://vendor.example"}, "."),
+        ({"secret_env": "the-secret-itself"}, "name of an environment variable"),
+        ({"secret_env": "1_SECRET"}, "name of an environment variable"),
+        ({"secret_env": "DATABASE_URL"}, "is a setting of the service"),
+    ],
+)
+def test_a_vendor_that_would_give_a_secret_away_is_refused(
+    sessions: sessionmaker[Session], options: dict[str, Any], message: str
+) -> None:
+    with sessions() as session:
+        with pytest.raises(PaymentVendorInvalidError, match=message):
+            _create(session, "A", **options)
+        assert list_payment_vendors(session) == []
+
+
+def test_a_vendor_has_a_name_that_its_organisation_has_not_used(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        with pytest.raises(NameInvalidError, match="name of a payment vendor"):
+            _create(session, " ")
+        with pytest.raises(OrganisationNotFoundError):
+            _create(session, "A", "nobody")
+        for owner in (None, customer.organisation):
+            _create(session, "A", owner)
+            with pytest.raises(NameTakenError, match="'A' already exists"):
+                _create(session, "A", owner)
+
+
+def test_a_vendor_is_that_of_the_organisation_or_else_a_shared_one_whatever_its_case(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    other = make_customer(sessions)
+    with sessions() as session:
+        shared_exact = _create(session, "Acme")
+        shared = _create(session, "ACME")
+        own = _create(session, "acme", customer.organisation)
+        own_upper = _create(session, "ACME", customer.organisation)
+        foreign = _create(session, "Theirs", other.organisation)
+
+        def find(organisation_id: int, name: str) -> int:
+            return get_payment_vendor(session, organisation_id, name).id
+
+        mine = customer.organisation_id
+        assert find(mine, "acme") == own.id
+        assert find(mine, "ACME") == own_upper.id
+        assert find(mine, "Acme") == shared_exact.id
+        assert find(mine, "aCME") == own.id
+        assert find(other.organisation_id, "ACME") == shared.id
+        assert find(other.organisation_id, "acme") == shared_exact.id
+        assert find(other.organisation_id, "theirs") == foreign.id
+        for organisation_id, name in ((mine, "Theirs"), (mine, "nobody"), (0, "Theirs")):
+            with pytest.raises(PaymentVendorNotFoundError):
+                find(organisation_id, name)
+        session.rollback()
+
+
+def test_vendors_are_listed_by_name_with_their_owners(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        _create(session, "C")
+        _create(session, "B", customer.organisation)
+        _create(session, "B")
+        _create(session, "A")
+        assert [(it.name, owner) for it, owner in list_payment_vendors(session)] == [
+            ("A", None),
+            ("B", customer.organisation),
+            ("B", None),
+            ("C", None),
+        ]
+        session.rollback()
+
+
+def test_the_rate_is_that_of_one_vendor_and_is_in_the_audit(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        shared, own, other = (
+            _create(session, "A"),
+            _create(session, "A", customer.organisation),
+            _create(session, "B"),
+        )
+        before = other.calls_per_second
+        set_vendor_rate(session, "A", LARGEST_RATE)
+        set_vendor_rate(session, "A", LEAST_RATE, organisation_name=customer.organisation)
+        session.flush()
+        for vendor in (shared, own, other):
+            session.refresh(vendor)
+        rates = [it.calls_per_second for it in (shared, own, other)]
+        assert rates == [Decimal(1_000), Decimal("0.01"), before]
+        for rate in (Decimal("0.009"), Decimal("1000.01")):
+            with pytest.raises(PaymentVendorInvalidError, match=r"from 0\.01 to 1,000 per second"):
+                set_vendor_rate(session, "A", rate)
+        with pytest.raises(PaymentVendorNotFoundError):
+            set_vendor_rate(session, "B", Decimal(1), organisation_name=customer.organisation)
+        assert _audit(session, "payment_vendor.rate_set") == [
+            ("payment_vendor", "A", None, {"calls_per_second": "1000"}),
+            ("payment_vendor", "A", customer.organisation_id, {"calls_per_second": "0.01"}),
+        ]
+        session.rollback()
+
+
+def _reserve(
+    session: Session, vendor: PaymentVendor, next_call: str, wanted: int = 100
+) -> ReservedCalls | None:
+    """Reserve calls of three seconds, with the next call at so many seconds from now."""
+    statement = "UPDATE payment_vendor SET next_call_at = now() + CAST(:next AS interval) WHERE id = :id"
+    session.execute(text(statement), {"id": vendor.id, "next": next_call})
+    return reserve_calls(session, vendor.id, wanted, seconds=3.0)
+
+
+def _reserved_until(session: Session, vendor: PaymentVendor) -> float:
+    """Return the seconds until the next call that is not reserved."""
+    statement = "SELECT extract(epoch FROM next_call_at - now()) FROM payment_vendor WHERE id = :id"
+    return float(session.execute(text(statement), {"id": vendor.id}).scalar_one())
+
+
+def test_calls_are_reserved_one_after_the_other_at_the_rate_of_the_vendor(
+    sessions: sessionmaker[Session],
+) -> None:
+    with sessions() as session:
+        vendor, other = _create(session, "A"), _create(session, "B")
+        set_vendor_rate(session, "A", Decimal(10))
+        set_vendor_rate(session, "B", Decimal(1))
+        session.flush()
+        assert _reserve(session, vendor, "-1 hour") == ReservedCalls(30, 0.0, 0.1)
+        assert 3 <= _reserved_until(session, vendor) < 63
+        assert _reserve(session, vendor, "-1 hour", wanted=7) == ReservedCalls(7, 0.0, 0.1)
+        assert _reserve(session, vendor, "1 hour") is None
+        assert _reserve(session, other, "-1 hour") == ReservedCalls(3, 0.0, 1.0)
+        set_vendor_rate(session, "B", Decimal("0.01"))
+        session.flush()
+        # At least one, however slow the vendor is.
+        assert _reserve(session, other, "-1 hour") == ReservedCalls(1, 0.0, 100.0)
+        assert 100 <= _reserved_until(session, other) < 160
+        # Another second is free: nothing is reserved beyond it.
+        assert _reserve(session, other, "1 hour") is None
+        assert _reserved_until(session, other) == 3_600
+        session.rollback()

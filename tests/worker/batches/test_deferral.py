@@ -1,0 +1,256 @@
+"""Which accounts are still to come, and which deferred lines are tried again."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from flask import Flask
+from sqlalchemy import func, select, text, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient
+from migration_service.models import Batch, BatchChunk, BatchLine, ImportSupplier
+from migration_service.services.batches.added_data.deferral import (
+    IS_DUE,
+    Woken,
+    find_coming,
+    find_deferred,
+    find_existing,
+    wake_lines,
+)
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.states import LineStatus
+from migration_service.tasks.resources import WorkerResources
+from supplier_client import SupplierClient
+
+_A_WEEK = 7 * 24 * 3600.0
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def neighbour(app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources) -> BatchClient:
+    """The batches of another supplier."""
+    return BatchClient(SupplierClient.create(app, sessions), worker_resources)
+
+
+def _supplier_id(batches: BatchClient) -> int:
+    with batches.supplier.Session() as session:
+        found = session.scalar(select(ImportSupplier.id).where(ImportSupplier.code == batches.supplier.code))
+    assert found
+    return found
+
+
+def _coming(batches: BatchClient, *numbers: str) -> set[str]:
+    with batches.supplier.Session() as session:
+        return find_coming(session, _supplier_id(batches), numbers)
+
+
+def _account(batches: BatchClient, number: str) -> dict[str, Any]:
+    (account,) = batches.supplier.accounts()
+    return account | {"external_account_number": number}
+
+
+def _begin(batches: BatchClient, number: str) -> None:
+    """Begin the import of an account."""
+    assert batches.supplier.stage(_account(batches, number)).status_code in (200, 201)
+    assert batches.supplier.process(number).status_code == 202
+
+
+def _end(batches: BatchClient, number: str) -> None:
+    """Create the account whose import has begun."""
+    assert perform_attempt(batches.supplier.Session, batches.supplier.current_attempt(number))
+
+
+def _paused(batches: BatchClient, mode: str = "import", *numbers: str) -> str:
+    """Start a batch of accounts and pause it."""
+    batch_id = batches.start([_account(batches, number) for number in numbers], mode)
+    assert batches.change(batch_id, "pause").status_code == 200
+    return batch_id
+
+
+def _defer(batches: BatchClient, *numbers: str) -> UUID:
+    """Run a batch with a note for each of these accounts, whose lines are deferred. Return its id."""
+    lines = [
+        {
+            "import_supplier": batches.supplier.code,
+            "external_account_number": number,
+            "notes": [{"body": "a"}],
+        }
+        for number in numbers
+    ]
+    report = batches.run(lines, kind="notes")
+    assert report["counts"]["DEFERRED"] == len(numbers)
+    return UUID(report["batch_id"])
+
+
+def _chunk(session: Session, batch_id: UUID) -> BatchChunk:
+    return session.scalars(select(BatchChunk).where(BatchChunk.batch_id == batch_id)).one()
+
+
+def _wake(batches: BatchClient, batch_id: UUID, seconds: float = _A_WEEK) -> Woken:
+    with batches.supplier.Session.begin() as session:
+        return wake_lines(session, _supplier_id(batches), _chunk(session, batch_id), seconds)
+
+
+def _lines(batches: BatchClient, batch_id: UUID) -> dict[str, tuple[str, bool]]:
+    """Return the status of each line, and whether it has warnings, by the number of its account."""
+    with batches.supplier.Session() as session:
+        rows = session.scalars(select(BatchLine).where(BatchLine.batch_id == batch_id))
+        return {str(it.external_account_number): (it.status, bool(it.warnings)) for it in rows}
+
+
+def test_an_account_whose_import_has_begun_is_still_to_come_until_it_exists(batches: BatchClient) -> None:
+    _begin(batches, "A")
+    _begin(batches, "B")
+    assert batches.supplier.stage(_account(batches, "staged only")).status_code == 201
+    assert _coming(batches, "A", "staged only", "nobody") == {"A"}
+    _end(batches, "A")
+    assert _coming(batches, "A", "B") == {"B"}
+    assert _coming(batches) == set()
+
+
+def test_an_account_on_a_pending_line_of_an_import_batch_is_still_to_come(batches: BatchClient) -> None:
+    _paused(batches, "import", "A", "B")
+    assert _coming(batches, "A", "nobody") == {"A"}
+
+
+@pytest.mark.parametrize("mode", ["validate", "dry-run"])
+def test_an_account_that_is_only_tried_is_not_to_come(batches: BatchClient, mode: str) -> None:
+    _paused(batches, mode, "A")
+    assert _coming(batches, "A") == set()
+
+
+def test_an_account_with_added_data_only_is_not_to_come(batches: BatchClient) -> None:
+    _begin(batches, "A")
+    _defer(batches, "A")
+    _end(batches, "A")
+    assert _coming(batches, "A") == set()
+
+
+def test_an_account_that_another_supplier_imports_is_not_to_come(
+    batches: BatchClient, neighbour: BatchClient
+) -> None:
+    _begin(neighbour, "A")
+    _paused(neighbour, "import", "B")
+    _paused(batches, "import", "C")
+    assert _coming(batches, "A", "B") == set()
+    assert _coming(neighbour, "A", "B", "C") == {"A", "B"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        update(BatchLine).values(status=LineStatus.FAILED),
+        update(BatchLine).values(chunk_line=1),
+        update(Batch).values(finished_at=func.now()),
+    ],
+    ids=["failed", "of another kind", "over"],
+)
+def test_an_account_on_any_other_line_is_not_to_come(batches: BatchClient, change: Any) -> None:
+    _paused(batches, "import", "A")
+    with batches.supplier.Session.begin() as session:
+        session.execute(change)
+    assert _coming(batches, "A") == set()
+
+
+def test_accounts_that_exist_are_those_of_the_supplier(batches: BatchClient, neighbour: BatchClient) -> None:
+    for client, number in ((batches, "A"), (batches, "B"), (neighbour, "C")):
+        _begin(client, number)
+        _end(client, number)
+    with batches.supplier.Session() as session:
+        assert find_existing(session, _supplier_id(batches), ["A", "C", "nobody"]) == {"A"}
+
+
+def test_lines_are_pending_again_once_their_account_is_no_longer_to_come(batches: BatchClient) -> None:
+    for number in ("A", "B"):
+        _begin(batches, number)
+    batch_id, other = _defer(batches, "A", "B"), _defer(batches, "A")
+    assert _wake(batches, batch_id) == Woken(0, is_late=False)
+    _end(batches, "A")
+    assert _wake(batches, batch_id) == Woken(1, is_late=False)
+    assert _lines(batches, batch_id) == {"A": ("PENDING", False), "B": ("DEFERRED", True)}
+    assert _lines(batches, other) == {"A": ("DEFERRED", True)}
+
+
+def test_all_lines_of_the_chunk_are_pending_again_once_the_time_is_up(batches: BatchClient) -> None:
+    for number in ("A", "B"):
+        _begin(batches, number)
+    batch_id = _defer(batches, "A", "B")
+    with batches.supplier.Session.begin() as session:
+        session.execute(
+            update(BatchChunk).values(
+                deferred_since=BatchChunk.deferred_since - func.make_interval(0, 0, 0, 0, 0, 0, 60)
+            )
+        )
+        # As if it belonged to another chunk.
+        session.execute(update(BatchLine).where(BatchLine.line_number == 2).values(chunk_line=2))
+    assert _wake(batches, batch_id, 90) == Woken(0, is_late=False)
+    assert _wake(batches, batch_id, 60) == Woken(1, is_late=True)
+    assert _lines(batches, batch_id) == {"A": ("PENDING", False), "B": ("DEFERRED", True)}
+
+
+def test_a_chunk_that_was_never_deferred_has_nothing_to_try_again(batches: BatchClient) -> None:
+    _begin(batches, "A")
+    batch_id = _defer(batches, "A")
+    with batches.supplier.Session.begin() as session:
+        session.execute(update(BatchChunk).values(deferred_since=None))
+        assert find_deferred(session, _chunk(session, batch_id), ["A"]) == set()
+    assert _wake(batches, batch_id, 0) == Woken(0, is_late=False)
+
+
+def test_accounts_with_deferred_lines_are_those_of_the_chunk(batches: BatchClient) -> None:
+    for number in ("A", "B", "C", "D"):
+        _begin(batches, number)
+    batch_id, _ = _defer(batches, "A", "B", "C"), _defer(batches, "D")
+    with batches.supplier.Session.begin() as session:
+        of_b, of_c = (BatchLine.external_account_number == number for number in "BC")
+        session.execute(update(BatchLine).where(of_b).values(chunk_line=2))
+        session.execute(update(BatchLine).where(of_c).values(status=LineStatus.ADDED))
+        chunk = _chunk(session, batch_id)
+        assert find_deferred(session, chunk, ["A", "B", "C", "D"]) == {"A"}
+        assert find_deferred(session, chunk, ["B", "C", "D"]) == set()
+
+
+def _is_due(batches: BatchClient, batch_id: UUID) -> bool:
+    with batches.supplier.Session() as session:
+        joined = "FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id WHERE batch_id = :id"
+        return bool(session.scalar(text(f"SELECT {IS_DUE} {joined}"), {"id": batch_id}))
+
+
+def _set_not_before(batches: BatchClient, batch_id: UUID, interval: str | None) -> None:
+    with batches.supplier.Session.begin() as session:
+        value = "now() + CAST(:interval AS interval)"
+        session.execute(
+            text(f"UPDATE batch_chunk SET not_before = {value} WHERE batch_id = :id"),  # noqa: S608  # a constant
+            {"id": batch_id, "interval": interval},
+        )
+
+
+def test_a_deferred_chunk_is_due_when_its_time_has_come(batches: BatchClient) -> None:
+    _begin(batches, "A")
+    batch_id = _defer(batches, "A")
+    for interval, is_due in (("1 minute", False), ("-1 minute", True), (None, True)):
+        _set_not_before(batches, batch_id, interval)
+        assert _is_due(batches, batch_id) == is_due, interval
+
+
+def test_a_deferred_chunk_is_due_when_an_import_batch_of_its_supplier_has_ended_since(
+    batches: BatchClient, neighbour: BatchClient
+) -> None:
+    batches.run([_account(batches, "before")])
+    _begin(batches, "A")
+    batch_id = _defer(batches, "A")
+    # So no chunk of it is dispatched meanwhile.
+    assert batches.change(str(batch_id), "pause").status_code == 200
+    _set_not_before(batches, batch_id, "1 hour")
+    assert not _is_due(batches, batch_id)
+    neighbour.run([_account(neighbour, "B")])
+    batches.run([_account(batches, "C")], "validate")
+    batches.run([{"import_supplier": batches.supplier.code}], kind="notes")
+    assert not _is_due(batches, batch_id)
+    batches.run([_account(batches, "D")])
+    assert _is_due(batches, batch_id)
