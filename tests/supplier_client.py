@@ -142,14 +142,19 @@ class SupplierClient:
             AccountImportProcess.external_account_number == number,
         )
 
+    def is_in_progress(self, number: str) -> bool:
+        """Return whether an attempt is in progress for an account, as the database has it."""
+        return self._find_attempt(number) is not None
+
     def current_attempt(self, number: str) -> UUID:
         """Return the attempt that is in progress for an account."""
-        with self.Session() as session:
-            attempt_id = session.scalar(
-                select(AccountImportProcess.attempt_id).where(self.process_of(number))
-            )
+        attempt_id = self._find_attempt(number)
         assert attempt_id is not None
         return attempt_id
+
+    def _find_attempt(self, number: str) -> UUID | None:
+        with self.Session() as session:
+            return session.scalar(select(AccountImportProcess.attempt_id).where(self.process_of(number)))
 
     def _call(
         self, method: str, path: str, headers: dict[str, str] | None = None, **kwargs: Any

@@ -127,6 +127,11 @@ MODULE = dedent("""
     LIMIT = 3
     TEXT = f"at most {LIMIT}"
 
+    def _at_least():
+        return f"at least {LIMIT}"
+
+    OTHER = _at_least()
+
     def is_allowed(number, most=7):
         return number < LIMIT
 
@@ -174,6 +179,7 @@ def test_a_patched_constant_is_changed_with_those_that_are_made_of_it(live: Modu
     assert live.is_allowed(3)
     assert live.LIMIT == 4
     assert vars(sys.modules["a_changed_module"])["TEXT"] == "at most 4"
+    assert vars(sys.modules["a_changed_module"])["OTHER"] == "at least 4"
 
 
 def test_a_method_and_what_is_in_it_are_patched(live: ModuleType) -> None:

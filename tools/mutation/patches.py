@@ -8,7 +8,7 @@ import ast
 import gc
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import CO_OPTIMIZED
 from types import CodeType, FunctionType, ModuleType
@@ -30,6 +30,8 @@ _PURE = {
     "dict",
     "timedelta",
     "join",
+    "replace",
+    "format",
 }
 _REGISTERS = {"Blueprint", "TypeVar", "ContextVar"}
 
@@ -54,16 +56,34 @@ def make_patch(before: str, after: str, used_on_import: set[str]) -> Patch | Non
     if len(old.body) != len(new.body):
         return None
     constants: dict[str, str] = {}
+    functions = {it.name: it for it in new.body if isinstance(it, ast.FunctionDef)}
     for was, becomes in zip(old.body, new.body, strict=True):
-        uses = {it.id for it in ast.walk(becomes) if isinstance(it, ast.Name)} & set(constants)
+        uses = _names(becomes, functions) & set(constants)
         name = _constant(becomes)
         if name and (uses or _is_changed(was, becomes)):
             if name in used_on_import or name != _constant(was) or not _is_value(becomes):
                 return None
             constants[name] = ast.unparse(becomes)
-        elif (uses and _uses_on_import(becomes, uses)) or _is_changed(was, becomes):
+        elif _is_changed(was, becomes):
             return None
+        elif uses:
+            users = {
+                name for name, it in functions.items() if it is not becomes and _names(it, functions) & uses
+            }
+            if _uses_on_import(becomes, uses | users):
+                return None
     return Patch(after, tuple(constants.values()))
+
+
+def _names(statement: ast.stmt, functions: Mapping[str, ast.FunctionDef]) -> set[str]:
+    """Return the names in a statement, and those in the functions of the module that it names."""
+    found: set[str] = set()
+    waiting: list[ast.stmt] = [statement]
+    while waiting:
+        names = {it.id for it in ast.walk(waiting.pop()) if isinstance(it, ast.Name)} - found
+        waiting += [functions[it] for it in names if it in functions]
+        found |= names
+    return found
 
 
 def _constant(statement: ast.stmt) -> str:

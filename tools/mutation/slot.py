@@ -29,8 +29,12 @@ from mutation.recording import Recorder, Recording
 
 _OPTIONS = ("-q", "-s", "--assert=plain", "-p", "no:cacheprovider", "--randomly-dont-reorganize", "-n", "0")
 _NEVER_COPIED = (".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", ".make", "build")
-#: A test of the interface and one of a worker.
-_WARM_UP = ("tests/api/imports/test_stage.py", "tests/worker/processing/test_attempts.py")
+#: A test of the interface, one of an account that exists, and one of a worker.
+_WARM_UP = (
+    "tests/api/imports/test_stage.py",
+    "tests/api/accounts/test_notes.py",
+    "tests/worker/processing/test_attempts.py",
+)
 #: Seconds that a test takes which was not recorded.
 _UNKNOWN = 20.0
 #: Tests of the whole service take too long for thousands of changes.
@@ -156,6 +160,7 @@ class _Telling:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self._stop and report.failed:
+            print(report.longreprtext, flush=True)
             self._report.end(Outcome.KILLED)
 
 

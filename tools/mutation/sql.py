@@ -98,7 +98,8 @@ def _without_conditions(body: str) -> Iterator[tuple[int, int, str]]:
         begin, end = place.end(), _end_of(body, place.end())
         condition = body[begin:end].rstrip()
         is_between = re.search(r"BETWEEN [^()\n]*$", body[: place.start()]) is not None
-        if condition and not is_between and not re.search("BETWEEN|CONFLICT", condition):
+        is_true = condition.upper() == "TRUE"
+        if condition and not (is_true or is_between or re.search("BETWEEN|CONFLICT", condition)):
             yield begin, begin + len(condition), "TRUE"
 
 

@@ -93,6 +93,19 @@ def test_the_lists_have_the_pending_and_the_imported_accounts(
     assert _list(supplier, "imported") == [everything[1]]
 
 
+def test_a_list_has_the_accounts_of_its_supplier_in_the_order_of_their_numbers(
+    supplier: SupplierClient,
+) -> None:
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    for client, numbers in ((supplier, ("3", "1", "2")), (other, ("0", "9"))):
+        for account, number in zip(client.accounts(len(numbers)), numbers, strict=True):
+            client.stage(account | {"external_account_number": number})
+    for kind in ("all", "pending"):
+        assert [it["external_account_number"] for it in _list(supplier, kind)] == ["1", "2", "3"]
+        first = _list(supplier, kind, "?limit=1")
+        assert [it["external_account_number"] for it in first] == ["1"]
+
+
 def test_lists_are_empty_without_imports_and_404_for_an_unknown_supplier(
     supplier: SupplierClient,
 ) -> None:

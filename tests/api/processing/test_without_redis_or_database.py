@@ -85,7 +85,7 @@ def test_a_request_whose_notification_cannot_be_read_asks_the_database(
     try:
         with ThreadPoolExecutor() as pool:
             waiting = pool.submit(supplier.process, number, prefer="")
-            wait_until(lambda: json_of(supplier.status(number))["status"] == "IN_PROGRESS", "it began")
+            wait_until(lambda: supplier.is_in_progress(number), "it began")
             attempt_id = supplier.current_attempt(number)
             assert perform_attempt(worker_resources.Session, attempt_id)
             answer = waiting.result(30)

@@ -10,9 +10,10 @@ from werkzeug.test import TestResponse
 
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountFailedValidationError, ErrorItem
+from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.attempts import withdraw_attempt
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
@@ -215,6 +216,21 @@ def test_failed_imports_are_those_whose_last_attempt_failed(
     rest = supplier.get(_next(page) or "")
     numbers = [it["external_account_number"] for answer in (page, rest) for it in answer.json or ()]
     assert numbers == [failed, withdrawn]
+
+
+def test_failed_imports_are_those_of_one_supplier_in_the_order_of_their_numbers_without_skipped_ones(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    for client, numbers in ((supplier, ("3", "1", "2")), (other, ("0", "9"))):
+        for account, number in zip(client.accounts(len(numbers)), numbers, strict=True):
+            client.stage(account | {"external_account_number": number})
+            _fail(client, number, worker_resources)
+    with supplier.Session.begin() as session:
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        skip_accounts(session, known.id, ["2"])
+    listed = _get(supplier, f"/failed-account-import-processes/{supplier.code}/")
+    assert [it["external_account_number"] for it in listed] == ["1", "3"]
 
 
 def test_import_suppliers_are_listed_with_counts_profile_and_status(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session as OrmSession
 
+from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountCreationFailedError
 from migration_service.models import Account, AccountImportProcess, Attempt
@@ -29,7 +30,7 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.notification import ASK_DATABASE, notification_key
 from migration_service.services.processing.slot_leases import list_live_attempts, reconcile_slots
 from migration_service.slots import LiveAttempt, Slots
-from migration_service.states import ImportState, Outcome
+from migration_service.states import ImportState, Outcome, Profile
 from migration_service.tasks.accounts import create_account
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
@@ -304,6 +305,43 @@ def test_a_payload_of_older_rules_is_validated_again_and_records_the_version(
     assert perform_attempt(worker_resources.Session, begun.attempt_id)
     process = begun.process()
     assert (process.state, process.rules_version) == (ImportState.IMPORTED, RULES_VERSION)
+
+
+def test_only_the_account_of_the_attempt_is_validated_again_under_the_profile_of_its_supplier(
+    begun: Begun, worker_resources: WorkerResources
+) -> None:
+    SupplierClient.create(begun.supplier.app, begun.supplier.Session, profile="strict")
+    neighbour = begun.supplier.accounts(2)[1]
+    begun.supplier.stage(neighbour)
+    of_neighbour = begun.supplier.process_of(neighbour["external_account_number"])
+    with begun.supplier.Session.begin() as session:
+        other_version = update(AccountImportProcess).values(rules_version="older", profile="another")
+        session.execute(other_version)
+    assert perform_attempt(worker_resources.Session, begun.attempt_id)
+    process = begun.process()
+    assert (process.rules_version, process.profile) == (RULES_VERSION, Profile.LENIENT)
+    with begun.supplier.Session() as session:
+        found = session.scalars(select(AccountImportProcess).where(of_neighbour)).one()
+    assert (found.state, found.rules_version, found.profile) == (ImportState.PENDING, "older", "another")
+
+
+def test_the_answer_is_that_of_the_attempt_with_every_error(
+    begun: Begun, session: OrmSession, worker_resources: WorkerResources
+) -> None:
+    wrong = {"customers": [{"family_name": "", "landline": "12"}]}
+    begun.change(rules_version="older", payload=AccountImportProcess.payload.concat(wrong))
+    assert perform_attempt(worker_resources.Session, begun.attempt_id)
+    begun.supplier.process(begun.number)
+    newer = begun.supplier.current_attempt(begun.number)
+    failed, running = (find_answer(OpenTransaction.of(session), it) for it in (begun.attempt_id, newer))
+    assert failed is not None
+    assert running is not None
+    expected = (Outcome.FAILED, None, "account_failed_validation")
+    assert (failed.outcome, failed.service_account_number, failed.error_code) == expected
+    assert [asdict(it) for it in failed.errors] == begun.attempt().errors
+    assert failed.errors
+    assert (running.outcome, running.error_code, running.errors) == (None, None, [])
+    assert find_answer(OpenTransaction.of(session), new_id()) is None
 
 
 def test_a_payload_that_newer_rules_refuse_fails_with_every_error(

@@ -9,6 +9,10 @@ from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.fields import Object
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.processing.creation import (
+    is_service_account_number,
+    new_service_account_number,
+)
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
@@ -65,6 +69,12 @@ def test_every_value_of_generated_payloads_is_in_the_tables(
         sent["unknown_occupier"] = sent["unknown_occupier"] == "true"
         sent.pop("import_supplier")
         assert _plain(_without_what_was_added(created)) == _plain(sent)
+
+
+def test_a_new_number_has_the_form_that_is_recognised() -> None:
+    assert all(is_service_account_number(new_service_account_number()) for _ in range(100))
+    for text in ("A-1234567", "A-123456789", "B-12345678", "A-1234567a", "A-12345678 ", "ask the database"):
+        assert not is_service_account_number(text)
 
 
 def test_amounts_keep_every_digit(supplier: SupplierClient, worker_resources: WorkerResources) -> None:

@@ -4,6 +4,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
@@ -28,6 +29,8 @@ from migration_service.payment_vendors.breaker import CircuitBreaker
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.processing.customer_emails import (
     deliver_email,
+    hold_due_emails,
+    hold_email,
     mail_server,
     name_message,
     record_customer_emails,
@@ -444,3 +447,140 @@ def test_without_a_mail_server_messages_wait_and_the_log_says_why(
     row = _row(sessions, email_id)
     assert (row.state, row.failures) == (EmailState.PENDING, 0)
     assert row.next_try_at > row.created_at
+
+
+def test_messages_are_recorded_for_the_customers_of_suppliers_that_send_them_once_each(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    others = [SupplierClient.create(supplier.app, supplier.Session) for _ in range(2)]
+    accounts = [
+        ImportedAccount.create(it, worker_resources, customers=[ANNE, SILENT]) for it in (supplier, *others)
+    ]
+    with supplier.Session.begin() as session:
+        for it in others:
+            set_customer_emails(session, it.code, on=True)
+        of_two = Account.external_account_number.in_([it.number for it in accounts[:2]])
+        processes = session.scalars(select(Account.account_import_process_id).where(of_two)).all()
+        record_customer_emails(OpenTransaction.of(session), processes)
+    assert [len(_emails_of(account)) for account in accounts] == [0, 1, 0]
+
+
+def test_the_message_was_written_when_the_account_was_created(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+) -> None:
+    (email_id,) = create(ANNE)
+    created_at = datetime(2026, 1, 31, 12, 30, tzinfo=UTC)
+    with sessions.begin() as session:
+        this = update(CustomerEmail).where(CustomerEmail.id == email_id)
+        session.execute(this.values(created_at=created_at))
+    send_customer_email(email_id)
+    assert mailbox.messages[0]["Date"].datetime == created_at
+
+
+def test_a_message_keeps_its_name_and_no_other_gets_one(
+    create: Callable[..., list[int]], sessions: sessionmaker[Session]
+) -> None:
+    named, other = create(ANNE, BART)
+    names = []
+    for _ in range(2):
+        with sessions.begin() as session:
+            name_message(session, named, SENDER)
+        names.append(_row(sessions, named).message_id)
+    assert names[0] == names[1] is not None
+    assert _row(sessions, other).message_id is None
+
+
+def test_a_message_is_sent_while_its_account_is_locked(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+) -> None:
+    (email_id,) = create(ANNE)
+    with sessions.begin() as session:
+        name_message(session, email_id, SENDER)
+    with sessions() as session:
+        session.execute(select(Account.id, Customer.id).join(Customer).with_for_update())
+        with sessions.begin() as other:
+            assert deliver_email(other, email_id, mail_server(celery.settings)) is True
+    assert len(mailbox.messages) == 1
+
+
+@pytest.mark.parametrize(("failures", "pause"), [(0, 60), (1, 120), (5, 1_920), (6, 3_600), (9, 3_600)])
+def test_the_pause_after_a_failure_doubles_up_to_an_hour(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+    *,
+    failures: int,
+    pause: int,
+) -> None:
+    (email_id,) = create(ANNE)
+    with sessions.begin() as session:
+        name_message(session, email_id, SENDER)
+        this = update(CustomerEmail).where(CustomerEmail.id == email_id)
+        session.execute(this.values(failures=failures))
+    mailbox.answer = "451 try later"
+    with sessions.begin() as session:
+        begun = session.scalar(select(func.clock_timestamp()))
+        assert deliver_email(session, email_id, mail_server(celery.settings)) is True
+        ended = session.scalar(select(func.clock_timestamp()))
+    row = _row(sessions, email_id)
+    assert begun is not None
+    assert ended is not None
+    assert begun <= row.next_try_at - timedelta(seconds=pause) <= ended
+    assert row.failures == failures + 1
+
+
+def test_whoever_delivers_is_told_that_the_mail_server_is_unavailable(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    controller: Controller,
+    sessions: sessionmaker[Session],
+) -> None:
+    (email_id,) = create(ANNE)
+    controller.stop()
+    with sessions.begin() as session:
+        name_message(session, email_id, SENDER)
+        assert deliver_email(session, email_id, mail_server(celery.settings)) is False
+
+
+def _seconds_left(session: Session) -> dict[int, int]:
+    """Return the seconds from the beginning of this transaction until each message is tried again."""
+    left = func.extract("epoch", CustomerEmail.next_try_at - func.now())
+    return {it.id: round(it.left) for it in session.execute(select(CustomerEmail.id, left.label("left")))}
+
+
+def test_a_message_that_is_held_waits_for_half_a_minute_if_it_is_pending(
+    create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
+) -> None:
+    held, other, sent = create(ANNE, BART, ANNE | {"given_name": "Another"})
+    send_customer_email(sent)
+    with sessions.begin() as session:
+        before = _seconds_left(session)
+        for email_id in (held, sent):
+            hold_email(session, email_id)
+        assert _seconds_left(session) == before | {held: 30}
+        assert other in before
+
+
+def test_the_oldest_messages_that_are_due_are_taken_and_those_that_a_worker_has_are_not(
+    create: Callable[..., list[int]], sessions: sessionmaker[Session]
+) -> None:
+    ids = create(*(ANNE | {"given_name": name} for name in "ABCDE"))
+    with sessions.begin() as session:
+        for email_id, seconds in zip(ids, (10, 50, 30, 40, -20), strict=True):
+            this = update(CustomerEmail).where(CustomerEmail.id == email_id)
+            session.execute(this.values(next_try_at=func.now() - timedelta(seconds=seconds)))
+    with sessions() as worker, sessions() as session:
+        worker.execute(select(CustomerEmail.id).where(CustomerEmail.id == ids[1]).with_for_update())
+        session.execute(text("SET LOCAL lock_timeout = '5s'"))
+        assert set(take_due_emails(session, 2)) == {ids[2], ids[3]}
+        left = _seconds_left(session)
+        assert (left[ids[2]], left[ids[3]]) == (120, 120)
+        assert hold_due_emails(session) == 1
+        assert _seconds_left(session) == left | {ids[0]: 30}

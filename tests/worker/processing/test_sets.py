@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 
 from migration_service.connections import make_redis
+from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
 from migration_service.rules.catalogue import RULES_VERSION
@@ -296,9 +297,11 @@ def test_the_log_has_a_line_for_each_account_with_the_id_of_its_own_request(
     assert len(set(expected.values())) == 3
 
 
-def test_without_redis_an_announcement_is_published() -> None:
+def test_without_redis_an_announcement_is_published_and_every_attempt_is_new() -> None:
     no_redis = make_redis("redis://127.0.0.1:1/0")  # nothing listens there
     announce(no_redis, calls := Calls())
     take_announcement(no_redis)
+    attempt_ids = [new_id(), new_id()]
+    assert find_new(no_redis, attempt_ids) == set(attempt_ids)
     no_redis.close()
     assert calls.count == 1

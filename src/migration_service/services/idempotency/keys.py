@@ -88,10 +88,8 @@ def claim_key(session: Session, request: KeyedRequest, claim_id: UUID) -> KeptAn
     }
     if session.execute(_CLAIM, values).first() is not None:
         return None
-    found = session.execute(_FIND, values).one_or_none()
-    if found is None:  # released at this moment
-        raise IdempotencyRequestInProgressError
-    return _answer(found, request)
+    # It exists: the statement has locked it, also without changing it.
+    return _answer(session.execute(_FIND, values).one(), request)
 
 
 def keep_answer(session: Session, request: KeyedRequest, claim_id: UUID, answer: KeptAnswer) -> None:

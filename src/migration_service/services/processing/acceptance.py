@@ -27,7 +27,7 @@ class ProcessOrder:
     external_account_number: str
     import_supplier_code: str
     operations_team_name: str
-    dry_run: bool = False
+    dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)

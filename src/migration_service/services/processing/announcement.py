@@ -46,8 +46,6 @@ def take_announcement(redis: Redis) -> None:
 
 def find_new(redis: Redis, attempt_ids: Sequence[UUID]) -> set[UUID]:
     """Return the attempts that no set has taken before this one. Without Redis, return all of them."""
-    if not attempt_ids:
-        return set()
     try:
         with redis.pipeline(transaction=False) as pipeline:
             for attempt_id in attempt_ids:

@@ -2,6 +2,7 @@
 
 import hashlib
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import Text, cast, select
@@ -10,21 +11,30 @@ from sqlalchemy.orm import Session, sessionmaker
 from factories import make_customer
 from migration_service.db.base import Base
 from migration_service.errors import (
+    ApiKeyEndedError,
     ApiKeyNotFoundError,
+    ImportSupplierNotFoundError,
     NameInvalidError,
     NameTakenError,
     OrganisationNotFoundError,
     UnauthenticatedError,
 )
+from migration_service.models import AuditEntry
 from migration_service.services.access.api_keys import (
+    KeyLimits,
     authenticate_api_key,
     find_prefix,
+    get_api_key,
+    get_api_key_name,
     issue_api_key,
     list_api_keys,
     revoke_api_key,
+    roll_api_key,
 )
+from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.names import MAX_NAME
 from migration_service.services.setup.organisations import create_organisation, list_organisations
+from migration_service.services.setup.suppliers import get_import_supplier
 
 
 def test_a_key_is_stored_as_a_hash_only(
@@ -114,6 +124,114 @@ def test_keys_are_listed_with_their_organisation(sessions: sessionmaker[Session]
     with sessions.begin() as session:
         owners = {api_key.prefix: owner for api_key, owner in list_api_keys(session)}
     assert owners[customer.prefix] == customer.organisation
+
+
+def _entries(session: Session, prefix: str) -> list[tuple[str, int | None, dict[str, Any] | None]]:
+    """Return the audit of a key, the oldest entry first."""
+    entries = select(AuditEntry).where(AuditEntry.subject == prefix).order_by(AuditEntry.id)
+    return [(it.action, it.organisation_id, it.details) for it in session.scalars(entries)]
+
+
+def test_a_key_has_its_name_and_limits_and_the_audit_has_them_too(sessions: sessionmaker[Session]) -> None:
+    customer, ends = make_customer(sessions), datetime(2100, 1, 1, tzinfo=UTC)
+    limits = KeyLimits(
+        scopes=[Scope.READ],
+        import_suppliers=[customer.import_supplier],
+        networks=["192.0.2.7", "2001:db8::/32"],
+        expires_at=ends,
+    )
+    with sessions.begin() as session:
+        prefix = find_prefix(
+            issue_api_key(session, organisation_name=customer.organisation, name="The key", limits=limits)
+        )
+    assert prefix
+    with sessions() as session:
+        key = get_api_key(session, prefix)
+        supplier_id = get_import_supplier(session, customer.import_supplier, organisation_id=None).id
+        networks = ["192.0.2.7/32", "2001:db8::/32"]
+        assert (key.name, key.organisation_id, key.expires_at) == ("The key", customer.organisation_id, ends)
+        assert (key.scopes, key.import_supplier_ids) == (["read"], [supplier_id])
+        assert key.allowed_networks == networks
+        details = {"scopes": ["read"], "import_suppliers": [supplier_id], "networks": networks}
+        assert _entries(session, prefix) == [("api_key.issued", customer.organisation_id, details)]
+        without = get_api_key(session, customer.prefix)
+        assert (without.scopes, without.import_supplier_ids) == (None, None)
+        assert (without.allowed_networks, without.expires_at, without.name) == (None, None, None)
+        assert get_api_key_name(session, key.id) == f"API key {prefix}"
+
+
+def test_a_key_is_not_issued_with_a_wrong_name_or_for_the_supplier_of_another_organisation(
+    sessions: sessionmaker[Session],
+) -> None:
+    customer, other = make_customer(sessions), make_customer(sessions)
+    theirs = KeyLimits(import_suppliers=[other.import_supplier])
+    with sessions.begin() as session:
+        with pytest.raises(NameInvalidError):
+            issue_api_key(session, organisation_name=customer.organisation, name=" x")
+        with pytest.raises(ImportSupplierNotFoundError):
+            issue_api_key(session, organisation_name=customer.organisation, limits=theirs)
+
+
+@pytest.mark.parametrize("days", [None, 1, 30])
+def test_the_successor_of_a_key_has_its_limits_and_the_key_ends_after_the_overlap(
+    sessions: sessionmaker[Session], days: int | None
+) -> None:
+    customer = make_customer(sessions)
+    ends = datetime.now(UTC) + timedelta(days=days) if days else None
+    limits = KeyLimits(
+        scopes=[Scope.READ],
+        import_suppliers=[customer.import_supplier],
+        networks=["192.0.2.0/24"],
+        expires_at=ends,
+    )
+    with sessions.begin() as session:
+        first = issue_api_key(session, organisation_name=customer.organisation, name="It", limits=limits)
+    begun = datetime.now(UTC)
+    with sessions.begin() as session:
+        second, old = roll_api_key(session, first, timedelta(days=7))
+    assert second != first
+    with sessions() as session:
+        old, new = get_api_key(session, old.prefix), get_api_key(session, second)
+        assert new.expires_at == ends
+        for name in ("organisation_id", "name", "scopes", "import_supplier_ids", "allowed_networks"):
+            assert getattr(new, name) == getattr(old, name) is not None
+        assert old.expires_at is not None
+        if days == 1:
+            assert old.expires_at == ends
+        else:
+            assert timedelta(0) <= old.expires_at - begun - timedelta(days=7) < timedelta(minutes=5)
+        details = {"successor": new.prefix, "expires_at": old.expires_at.isoformat()}
+        rolled = ("api_key.rolled", customer.organisation_id, details)
+        assert _entries(session, old.prefix)[1:] == [rolled]
+
+
+def test_a_key_that_was_revoked_or_has_expired_has_no_successor_and_cannot_be_used(
+    sessions: sessionmaker[Session],
+) -> None:
+    revoked, expired = make_customer(sessions), make_customer(sessions)
+    with sessions.begin() as session:
+        revoke_api_key(session, revoked.prefix)
+        revoke_api_key(session, revoked.prefix)
+        get_api_key(session, expired.prefix).expires_at = datetime.now(UTC)
+    with sessions() as session:
+        for customer in (revoked, expired):
+            with pytest.raises(ApiKeyEndedError, match=customer.prefix):
+                roll_api_key(session, customer.prefix, timedelta(days=1))
+            with pytest.raises(UnauthenticatedError, match="not valid"):
+                authenticate_api_key(session, customer.api_key)
+        entries = _entries(session, revoked.prefix)
+        assert entries[1:] == [("api_key.revoked", revoked.organisation_id, None)]
+
+
+def test_a_text_without_the_form_of_a_prefix_is_not_repeated_as_it_may_be_a_key(
+    sessions: sessionmaker[Session],
+) -> None:
+    with sessions() as session:
+        with pytest.raises(ApiKeyNotFoundError, match="ami_0000000000"):
+            get_api_key(session, "ami_0000000000")
+        with pytest.raises(ApiKeyNotFoundError) as refused:
+            get_api_key(session, "ami_0000000000_mistyped")
+    assert "mistyped" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["nobody", "", "\0", "\udcff"])

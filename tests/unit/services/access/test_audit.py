@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import pytest
@@ -17,8 +17,9 @@ from migration_service.db.revisions import upgrade
 from migration_service.errors import AuditCursorError
 from migration_service.models import AuditDay, AuditEntry
 from migration_service.origin import ActorKind, Origin, acting_as
+from migration_service.services.access import audit_chain
 from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.access.audit_chain import remove_days, seal_days, verify_chain
+from migration_service.services.access.audit_chain import Verification, remove_days, seal_days, verify_chain
 from migration_service.services.access.audit_trail import TrailFilter, read_trail, stream_trail
 from servers import EmbeddedServers
 
@@ -192,6 +193,62 @@ def test_every_change_is_detected(
     _tamper(own, table, statement)
     with own() as session:
         assert problem in " ".join(verify_chain(session).problems)
+
+
+def test_a_verification_counts_days_and_entries_and_returns_the_newest_hash(
+    own: sessionmaker[Session],
+) -> None:
+    with own() as session:
+        assert verify_chain(session) == Verification(0, 0, 0, None, [])
+    _fill(own, 4, 2, 2)
+    with own.begin() as session:
+        sealed = seal_days(session)
+        newest = session.scalars(select(AuditDay).order_by(AuditDay.day.desc())).first()
+        assert newest is not None
+        head = newest.chain_sha256.hex()
+        assert verify_chain(session) == Verification(len(sealed), 3, 0, head, [])
+        assert verify_chain(session, head.upper()).problems == []
+
+
+def test_each_day_that_is_missing_and_each_entry_before_the_first_day_is_named(
+    own: sessionmaker[Session],
+) -> None:
+    _fill(own, 9, 2)
+    with own.begin() as session:
+        days = seal_days(session)
+    _tamper(own, "audit_day", "DELETE FROM audit_day WHERE day IN (current_date - 9, current_date - 6)")
+    with own() as session:
+        assert verify_chain(session).problems == [
+            f"{days[1]}: the hash does not follow from that of the day before.",
+            f"{days[3]}: the day is missing.",
+            f"{days[4]}: the hash does not follow from that of the day before.",
+            f"{days[0]}: there are entries before the first sealed day.",
+        ]
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_day_that_is_not_sealed_25_hours_after_its_end_is_a_problem(
+    own: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch, *, sealed: bool
+) -> None:
+    _fill(own, 5)
+    with own.begin() as session:
+        if sealed:
+            day = seal_days(session)[-1] + timedelta(days=1)
+        else:
+            day = session.scalars(select(AuditEntry.at)).one().astimezone(UTC).date()
+    end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Any:
+            return now
+
+    monkeypatch.setattr(audit_chain, "datetime", Clock)
+    with own() as session:
+        now = end + timedelta(hours=25)
+        assert verify_chain(session).problems == []
+        now += timedelta(microseconds=1)
+        assert verify_chain(session).problems == [f"{day}: the day was not sealed. Does beat run?"]
 
 
 def test_a_recomputed_chain_is_detected_with_a_known_head(

@@ -4,6 +4,8 @@ import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from uuid import UUID
 
 import jwt
 import pytest
@@ -20,9 +22,21 @@ from migration_service.errors import (
     UnauthenticatedError,
 )
 from migration_service.models import ApiKey, AuditEntry, RefreshToken, TokenSession
-from migration_service.services.access.api_keys import get_api_key
+from migration_service.origin import ActorKind, Origin, acting_as
+from migration_service.services.access.api_keys import (
+    find_prefix,
+    get_api_key,
+    issue_api_key,
+    revoke_api_key,
+)
 from migration_service.services.access.refusals import RefusalLog
-from migration_service.services.access.sessions import end_session, list_sessions, remove_old_sessions
+from migration_service.services.access.sessions import (
+    end_session,
+    list_sessions,
+    list_sessions_of_organisation,
+    remove_old_sessions,
+    report_session,
+)
 from migration_service.services.access.signing import sign
 from migration_service.services.access.tokens import (
     Tokens,
@@ -180,6 +194,140 @@ def test_tokens_remain_valid_when_the_signing_key_is_replaced(
                 authenticate_token(statements, settings, first.token)
         with pytest.raises(UnauthenticatedError):
             authenticate_token(statements, migrated, second.token)
+
+
+def test_a_session_has_its_key_its_end_and_the_request_that_began_it(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    client = Origin(kind=ActorKind.API_KEY, address="192.0.2.7", request_id="the request")
+    with acting_as(client), sessions.begin() as session:
+        tokens = obtain_tokens(session, migrated, customer.api_key)
+    with sessions() as session:
+        owner = session.get_one(TokenSession, UUID(tokens.payload["sid"]))
+        key = get_api_key(session, customer.prefix)
+    assert (owner.api_key_id, owner.address, owner.request_id) == (key.id, "192.0.2.7", "the request")
+    assert owner.expires_at.timestamp() == tokens.refresh_expires_at
+    assert (owner.ended_at, owner.end_reason) == (None, None)
+
+
+def test_a_session_that_is_ended_again_keeps_its_end_and_another_organisation_cannot_end_it(
+    sessions: sessionmaker[Session], customer: Customer, first: Tokens
+) -> None:
+    other, session_id = make_customer(sessions), first.payload["sid"]
+    with sessions.begin() as session:
+        with pytest.raises(TokenSessionNotFoundError, match=session_id):
+            end_session(session, session_id, organisation_id=other.organisation_id)
+        with pytest.raises(TokenSessionNotFoundError):
+            end_session(session, str(UUID(int=0)))
+        owner = end_session(session, session_id, "why", organisation_id=customer.organisation_id)
+        ended = (owner.ended_at, "why")
+        assert ended[0] is not None
+    with sessions.begin() as session:
+        again = end_session(session, session_id, "another reason")
+        assert (again.ended_at, again.end_reason) == ended
+        entries = session.scalars(select(AuditEntry).where(AuditEntry.subject == session_id)).all()
+    assert [(it.subject_kind, it.organisation_id, it.details) for it in entries] == [
+        ("session", customer.organisation_id, {"api_key": customer.prefix, "reason": "why"})
+    ]
+
+
+def test_an_organisation_sees_the_sessions_of_its_keys_that_hold_the_newest_first(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
+) -> None:
+    with sessions.begin() as session:
+        second_key = issue_api_key(session, organisation_name=customer.organisation, name="The second")
+        revoked_key = issue_api_key(session, organisation_name=customer.organisation)
+        obtain_tokens(session, migrated, make_customer(sessions).api_key)
+        second, ended, expired, _, last = (
+            obtain_tokens(session, migrated, key).payload["sid"]
+            for key in (second_key, second_key, second_key, revoked_key, customer.api_key)
+        )
+        end_session(session, ended)
+        past = update(TokenSession).where(TokenSession.id == expired).values(expires_at=func.now())
+        session.execute(past)
+        revoke_api_key(session, revoked_key)
+    with sessions() as session:
+        page = partial(list_sessions_of_organisation, session, customer.organisation_id)
+        found = page(before=None, limit=10)
+        assert [str(it.session_id) for it in found] == [last, second, first.payload["sid"]]
+        assert page(before=None, limit=2) == found[:2]
+        assert page(before=found[0].session_id, limit=2) == found[1:]
+        rows = [session.get_one(TokenSession, it.session_id) for it in found]
+        assert found == [report_session(session, it) for it in rows]
+    assert [(it.api_key, it.api_key_name) for it in found] == [
+        (customer.prefix, None),
+        (find_prefix(second_key), "The second"),
+        (customer.prefix, None),
+    ]
+    for report, row in zip(found, rows, strict=True):
+        assert (report.address, report.created_at) == (row.address, row.created_at)
+        assert (report.expires_at, report.ended_at) == (row.expires_at, None)
+
+
+def test_the_sessions_of_a_key_that_hold_are_listed_the_newest_first(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
+) -> None:
+    with sessions.begin() as session:
+        obtain_tokens(session, migrated, make_customer(sessions).api_key)
+        expired, last = (obtain_tokens(session, migrated, customer.api_key).payload["sid"] for _ in range(2))
+        past = update(TokenSession).where(TokenSession.id == expired).values(expires_at=func.now())
+        session.execute(past)
+        listed = list_sessions(session, get_api_key(session, customer.prefix))
+        assert [str(it.id) for it in listed] == [last, first.payload["sid"]]
+
+
+def test_a_tenth_of_the_most_sessions_ends_at_once_and_sessions_that_are_over_do_not_count(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    settings = replace(migrated, max_sessions=20)
+    with sessions.begin() as session:
+        obtained = [obtain_tokens(session, settings, customer.api_key).payload["sid"] for _ in range(20)]
+        key = get_api_key(session, customer.prefix)
+        assert len(list_sessions(session, key)) == 20
+        end_session(session, obtained[3])
+        past = update(TokenSession).where(TokenSession.id == obtained[4]).values(expires_at=func.now())
+        session.execute(past)
+    with sessions.begin() as session:
+        more = [obtain_tokens(session, settings, customer.api_key).payload["sid"] for _ in range(3)]
+        key = get_api_key(session, customer.prefix)
+        listed = [str(it.id) for it in list_sessions(session, key)]
+    assert listed == [*reversed(more), *reversed(obtained[5:]), obtained[2]]
+    with sessions() as session:
+        entry = session.scalars(
+            select(AuditEntry).where(
+                AuditEntry.subject == customer.prefix, AuditEntry.action == "session.ended"
+            )
+        ).one()
+    assert (entry.subject_kind, entry.organisation_id) == ("api_key", customer.organisation_id)
+    assert entry.details == {"sessions": 2, "reason": "too_many_sessions"}
+
+
+def test_a_refresh_token_is_that_of_a_session_of_its_key(
+    sessions: sessionmaker[Session], migrated: Settings, first: Tokens
+) -> None:
+    thief = make_customer(sessions)
+    claims = jwt.decode(first.refresh_token, options={"verify_signature": False})
+    for changed in ({"sub": thief.prefix}, {"jti": str(UUID(int=0))}):
+        with pytest.raises(UnauthenticatedError, match="not known"):
+            _refresh(sessions, migrated, sign(migrated, claims | changed))
+    for wrong in ("nothing", None):
+        with pytest.raises(UnauthenticatedError):
+            _refresh(sessions, migrated, sign(migrated, claims | {"jti": wrong}))
+
+
+def test_no_more_old_sessions_are_removed_at_once_than_the_limit(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    with sessions.begin() as session:
+        obtained = [obtain_tokens(session, migrated, customer.api_key).payload["sid"] for _ in range(4)]
+        for sid, days in zip(obtained, (29.9, 30, 30, 40), strict=True):
+            expired = {"expires_at": func.now() - timedelta(days=days)}
+            session.execute(update(TokenSession).where(TokenSession.id == sid).values(expired))
+    for removed in (2, 1, 0):
+        with sessions.begin() as session:
+            assert remove_old_sessions(session, limit=2) == removed
+    with sessions() as session:
+        assert [str(it) for it in session.scalars(select(TokenSession.id))] == obtained[:1]
 
 
 def test_sessions_are_removed_long_after_their_end(
