@@ -117,6 +117,13 @@ def test_an_account_on_a_pending_line_of_an_import_batch_is_still_to_come(batche
     assert _coming(batches, "A", "nobody") == {"A"}
 
 
+def test_an_account_that_exists_is_not_to_come_though_a_pending_line_names_it(batches: BatchClient) -> None:
+    _paused(batches, "import", "A", "B")
+    _begin(batches, "A")
+    _end(batches, "A")
+    assert _coming(batches, "A", "B") == {"B"}
+
+
 @pytest.mark.parametrize("mode", ["validate", "dry-run"])
 def test_an_account_that_is_only_tried_is_not_to_come(batches: BatchClient, mode: str) -> None:
     _paused(batches, mode, "A")
