@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient
 from factories import OBTAIN, json_of
 from imported_account import LEDGER, ImportedAccount
+from migration_service.db.base import new_id
 from migration_service.db.statements import begin
 from migration_service.errors import AccountFailedValidationError
 from migration_service.models import (
@@ -22,13 +23,17 @@ from migration_service.models import (
     Attempt,
     AuditEntry,
     Batch,
+    ImportSupplier,
     Note,
+    OperationsTeam,
     PaymentInstruction,
     PaymentVendor,
     Statement,
     TokenSession,
     Transaction,
     UndoLine,
+    Wave,
+    WavePlan,
 )
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.api_keys import find_prefix
@@ -294,6 +299,50 @@ def test_a_row_without_a_key_was_written_by_the_service_unless_somebody_ordered_
         "batch 4": ("service", None),
         "batch 5": ("service", None),
     }
+
+
+def test_the_rows_of_a_wave_name_who_made_its_plan_until_somebody_takes_its_batch_over(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    sessions = supplier.Session
+    batches = BatchClient(supplier, worker_resources)
+    batch_ids = [batches.start([{}], "validate") for _ in range(4)]
+    with sessions.begin() as session:
+        known = session.scalars(select(ImportSupplier).where(ImportSupplier.code == supplier.code)).one()
+        team_id = session.scalars(select(OperationsTeam.id)).first() or 0
+        fields = {
+            "organisation_id": known.organisation_id,
+            "import_supplier_id": known.id,
+            "operations_team_id": team_id,
+            "seed": 1,
+            "continue_if_clean": False,
+        }
+        plans = [WavePlan(id=new_id(), finished_at=end, **fields) for end in (None, func.now())]
+        session.add_all(plans)
+        session.flush()
+        waves = [(0, 1), (0, 2), (1, 1), (0, 3)]
+        session.add_all(
+            Wave(plan_id=plans[plan].id, number=number, batch_id=UUID(batch_id))
+            for (plan, number), batch_id in zip(waves, batch_ids, strict=True)
+        )
+        subjects = [str(it.id) for it in plans]
+    for action, kind, subject, actor in (
+        (AuditAction.WAVE_PLAN_CREATED, "wave_plan", subjects[0], "anna"),
+        (AuditAction.WAVE_PLAN_CREATED, "wave_plan", subjects[1], "berta"),
+        (AuditAction.WAVE_QUEUED, "wave_plan", subjects[0], "carla"),
+        (AuditAction.BATCH_TAKEN_OVER, "batch", batch_ids[1], "dora"),
+    ):
+        with acting_as(Origin(kind=ActorKind.OPERATOR, actor=actor)), sessions.begin() as session:
+            record(session, action, kind, subject)
+    requests = [f"batch {it}" for it in batch_ids]
+    for account, request_id in zip(supplier.accounts(len(requests)), requests, strict=True):
+        supplier.stage(account)
+        with sessions.begin() as session:
+            row = update(AccountImportProcess).where(supplier.process_of(account["external_account_number"]))
+            session.execute(row.values(staged_by_api_key_id=None, staged_request_id=request_id))
+    told = _by_request(sessions, action="account.staged")
+    people = [(told[it]["actor_kind"], told[it]["actor"]) for it in requests]
+    assert people == [("operator", it) for it in ("anna", "dora", "berta", "anna")]
 
 
 def test_an_entry_about_an_account_names_it_while_it_exists(supplier: SupplierClient) -> None:

@@ -1,5 +1,6 @@
 """The limits of a key over HTTP: scopes, import suppliers, networks and expiry."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -113,6 +114,11 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
         assert supplier.code in _body(answer)["detail"], what
     assert supplier.get("/batches/").json == []
     assert supplier.stage(account | {"import_supplier": other}).status_code == 201
+    allowed = replace(supplier, code=other)
+    number = account["external_account_number"]
+    assert allowed.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
+    assert allowed.process(number).status_code == 202
+    assert supplier.get(f"/all-account-import-processes/{other}/").status_code == 200
 
 
 def test_a_key_is_used_only_from_its_networks(

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
 from factories import MakeClient, json_of
+from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, AccountImportProcess, Attempt
@@ -80,6 +81,34 @@ def test_without_a_worker_in_time_the_answer_is_429_and_the_attempt_is_withdrawn
     with supplier.Session() as session:
         assert session.scalars(select(Account).where(Account.external_account_number == number)).all() == []
     assert supplier.process(number).status_code == 202
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_request_that_waits_announces_its_attempt_again_unless_it_was_published_by_itself(
+    supplier: SupplierClient, *, dry_run: bool
+) -> None:
+    number = stage(supplier)
+    with supplier.app.app_context():
+        shared = resources()
+    acts: list[str] = []
+    dispatch = replace(
+        shared.dispatch,
+        wait_seconds=0.9,
+        announce=lambda: acts.append("announced"),
+        publish=lambda _: acts.append("published"),
+        on_wait=lambda: acts.append("waits"),
+    )
+    supplier.app.extensions["migration_service"] = replace(shared, dispatch=dispatch)
+    try:
+        assert supplier.process(number, prefer="", dry_run=dry_run).status_code == 429
+        first, waits, *again = acts
+        assert (first, waits) == ("published" if dry_run else "announced", "waits")
+        assert set(again) == (set() if dry_run else {"announced"})
+        acts.clear()
+        assert supplier.process(number, dry_run=dry_run).status_code == 202
+        assert acts == (["published"] if dry_run else ["announced"])
+    finally:
+        supplier.app.extensions["migration_service"] = shared
 
 
 def test_an_attempt_that_runs_when_the_time_is_up_is_answered_202_and_keeps_its_slot(

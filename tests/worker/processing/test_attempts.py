@@ -127,6 +127,15 @@ def test_an_attempt_that_a_worker_is_processing_is_not_published_again(
     assert begun.process().tries == 1
 
 
+def test_an_attempt_that_has_ended_is_not_published_again(begun: Begun, session: OrmSession) -> None:
+    begun.grow_old()
+    assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
+    session.commit()
+    assert redispatch_attempts(session) == ([], [])
+    session.commit()
+    assert begun.process().tries == 1
+
+
 def test_an_attempt_begins_with_its_first_try_at_this_moment(begun: Begun) -> None:
     process = begun.process()
     assert (process.tries, process.dispatched_at) == (1, begun.attempt().created_at)
@@ -265,6 +274,7 @@ def test_a_failure_of_the_infrastructure_leaves_the_attempt_in_progress(
         perform_attempt(worker_resources.Session, begun.attempt_id)
     assert begun.process().state == ImportState.IN_PROGRESS
     assert begun.attempt().outcome is None
+    assert begun.process().tries == 1
     monkeypatch.undo()
     assert perform_attempt(worker_resources.Session, begun.attempt_id)
 

@@ -322,6 +322,8 @@ def test_a_mail_server_that_stays_unavailable_is_not_called_for_a_while(
         send_customer_email(email_id)
     assert [_row(sessions, email_id).failures for email_id in ids] == [1, 1, 0]
     assert {_row(sessions, email_id).state for email_id in ids} == {EmailState.PENDING}
+    held = _row(sessions, ids[2])
+    assert held.next_try_at - held.created_at > timedelta(seconds=29)
 
 
 def test_an_answer_of_the_mail_server_resets_the_count_of_failures(

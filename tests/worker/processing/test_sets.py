@@ -12,7 +12,14 @@ from sqlalchemy import func, select, text, update
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
-from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    Attempt,
+    Customer,
+    CustomerEmail,
+    ImportSupplier,
+)
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.processing import sets
 from migration_service.services.processing.announcement import announce, find_new, take_announcement
@@ -23,6 +30,7 @@ from migration_service.services.processing.attempts import (
 from migration_service.services.processing.execution import perform_attempt, perform_set
 from migration_service.services.processing.notification import notification_key
 from migration_service.services.processing.sets import create_set, take_set
+from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import ImportState, Outcome
 from migration_service.tasks import accounts as tasks
 from migration_service.tasks.maintenance import sweep_attempts
@@ -125,6 +133,23 @@ def test_all_that_wait_are_created_together(
         assert told == created[number].encode()
         assert worker_resources.redis.zscore("migration:slots", str(attempt_id)) is None
     assert tasks.create_set.run() == "nothing to do"
+
+
+def test_a_set_has_accounts_of_several_suppliers_and_messages_for_the_customers_of_those_that_send_them(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    sending = SupplierClient.create(supplier.app, supplier.Session)
+    with supplier.Session.begin() as session:
+        set_customer_emails(session, sending.code, on=True)
+    customer = {"given_name": "Anne", "family_name": "Smit", "email": "anne@customers.example"}
+    for client in (supplier, sending):
+        (account,) = client.accounts()
+        assert client.stage(account | {"customers": [customer]}).status_code == 201
+        assert client.process(account["external_account_number"]).status_code == 202
+    assert create_all(worker_resources) == (2, 0)
+    with supplier.Session() as session:
+        owner = select(ImportSupplier.code).join(Account).join(Customer).join(CustomerEmail)
+        assert session.scalars(owner).all() == [sending.code]
 
 
 def test_what_a_set_took_before_it_ended_in_vain_runs_alone(

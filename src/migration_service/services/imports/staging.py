@@ -50,12 +50,10 @@ def stage_account(
 ) -> bool:
     """Store a valid payload (section 4.2). Return whether it is the first of this account.
 
-    The same payload again changes nothing. Raise AccountFailedValidationError with all its errors,
-    ImportSupplierPausedError, ImportSupplierCompleteError, or AccountAlreadyImportedError,
-    AccountMarkedToSkipError or AccountImportInProgressError if the account can no longer be staged. Raise
-    StagedQuotaReachedError for a further account beyond `quota`.
+    The same payload again changes nothing. Raise ImportSupplierPausedError, ImportSupplierCompleteError, or
+    AccountAlreadyImportedError, AccountMarkedToSkipError or AccountImportInProgressError if the account can
+    no longer be staged. Raise StagedQuotaReachedError for a further account beyond `quota`.
     """
-    account.raise_errors()
     if quota.is_reached(supplier.organisation_id):
         _require_staged_before(statements, supplier, account, quota)
     if supplier.status != SupplierStatus.ONGOING:

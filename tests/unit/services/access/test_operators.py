@@ -2,10 +2,11 @@
 
 import secrets
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from argon2 import PasswordHasher
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer
@@ -16,10 +17,13 @@ from migration_service.errors import (
     PasswordInvalidError,
     UnauthenticatedError,
 )
-from migration_service.models import AuditEntry, Operator
+from migration_service.models import AuditEntry, Operator, OperatorSession
+from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access import operators
+from migration_service.services.access.operator_sessions import begin_operator_session
 from migration_service.services.access.operators import (
     OperatorRole,
+    admit_operator,
     authenticate_operator,
     create_operator,
     disable_operator,
@@ -115,6 +119,121 @@ def test_invalid_operators_are_refused(sessions: sessionmaker[Session], name: st
                 set_operator_password(session, name, password)
         with pytest.raises(OperatorNotFoundError):
             disable_operator(session, "Nobody")
+
+
+def test_an_operator_is_bound_to_each_organisation_once_and_the_audit_says_so(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    other, name = make_customer(sessions), f"Zoe {secrets.token_hex(4)}"
+    names = [other.organisation, customer.organisation, other.organisation]
+    with sessions.begin() as session:
+        create_operator(session, name, OperatorRole.READ, organisations=names)
+        create_operator(session, "Anna", OperatorRole.ADMINISTER)
+    with sessions.begin() as session:
+        set_operator_role(session, name, OperatorRole.OPERATE)
+        listed = [(it.name, it.role, bound) for it, bound in list_operators(session)]
+        bound = sorted([customer.organisation, other.organisation])
+        assert listed == [("Anna", "administer", []), (name, "operate", bound)]
+        entries = session.scalars(
+            select(AuditEntry).where(AuditEntry.subject == name).order_by(AuditEntry.id)
+        ).all()
+    ids = sorted([customer.organisation_id, other.organisation_id])
+    assert [(it.action, it.subject_kind, it.details) for it in entries] == [
+        ("operator.created", "operator", {"role": "read", "organisations": ids}),
+        ("operator.role_set", "operator", {"role": "operate", "before": "read"}),
+    ]
+
+
+def test_a_login_is_an_act_of_the_operator_and_its_moment_is_kept(
+    sessions: sessionmaker[Session], name: str
+) -> None:
+    before = datetime.now(UTC)
+    client = Origin(kind=ActorKind.SERVICE, address="192.0.2.7", request_id="the request")
+    with acting_as(client), sessions.begin() as session:
+        authenticate_operator(session, name, PASSWORD)
+        admit_operator(session, name)
+    with sessions() as session:
+        moment = session.scalars(select(Operator.last_login_at).where(Operator.name == name)).one()
+        login = AuditEntry.action == "operator.logged_in"
+        entries = session.scalars(select(AuditEntry).where(login)).all()
+    assert moment is not None
+    assert before <= moment <= datetime.now(UTC)
+    expected = ("operator", name, "operator", name, "192.0.2.7", "the request")
+    assert [
+        (it.actor_kind, it.actor, it.subject_kind, it.subject, it.address, it.request_id) for it in entries
+    ] == [expected, expected]
+
+
+def test_an_identity_provider_admits_operators_that_exist_and_are_not_disabled(
+    sessions: sessionmaker[Session], name: str, customer: Customer
+) -> None:
+    with sessions.begin() as session:
+        create_operator(session, f"{name} 2", OperatorRole.ADMINISTER)
+        bound, free = (admit_operator(session, it) for it in (name, f"{name} 2"))
+        assert (bound.name, bound.role) == (name, OperatorRole.OPERATE)
+        assert bound.organisation_ids == frozenset([customer.organisation_id])
+        assert (free.role, free.organisation_ids) == (OperatorRole.ADMINISTER, None)
+        assert bound.id != free.id
+        disable_operator(session, name)
+        for nobody in (name, "Nobody", "\0", ""):
+            with pytest.raises(UnauthenticatedError, match="you are no operator here"):
+                admit_operator(session, nobody)
+
+
+@pytest.mark.parametrize("length", [12, 256])
+def test_the_shortest_and_the_longest_password_are_accepted(
+    sessions: sessionmaker[Session], name: str, length: int
+) -> None:
+    with sessions.begin() as session:
+        set_operator_password(session, name, "x" * length)
+        assert authenticate_operator(session, name, "x" * length).name == name
+        with pytest.raises(UnauthenticatedError):
+            authenticate_operator(session, name, "x" * (length - 1))
+
+
+def _sessions_of(session: Session, name: str) -> list[tuple[str | None, bool]]:
+    """Return why each session of an operator was ended, and whether it was, the oldest first."""
+    owned = select(OperatorSession).join(Operator, Operator.id == OperatorSession.operator_id)
+    found = session.scalars(owned.where(Operator.name == name).order_by(OperatorSession.created_at))
+    return [(it.end_reason, it.ended_at is not None) for it in found]
+
+
+def test_a_new_password_and_disabling_end_the_sessions_of_the_operator_and_of_no_other(
+    sessions: sessionmaker[Session], name: str
+) -> None:
+    other = f"{name} 2"
+    with sessions.begin() as session:
+        create_operator(session, other, OperatorRole.READ)
+        for who in (name, other):
+            begin_operator_session(session, admit_operator(session, who).id)
+    with sessions.begin() as session:
+        set_operator_password(session, name, PASSWORD)
+    with sessions.begin() as session:
+        begin_operator_session(session, admit_operator(session, name).id)
+    with sessions.begin() as session:
+        disable_operator(session, name)
+        disable_operator(session, name)
+    with sessions() as session:
+        assert _sessions_of(session, name) == [("password_set", True), ("operator_disabled", True)]
+        assert _sessions_of(session, other) == [(None, False)]
+        disabled = select(AuditEntry.subject_kind).where(AuditEntry.action == "operator.disabled")
+        assert session.scalars(disabled.where(AuditEntry.subject == name)).all() == ["operator"]
+
+
+def test_a_hash_of_weaker_parameters_is_replaced_at_the_next_login(
+    sessions: sessionmaker[Session], name: str
+) -> None:
+    weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1, hash_len=16).hash(PASSWORD)
+    this = update(Operator).where(Operator.name == name)
+    with sessions.begin() as session:
+        session.execute(this.values(password_hash=weak))
+    stored = []
+    for _ in range(2):
+        with sessions.begin() as session:
+            authenticate_operator(session, name, PASSWORD)
+            session.flush()
+            stored.append(session.scalars(select(Operator.password_hash).where(Operator.name == name)).one())
+    assert weak != stored[0] == stored[1]
 
 
 def test_a_role_includes_those_before_it() -> None:

@@ -1,0 +1,135 @@
+"""Slots are waited for, restored from the database, and compared with the attempts that are in progress."""
+
+from collections.abc import Iterator
+from unittest.mock import patch
+from uuid import UUID
+
+import pytest
+from redis import Redis
+from sqlalchemy import update
+
+from batch_client import BatchClient
+from migration_service.connections import make_redis
+from migration_service.db.base import new_id
+from migration_service.errors import ServiceUnavailableError
+from migration_service.models import BatchChunk
+from migration_service.services.processing import slot_leases
+from migration_service.services.processing.slot_leases import (
+    acquire_slots,
+    list_live_attempts,
+    reconcile_slots,
+    release_slots,
+)
+from migration_service.slots import LiveAttempt, Slots, SlotsStaleError
+from migration_service.tasks.resources import WorkerResources
+from supplier_client import SupplierClient
+
+_STATE = "migration:slots:state"
+
+
+@pytest.fixture
+def no_redis() -> Iterator[Redis]:
+    """A client of a Redis that nobody runs."""
+    redis = make_redis("redis://127.0.0.1:1/0")
+    yield redis
+    redis.close()
+
+
+def _begin(supplier: SupplierClient) -> UUID:
+    """Begin an attempt, and return it."""
+    (account,) = supplier.accounts()
+    supplier.stage(account)
+    assert supplier.process(account["external_account_number"]).status_code == 202
+    return supplier.current_attempt(account["external_account_number"])
+
+
+def test_the_first_attempts_hold_the_slots_that_are_free(worker_resources: WorkerResources) -> None:
+    sessions, slots = worker_resources.Session, worker_resources.slots
+    attempts = [new_id() for _ in range(4)]
+    assert acquire_slots(sessions, slots, attempts, limit=3) == attempts[:3]
+    assert acquire_slots(sessions, slots, attempts[3:], limit=3) == []
+    release_slots(slots, attempts[:3])
+    assert acquire_slots(sessions, slots, attempts, limit=5, batch_cap=2) == attempts[:2]
+    assert acquire_slots(sessions, slots, attempts[2:], limit=None, batch_cap=3) == attempts[2:3]
+    assert acquire_slots(sessions, slots, attempts[3:], limit=None) == attempts[3:]
+
+
+def test_whoever_waits_gets_the_slot_as_soon_as_it_is_free(worker_resources: WorkerResources) -> None:
+    sessions = worker_resources.Session
+    first, second = new_id(), new_id()
+    calls = []
+
+    class Observed(Slots):
+        def acquire(self, *args: object, **limits: object) -> int:
+            calls.append(args)
+            if len(calls) == 3:
+                self.release([str(first)])
+            return super().acquire(*args, **limits)  # type: ignore[arg-type]
+
+    slots = Observed(worker_resources.redis)
+    assert acquire_slots(sessions, slots, [first], limit=1, timeout=60) == [first]
+    assert len(calls) == 1
+    assert acquire_slots(sessions, slots, [second], limit=1, timeout=60) == [second]
+    assert len(calls) == 3
+
+
+def test_slots_that_redis_lost_are_restored_before_another_one_is_acquired(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    running, redis = _begin(supplier), worker_resources.redis
+    redis.delete("migration:slots", _STATE)
+    redis.hset(_STATE, "admit_from", 0)
+    attempt = new_id()
+    assert acquire_slots(worker_resources.Session, worker_resources.slots, [attempt], limit=2) == [attempt]
+    held = redis.zrange("migration:slots", 0, -1)
+    assert set(held) == {str(running).encode(), str(attempt).encode()}
+
+
+def test_without_slots_that_can_be_restored_the_service_is_unavailable(
+    worker_resources: WorkerResources, no_redis: Redis
+) -> None:
+    sessions, redis = worker_resources.Session, worker_resources.redis
+    redis.delete(_STATE)
+    redis.hset(_STATE, "admit_from", redis.time()[0] * 1_000 + 1_000_000)
+    with patch.object(slot_leases, "RESTORE_TIMEOUT", 0.2), pytest.raises(ServiceUnavailableError):
+        acquire_slots(sessions, worker_resources.slots, [new_id()], limit=2)
+    with pytest.raises(ServiceUnavailableError):
+        acquire_slots(sessions, Slots(no_redis), [new_id()], limit=2)
+
+    class Lost(Slots):
+        def acquire(self, *_args: object, **_limits: object) -> int:
+            raise SlotsStaleError
+
+    with pytest.raises(ServiceUnavailableError):
+        acquire_slots(sessions, Lost(no_redis), [new_id()], limit=2)
+
+
+def test_attempts_of_requests_and_of_chunks_that_create_accounts_hold_slots(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    running, sessions = _begin(supplier), worker_resources.Session
+    batches = BatchClient(supplier, worker_resources)
+    accounts = supplier.accounts(2)
+    attempts = {
+        batches.start(accounts, mode): [new_id(), new_id()] for mode in ("import", "dry-run", "validate")
+    }
+    attempts[batches.start([{}], kind="notes")] = [new_id()]
+    attempts[batches.start(accounts, "import")] = []
+    batches.dispatch()
+    with sessions.begin() as session:
+        for batch_id, of_chunk in attempts.items():
+            chunk = update(BatchChunk).where(BatchChunk.batch_id == UUID(batch_id))
+            session.execute(chunk.values(attempts=of_chunk or None))
+    created, rehearsed, *_ = attempts.values()
+    expected = [LiveAttempt(str(running)), *(LiveAttempt(str(it), batch=True) for it in created + rehearsed)]
+    with sessions() as session:
+        live = list_live_attempts(session)
+        assert sorted(live, key=lambda it: it.id) == sorted(expected, key=lambda it: it.id)
+        among = [created[0], running, new_id()]
+        assert {it.id for it in list_live_attempts(session, among)} == {str(created[0]), str(running)}
+        assert list_live_attempts(session, []) == []
+        worker_resources.redis.delete("migration:slots", "migration:slots:batch")
+        reconcile_slots(session, worker_resources.slots)
+    in_batches = worker_resources.redis.zrange("migration:slots:batch", 0, -1)
+    assert set(in_batches) == {str(it).encode() for it in created + rehearsed}
+    assert worker_resources.slots.in_use() == 5

@@ -1,0 +1,256 @@
+"""Tasks pass on what their services need, publish what comes next, and say how they ended."""
+
+import gc
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock, call, patch
+from uuid import UUID
+
+import pytest
+from billiard import pool
+from celery.signals import (
+    after_task_publish,
+    beat_init,
+    before_task_publish,
+    heartbeat_sent,
+    task_postrun,
+    task_prerun,
+    worker_init,
+)
+from sqlalchemy import select, text, update
+
+from batch_client import BatchClient
+from migration_service.log import request_id
+from migration_service.metrics.shared import is_resting, read_task_times
+from migration_service.models import BatchChunk, Organisation
+from migration_service.services.batches import upload
+from migration_service.services.imports.quota import StagedQuota
+from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
+from migration_service.states import ChunkState
+from migration_service.tasks import batches as batch_tasks
+from migration_service.tasks import maintenance, run_log, waves
+from migration_service.tasks.app import celery_app
+from migration_service.tasks.batches import run_chunk, run_vendor_chunk
+from migration_service.tasks.counts import count_accounts_for_metrics
+from migration_service.tasks.heartbeat import show_heartbeat
+from migration_service.tasks.maintenance import sweep_batches
+from migration_service.tasks.names import RUN_CHUNK, RUN_VENDOR_CHUNK
+from migration_service.tasks.publishing import publish
+from migration_service.tasks.resources import WorkerResources
+from migration_service.tasks.worker_pool import end_children_promptly
+from supplier_client import SupplierClient
+
+#: The name of a task, and its arguments.
+Message = tuple[str, tuple[Any, ...]]
+
+
+@pytest.fixture
+def published() -> Iterator[list[Message]]:
+    """The messages that are published meanwhile."""
+    messages: list[Message] = []
+
+    def note(sender: str, body: Any, **_kwargs: Any) -> None:
+        messages.append((sender, tuple(body[0])))
+
+    before_task_publish.connect(note, weak=False)
+    yield messages
+    before_task_publish.disconnect(note)
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.mark.parametrize("run", [run_chunk, run_vendor_chunk])
+def test_a_chunk_is_worked_on_and_the_next_ones_are_published(
+    batches: BatchClient, published: list[Message], run: Any
+) -> None:
+    with patch.object(upload, "CHUNK_LINES", 2):
+        batch_id = batches.start(batches.supplier.accounts(5), "stage")
+    with batches.supplier.Session.begin() as session:
+        later = update(BatchChunk).where(BatchChunk.batch_id == UUID(batch_id), BatchChunk.first_line > 1)
+        session.execute(later.values(state=ChunkState.PENDING, dispatched_at=None))
+    published.clear()
+    assert run.run(batch_id, 1) == "done"
+    assert sorted(published) == [(RUN_CHUNK, (batch_id, line)) for line in (3, 5)]
+    for _, (_, line) in list(published):
+        assert run.run(batch_id, line) == "done"
+    assert batches.get(batch_id)["state"] == "COMPLETED"
+
+
+def test_a_chunk_that_gets_no_slot_says_so(batches: BatchClient, worker_resources: WorkerResources) -> None:
+    with worker_resources.Session.begin() as session:
+        before = get_concurrency_limit(session)
+        set_concurrency_limit(session, 1)
+    try:
+        batch_id = batches.start(batches.supplier.accounts(1), "import")
+        (chunk,) = batches.dispatch()
+        worker_resources.slots.acquire(["another"], limit=1)
+        assert run_chunk.run(batch_id, chunk.first_line) == "released: no slots, or no time left"
+    finally:
+        with worker_resources.Session.begin() as session:
+            set_concurrency_limit(session, before)
+
+
+def test_the_settings_say_how_a_chunk_is_worked_on(worker_resources: WorkerResources) -> None:
+    app, batch_id = celery_app(), UUID(int=1)
+    settings = replace(app.settings, batch_slot_reserve=7, line_processor_seconds=1.5, deferral_hours=3)
+    with (
+        patch.object(app, "settings", settings),
+        patch.object(batch_tasks, "perform_chunk", return_value=True) as perform,
+    ):
+        assert run_chunk.run(str(batch_id), 5) == "done"
+    (_, _, key), named = perform.call_args
+    assert (key.batch_id, key.first_line) == (batch_id, 5)
+    assert named == {"reserve": 7, "line_seconds": 1.5, "longest_deferral": 3 * 3_600}
+
+
+def test_chunks_of_payment_instructions_are_published_for_their_own_workers(
+    batches: BatchClient, published: list[Message]
+) -> None:
+    batch_id = batches.start([{}], "import", kind="payment-instructions")
+    with batches.supplier.Session.begin() as session:
+        due = update(BatchChunk).where(BatchChunk.batch_id == UUID(batch_id))
+        session.execute(due.values(state=ChunkState.PENDING, dispatched_at=None))
+    published.clear()
+    sweep_batches()
+    assert published == [(RUN_VENDOR_CHUNK, (batch_id, 1))]
+
+
+def test_the_heartbeat_of_a_worker_and_each_task_that_beat_sends_touch_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "heartbeat"
+    before = {signal: list(signal.receivers) for signal in (heartbeat_sent, beat_init, after_task_publish)}
+    try:
+        show_heartbeat(file)
+        gc.collect()
+        after_task_publish.send(sender="a task of a web process")
+        assert not file.exists()
+        heartbeat_sent.send(sender="a worker")
+        assert file.exists()
+        file.unlink()
+        beat_init.send(sender="beat")
+        gc.collect()
+        assert not file.exists()
+        after_task_publish.send(sender="a task of beat")
+        assert file.exists()
+    finally:
+        for signal, receivers in before.items():
+            signal.receivers = receivers
+
+
+@pytest.mark.parametrize(
+    ("task", "state", "result", "outcome", "level"),
+    [
+        (run_chunk, "SUCCESS", "done", "done", logging.INFO),
+        (run_chunk, "SUCCESS", None, "SUCCESS", logging.INFO),
+        (run_chunk, "FAILURE", "text of an error", "FAILURE", logging.INFO),
+        (sweep_batches, "SUCCESS", None, "SUCCESS", logging.DEBUG),
+        (sweep_batches, "FAILURE", None, "FAILURE", logging.INFO),
+    ],
+)
+def test_a_task_is_logged_and_counted_with_its_outcome_and_time(
+    worker_resources: WorkerResources,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    task: Any,
+    state: str,
+    result: object,
+    outcome: str,
+    level: int,
+) -> None:
+    begun = time.monotonic()
+    task.push_request(request_id="the request")
+    try:
+        task_prerun.send(sender=task, task=task, task_id="1")
+        assert request_id.get() == "the request"
+        task.request.began_at -= 1.25
+        with caplog.at_level(logging.DEBUG, logger=run_log.__name__):
+            task_postrun.send(sender=task, task=task, task_id="1", state=state, retval=result)
+    finally:
+        task.pop_request()
+    assert request_id.get() is None
+    (record,) = [vars(it) for it in caplog.records if it.name == run_log.__name__]
+    assert (record["levelno"], record["outcome"], record["state"]) == (level, outcome, state)
+    assert (record["task"], record["task_id"]) == (task.name, "1")
+    assert 1_250 <= record["duration_ms"] <= 1_250 + (time.monotonic() - begun) * 1_000 + 1
+    (counted,) = read_task_times(worker_resources.redis)
+    assert (counted.task, counted.state) == (task.name, state)
+
+
+def test_a_message_has_the_request_that_published_it_and_is_not_tried_again(
+    worker_resources: WorkerResources,
+) -> None:
+    app = celery_app()
+    for given in ("the request", None):
+        with patch.object(app, "send_task") as send:
+            assert publish(app, RUN_CHUNK, "1", 2, shown="(line 2)", request_id=given)
+        (named,) = [it.kwargs for it in send.call_args_list]
+        headers = {"request_id": given} if given else {}
+        assert named == {"args": ("1", 2), "argsrepr": "(line 2)", "retry": False, "headers": headers}
+
+
+def test_connections_of_a_worker_are_recognised_by_their_name(worker_resources: WorkerResources) -> None:
+    with worker_resources.Session() as session:
+        assert session.scalar(text("SHOW application_name")) == "migration-worker"
+
+
+def test_the_audit_is_removed_after_the_time_of_the_settings(worker_resources: WorkerResources) -> None:
+    app = celery_app()
+    settings = replace(app.settings, audit_retention_days=123)
+    with (
+        patch.object(app, "settings", settings),
+        patch.object(maintenance, "remove_days", return_value=0) as remove,
+    ):
+        maintenance.remove_old_data()
+    assert remove.call_args.kwargs == {"after_days": 123}
+
+
+def test_counting_notes_who_is_at_the_quota_and_rests_only_after_a_long_count(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    for account in supplier.accounts(2):
+        supplier.stage(account)
+    other.stage(other.accounts()[0])
+    app = celery_app()
+    with patch.object(app, "settings", replace(app.settings, max_staged_accounts=2)):
+        count_accounts_for_metrics()
+    quota = StagedQuota(worker_resources.redis, 2)
+    with supplier.Session() as session:
+        ids = [
+            session.scalars(select(Organisation.id).where(Organisation.name == it.organisation)).one()
+            for it in (supplier, other)
+        ]
+    assert [quota.is_reached(it) for it in ids] == [True, False]
+    assert not is_resting(worker_resources.redis)
+
+
+def test_waves_are_carried_on_and_reconciled_and_their_chunks_are_published(
+    worker_resources: WorkerResources,
+) -> None:
+    calls = Mock()
+    with patch.multiple(
+        waves, carry_on=calls.carry_on, reconcile_waves=calls.reconcile, feed_batches=calls.feed
+    ):
+        waves.sweep_waves()
+    sessions, seconds = celery_app().resources.Session, waves.RECONCILE_SECONDS
+    assert calls.mock_calls == [
+        call.carry_on(sessions),
+        call.reconcile(sessions, seconds=seconds),
+        call.feed(celery_app(), sessions),
+    ]
+
+
+def test_the_children_of_a_worker_that_begins_end_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT", 300)
+    monkeypatch.setattr(worker_init, "receivers", [])
+    end_children_promptly()
+    gc.collect()
+    assert pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT == 300
+    worker_init.send(sender="a worker")
+    assert pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT == 20
