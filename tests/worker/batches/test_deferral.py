@@ -5,13 +5,12 @@ from uuid import UUID
 
 import pytest
 from flask import Flask
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
 from migration_service.models import Batch, BatchChunk, BatchLine, ImportSupplier
 from migration_service.services.batches.added_data.deferral import (
-    IS_DUE,
     Woken,
     find_coming,
     find_deferred,
@@ -118,6 +117,13 @@ def test_an_account_on_a_pending_line_of_an_import_batch_is_still_to_come(batche
     assert _coming(batches, "A", "nobody") == {"A"}
 
 
+def test_an_account_that_exists_is_not_to_come_though_a_pending_line_names_it(batches: BatchClient) -> None:
+    _paused(batches, "import", "A", "B")
+    _begin(batches, "A")
+    _end(batches, "A")
+    assert _coming(batches, "A", "B") == {"B"}
+
+
 @pytest.mark.parametrize("mode", ["validate", "dry-run"])
 def test_an_account_that_is_only_tried_is_not_to_come(batches: BatchClient, mode: str) -> None:
     _paused(batches, mode, "A")
@@ -213,44 +219,3 @@ def test_accounts_with_deferred_lines_are_those_of_the_chunk(batches: BatchClien
         chunk = _chunk(session, batch_id)
         assert find_deferred(session, chunk, ["A", "B", "C", "D"]) == {"A"}
         assert find_deferred(session, chunk, ["B", "C", "D"]) == set()
-
-
-def _is_due(batches: BatchClient, batch_id: UUID) -> bool:
-    with batches.supplier.Session() as session:
-        joined = "FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id WHERE batch_id = :id"
-        return bool(session.scalar(text(f"SELECT {IS_DUE} {joined}"), {"id": batch_id}))
-
-
-def _set_not_before(batches: BatchClient, batch_id: UUID, interval: str | None) -> None:
-    with batches.supplier.Session.begin() as session:
-        value = "now() + CAST(:interval AS interval)"
-        session.execute(
-            text(f"UPDATE batch_chunk SET not_before = {value} WHERE batch_id = :id"),  # noqa: S608  # a constant
-            {"id": batch_id, "interval": interval},
-        )
-
-
-def test_a_deferred_chunk_is_due_when_its_time_has_come(batches: BatchClient) -> None:
-    _begin(batches, "A")
-    batch_id = _defer(batches, "A")
-    for interval, is_due in (("1 minute", False), ("-1 minute", True), (None, True)):
-        _set_not_before(batches, batch_id, interval)
-        assert _is_due(batches, batch_id) == is_due, interval
-
-
-def test_a_deferred_chunk_is_due_when_an_import_batch_of_its_supplier_has_ended_since(
-    batches: BatchClient, neighbour: BatchClient
-) -> None:
-    batches.run([_account(batches, "before")])
-    _begin(batches, "A")
-    batch_id = _defer(batches, "A")
-    # So no chunk of it is dispatched meanwhile.
-    assert batches.change(str(batch_id), "pause").status_code == 200
-    _set_not_before(batches, batch_id, "1 hour")
-    assert not _is_due(batches, batch_id)
-    neighbour.run([_account(neighbour, "B")])
-    batches.run([_account(batches, "C")], "validate")
-    batches.run([{"import_supplier": batches.supplier.code}], kind="notes")
-    assert not _is_due(batches, batch_id)
-    batches.run([_account(batches, "D")])
-    assert _is_due(batches, batch_id)

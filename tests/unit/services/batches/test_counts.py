@@ -262,7 +262,8 @@ def test_the_rate_is_recent_while_a_batch_runs_and_the_average_once_it_is_over(
 def test_a_batch_is_idle_since_lines_were_worked_on_or_it_was_started(
     session: Session, customer: Customer, worked: tuple[int | None, ...], created: int, idle: int
 ) -> None:
-    batch, other = (make_batch(session, customer, created_at=func.now() - seconds(created)) for _ in range(2))
+    batch = make_batch(session, customer, created_at=func.now() - seconds(created))
+    other = make_batch(session, customer)
     for first, ago in enumerate(worked, 1):
         add_chunk(session, batch, first, worked_at=None if ago is None else func.now() - seconds(ago))
     add_chunk(session, other, worked_at=func.now(), throttled_at=func.now())

@@ -1,0 +1,187 @@
+"""Which failed lines are pending again, and what is counted of them before."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import func, null, select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer, make_customer
+from migration_service.errors import BatchStateError
+from migration_service.models import AuditEntry, Batch, BatchChunk, BatchLine
+from migration_service.services.batches.counts import recount
+from migration_service.services.batches.results import ResultFilter
+from migration_service.services.batches.retry import Retried, Retryable, count_retryable, retry_failed
+from migration_service.services.batches.upload import validated_under
+from unit.services.batches.batch_rows import add_chunk, make_batch
+
+_MAY_PASS = "account_creation_failed"
+
+
+@pytest.fixture
+def customer(sessions: sessionmaker[Session]) -> Customer:
+    return make_customer(sessions)
+
+
+@pytest.fixture
+def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
+    with sessions() as session:
+        yield session
+        session.rollback()
+
+
+def _item(code: str, attr: str | None = None) -> dict[str, Any]:
+    return {"code": code, "attr": attr, "detail": "D"}
+
+
+@pytest.fixture
+def batch(session: Session, customer: Customer) -> Batch:
+    """A batch that is over, with a chunk that is not, and another batch like it."""
+    made = []
+    for _ in range(2):
+        validated = validated_under(None, "lenient")
+        batch = make_batch(
+            session,
+            customer,
+            state="COMPLETED",
+            finished_at=func.now(),
+            started_at=func.now(),
+            validated_under=validated,
+        )
+        lines: list[tuple[int, str, bytes | None, list[dict[str, Any]]]] = [
+            (1, "FAILED", b"{}", [_item(_MAY_PASS)]),
+            (2, "FAILED", b"{}", [_item("required", "a.0")]),
+            (3, "FAILED", b"{}", [_item(_MAY_PASS), _item("required", "b")]),
+            (4, "FAILED", None, [_item(_MAY_PASS)]),
+            (5, "FAILED", b"{}", [_item("duplicate_line_in_batch")]),
+            (6, "VALID", b"{}", []),
+            (11, "FAILED", b"{}", [_item(_MAY_PASS, "c")]),
+            (21, "FAILED", b"{}", [_item(_MAY_PASS)]),
+        ]
+        for number, status, payload, errors in lines:
+            values: dict[str, Any] = {"errors": errors or null(), "warnings": null()}
+            session.add(
+                BatchLine(batch_id=batch.id, line_number=number, status=status, payload=payload, **values)
+            )
+        session.flush()
+        for first in (1, 11, 21):
+            add_chunk(session, batch, first, first + 9)
+        recount(session, batch.id)
+        # A worker has this one at the moment.
+        working = (BatchChunk.batch_id == batch.id, BatchChunk.first_line == 21)
+        session.execute(update(BatchChunk).where(*working).values(state="DISPATCHED"))
+        made.append(batch)
+    return made[1]
+
+
+def _pending(session: Session, batch: Batch) -> list[int]:
+    found = select(BatchLine.line_number).where(BatchLine.batch_id == batch.id, BatchLine.status == "PENDING")
+    return list(session.scalars(found.order_by(BatchLine.line_number)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "everything", "numbers"),
+    [
+        (ResultFilter(), False, [1, 11]),
+        (ResultFilter(), True, [1, 2, 3, 11]),
+        (ResultFilter(code=_MAY_PASS), True, [1, 3, 11]),
+        (ResultFilter(code="required"), True, [2, 3]),
+        (ResultFilter(code="required"), False, []),
+        (ResultFilter(code="required", path="a.*"), True, [2]),
+        (ResultFilter(path="b"), True, [3]),
+        (ResultFilter(line=11), False, [11]),
+        (ResultFilter(line=2), True, [2]),
+        (ResultFilter(line=21), True, []),
+        (ResultFilter(code="nothing"), True, []),
+    ],
+)
+def test_the_lines_that_may_pass_or_all_that_are_wanted_are_pending_again(
+    session: Session, batch: Batch, wanted: ResultFilter, numbers: list[int], *, everything: bool
+) -> None:
+    before = count_retryable(session, batch, wanted)
+    assert (before.everything if everything else before.may_pass) == len(numbers)
+    retried = retry_failed(session, batch, wanted, everything=everything)
+    session.flush()
+    session.expire_all()
+    assert retried == Retried(len(numbers), 7 - len(numbers))
+    assert _pending(session, batch) == numbers
+    for number in numbers:
+        line = session.get_one(BatchLine, (batch.id, number))
+        assert (line.errors, line.warnings) == (None, None)
+    assert batch.state == ("RUNNING" if numbers else "COMPLETED")
+    assert (batch.started_at is None) is bool(numbers)
+    chunks = session.execute(
+        select(BatchChunk.first_line, BatchChunk.state).where(BatchChunk.batch_id == batch.id)
+    )
+    opened = {first for first, state in chunks if state == "PENDING"}
+    assert opened == {1 if number < 10 else 11 for number in numbers}
+
+
+def test_all_lines_may_pass_once_the_rules_or_the_profile_have_changed(
+    session: Session, batch: Batch
+) -> None:
+    assert count_retryable(session, batch) == Retryable(2, 4)
+    batch.validated_under = "others"
+    assert count_retryable(session, batch) == Retryable(4, 4)
+    retry_failed(session, batch, ResultFilter(line=2))
+    # The others may still pass under the rules of now.
+    assert batch.validated_under == "others"
+    retry_failed(session, batch)
+    assert batch.validated_under == validated_under(None, "lenient")
+    # The chunk of line 2 is open, so its other lines are left until it is done.
+    assert _pending(session, batch) == [2, 11]
+
+
+def test_the_audit_has_what_was_retried(session: Session, batch: Batch) -> None:
+    retry_failed(session, batch, ResultFilter(code=_MAY_PASS, path="c", line=11))
+    retry_failed(session, batch)
+    found = session.scalars(
+        select(AuditEntry).where(AuditEntry.action == "batch.retried").order_by(AuditEntry.id)
+    )
+    assert [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in found] == [
+        (
+            "batch",
+            str(batch.id),
+            batch.organisation_id,
+            {"lines": 1, "code": _MAY_PASS, "path": "c", "line": 11},
+        ),
+        ("batch", str(batch.id), batch.organisation_id, {"lines": 1}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [({"state": "CANCELLED"}, "was cancelled"), ({"lines_removed_at": func.now()}, "not kept any more")],
+)
+def test_a_batch_that_was_cancelled_or_has_no_lines_is_not_retried(
+    session: Session, batch: Batch, values: dict[str, Any], message: str
+) -> None:
+    session.execute(update(Batch).where(Batch.id == batch.id).values(**values))
+    session.expire_all()
+    with pytest.raises(BatchStateError, match=message):
+        retry_failed(session, batch)
+    assert _pending(session, batch) == []
+
+
+def test_a_chunk_of_added_data_is_found_by_a_line_outside_its_range(
+    session: Session, customer: Customer
+) -> None:
+    batch = make_batch(session, customer, kind="notes", state="COMPLETED", finished_at=func.now())
+    for first, last, number in ((1, 1, 7), (2, 9, 8)):
+        add_chunk(session, batch, first, last, by_account=True)
+        session.add(
+            BatchLine(
+                batch_id=batch.id,
+                line_number=number,
+                chunk_line=first,
+                status="FAILED",
+                payload=b"{}",
+                errors=[_item(_MAY_PASS)],
+            )
+        )
+    session.flush()
+    recount(session, batch.id)
+    assert count_retryable(session, batch, ResultFilter(line=7)).everything == 1
+    assert retry_failed(session, batch, ResultFilter(line=7), everything=True).retried == 1
+    assert _pending(session, batch) == [7]
