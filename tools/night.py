@@ -55,7 +55,10 @@ class Ended:
 def steps_of(seed: int, modules: Sequence[Path]) -> list[Step]:
     """Return the steps of a night. The orders of the tests follow from `seed`."""
     fuzzing = {"MIGRATION_SERVICE_FUZZ": str(TIMES)}
-    generated = ("tests/api/test_fuzz.py", "tests/api/imports/test_damaged_accounts.py", "tests/unit")
+    generated = (
+        *("tests/api/test_fuzz.py", "tests/api/imports/test_damaged_accounts.py"),
+        *("tests/api/accounts/test_transaction_balances.py", "tests/unit"),
+    )
     described = "tests/e2e/test_described_interface.py"
     orders = [
         Step(f"order-{index}", (*_PYTEST, f"--randomly-seed={seed + index}"))

@@ -1,10 +1,8 @@
 """Whatever is sent, the answer is not a 5xx, and has no internal details.
 
-`MIGRATION_SERVICE_FUZZ=20` multiplies the number of examples, for a run at night. Requests that the
-description of the interface leads to are sent by `tests/e2e/test_described_interface.py`.
+Requests that the description of the interface leads to are sent by `tests/e2e/test_described_interface.py`.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,13 +18,13 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse, create_environ, run_wsgi_app
 from werkzeug.wrappers import Request
 
+from examples import TIMES
 from factories import disconnect
 from migration_service.app import create_app
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from supplier_client import API, SupplierClient
 
-TIMES = int(os.environ.get("MIGRATION_SERVICE_FUZZ", "1"))
 _MANY: dict[str, Any] = {
     "deadline": None,
     "suppress_health_check": list(HealthCheck),

@@ -95,7 +95,7 @@ def test_a_batch_processes_every_line_once_whatever_is_killed_or_deleted(scene: 
         at_least = count * number // (len(faults) + 1)
         wait_until(partial(_has_done, scene, batch_id, at_least), f"{at_least} lines", 90)
         fault(scene, rng)
-    wait_until(lambda: _state(scene, batch_id) in _OVER, "the end", 90)
+    wait_until(lambda: _state(scene, batch_id) in _OVER, "the end", 180)
 
     assert _state(scene, batch_id) == "COMPLETED"
     statement = "SELECT status, count(*) FROM batch_line WHERE batch_id = %s GROUP BY status"

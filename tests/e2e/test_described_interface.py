@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from drill.scene import Address, Scene, obtain_token
+from examples import TIMES
 from migration_service.blueprints.examples import PROCESS, SUPPLIER
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.api_keys import issue_api_key
@@ -17,7 +18,6 @@ from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
 
-TIMES = int(os.environ.get("MIGRATION_SERVICE_FUZZ", "1"))
 _EXAMPLES = 3 * TIMES if TIMES > 1 else 1
 _SECONDS = 30
 _COMMAND = Path(sys.executable).with_name("schemathesis")

@@ -1,19 +1,24 @@
 """The shell blocks of the documentation, pasted into a shell page by page while the service runs.
 
-`make docs-check` also runs the pages of the readers in `LONG`, which take minutes on a busy machine.
+`make docs-check` also runs the pages of the readers in `LONG`, which take minutes on a busy machine. There,
+each command is started as a reader starts it. Otherwise it is forked from a process that has imported all.
 """
 
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from coverage import Coverage
 
 from documentation.pages import ROOT, links
 from documentation.shell import script
+from documentation.warm_command import warm_command
 from migration_service.config import load_saved_settings
 from migration_service_local.servers.ports import random_free_port
 from servers import RunningService, temporary_folder
@@ -31,31 +36,47 @@ _SMALLER = {} if _IN_FULL else {"docs/migration-leads/programme.md": ("samples 1
 _ALONE = {_SET_UP, "docs/suppliers/quickstart.md"}
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A reader's shell."""
+
+    #: The home folder of the running service.
+    home: Path
+    #: The folders of the commands.
+    path: str
+
+
 @pytest.fixture(scope="module")
-def running() -> Iterator[Path]:
-    """The home folder of a service that was started as a newcomer starts it, with a smaller sample book.
+def running() -> Iterator[Reader]:
+    """A reader of a service that was started as a newcomer starts it, with a smaller sample book.
 
     The import supplier of the pages is set up in it, as its page says.
     """
-    home = temporary_folder() / "home"
+    folder = temporary_folder()
     ports = ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
-    with RunningService(home, "--sample", "5", *ports) as service:
+    reader = Reader(folder / "home", _path())
+    with ExitStack() as stack:
+        service = stack.enter_context(RunningService(reader.home, "--sample", "5", *ports))
+        # What a fork runs is not measured.
+        if not _IN_FULL and Coverage.current() is None:
+            stack.enter_context(warm_command(folder))
+            reader = Reader(reader.home, os.pathsep.join([str(folder), reader.path]))
         service.wait_until_serving()
-        _paste(_SET_UP, home)
-        yield home
+        _paste(_SET_UP, reader)
+        yield reader
 
 
-def _paste(page: str, home: Path) -> str:
+def _paste(page: str, reader: Reader) -> str:
     """Run the blocks of a page in one shell, and return what they printed. Fail if a command does."""
-    address = load_saved_settings(home)["MIGRATION_SERVICE_WEB_URL"]
+    address = load_saved_settings(reader.home)["MIGRATION_SERVICE_WEB_URL"]
     commands = script(ROOT / page).replace(_DEFAULT_ADDRESS, address)
     if page in _SMALLER:
         commands = commands.replace(*_SMALLER[page])
-    commands = commands.replace("$PWD/.venv/bin", str(Path(sys.executable).parent))
+    commands = commands.replace("$PWD/.venv/bin", reader.path)
     done = subprocess.run(
         ["bash", "-euc", commands],
         cwd=ROOT,
-        env=os.environ | {"MIGRATION_SERVICE_HOME": str(home), "PATH": _path()},
+        env=os.environ | {"MIGRATION_SERVICE_HOME": str(reader.home), "PATH": reader.path},
         input="y\n" * 5,  # a reader who is asked whether to go on says yes
         capture_output=True,
         text=True,
@@ -76,7 +97,7 @@ def _path() -> str:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("reader", _READERS)
-def test_the_blocks_of_the_pages_work_in_the_order_of_their_index(running: Path, reader: str) -> None:
+def test_the_blocks_of_the_pages_work_in_the_order_of_their_index(running: Reader, reader: str) -> None:
     folder = ROOT / "docs" / reader
     linked = dict.fromkeys(link.partition("#")[0] for link in links(folder / "index.md"))
     pages = [f"docs/{reader}/{name}" for name in linked if "/" not in name]
@@ -98,7 +119,7 @@ _EXPECTED = {
 }
 
 
-def test_the_lines_of_the_readme_work_as_pasted(running: Path) -> None:
+def test_the_lines_of_the_readme_work_as_pasted(running: Reader) -> None:
     printed = _paste("README.md", running)
     assert "Rolled back due to Dry Run." in printed
     assert '"status":"COMPLETED"' in printed.replace('": "', '":"')
@@ -108,7 +129,7 @@ def test_the_lines_of_the_readme_work_as_pasted(running: Path) -> None:
     assert '"status":"FAILED"' in printed.replace('": "', '":"')
 
 
-def test_the_quickstart_works_as_pasted(running: Path) -> None:
+def test_the_quickstart_works_as_pasted(running: Reader) -> None:
     printed = _paste("docs/suppliers/quickstart.md", running).replace('": "', '":"').replace('": ', '":')
     assert '"valid":true' in printed
     assert "Rolled back due to Dry Run." in printed

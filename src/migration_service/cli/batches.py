@@ -9,7 +9,6 @@ from typing import IO, Any
 import click
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.celery_app import create_celery
 from migration_service.cli.batch_brake import brake, brake_options, describe_brake
 from migration_service.cli.batch_comparison import compare
 from migration_service.cli.batch_progress import CONDITIONS, duration, watch_batch
@@ -23,6 +22,7 @@ from migration_service.cli.output import (
     show_record,
 )
 from migration_service.cli.session import CannotRunError, open_session, open_sessions, read_settings
+from migration_service.cli.workers import tell_batch_workers
 from migration_service.config import Settings
 from migration_service.models import Batch
 from migration_service.services.batches.brakes import read_brake
@@ -44,7 +44,6 @@ from migration_service.services.batches.steering import (
 from migration_service.services.batches.upload import start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus, Profile
-from migration_service.tasks.batches import feed_batches
 
 _STANDARD_INPUT = Path("-")
 
@@ -167,7 +166,7 @@ def start(
         ):
             found = get_import_supplier(session, supplier, organisation_id=None)
             batch_id = str(start_batch(session, found, order, lines))
-        _feed(settings, sessions)
+        tell_batch_workers(settings, sessions)
         if watches:
             _watch(sessions, batch_id, as_json)
             return
@@ -312,7 +311,7 @@ def _change(batch_id: str, action: Callable[[Session, Batch], None], as_json: bo
             batch = get_batch(session, batch_id, organisation_id=None)
             action(session, batch)
             state = str(batch.state)
-        _feed(settings, sessions)
+        tell_batch_workers(settings, sessions)
     show_done({"batch_id": batch_id, "state": state}, as_json, f"Batch {batch_id} is now {state}.")
 
 
@@ -335,7 +334,7 @@ def retry(batch_id: str, *, everything: bool, code: str | None, path: str | None
         with sessions.begin() as session:
             batch = get_batch(session, batch_id, organisation_id=None)
             found = retry_failed(session, batch, ResultFilter(code=code, path=path), everything=everything)
-        _feed(settings, sessions)
+        tell_batch_workers(settings, sessions)
     record = {"batch_id": batch_id, "retried": found.retried, "left": found.left}
     sentence = f"{count(found.retried, 'line')} of batch {batch_id} pending again."
     if found.left:
@@ -346,8 +345,3 @@ def retry(batch_id: str, *, everything: bool, code: str | None, path: str | None
             else f" {count(found.left, 'failed line')} left."
         )
     show_done(record, as_json, sentence)
-
-
-def _feed(settings: Settings, sessions: sessionmaker[Session]) -> None:
-    """Tell the workers at once. Without Redis the sweep does it as soon as Redis is back."""
-    feed_batches(create_celery(settings), sessions)

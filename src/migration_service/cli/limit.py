@@ -1,13 +1,16 @@
 """`migration-service limit`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
-from redis import RedisError
+from redis import Redis, RedisError
 
 from migration_service.cli.output import json_option, show_done, show_record
-from migration_service.cli.session import open_redis, open_session, read_settings
+from migration_service.cli.session import CannotRunError, open_session, read_settings
 from migration_service.config import Settings
+from migration_service.connections import make_redis
 from migration_service.services.setup.limits import (
     LARGEST_LIMIT,
     get_concurrency_limit,
@@ -73,8 +76,23 @@ def change(concurrency_limit: int | None, as_json: bool) -> None:
 
 def _slots_in_use(settings: Settings) -> int | None:
     """Return how many slots are held, or None while Redis is unavailable."""
-    with open_redis(settings) as redis:
+    with _open_redis(settings) as redis:
         try:
             return Slots(redis).in_use()
         except RedisError:
             return None
+
+
+@contextmanager
+def _open_redis(settings: Settings) -> Iterator[Redis]:
+    """Open a client whose commands fail after about a second. Raise CannotRunError for an invalid address."""
+    try:
+        redis = make_redis(settings.redis_url, max_connections=1)
+    except ValueError as error:
+        raise CannotRunError(
+            "REDIS_URL is not an address. Expected: redis://:password@host:port/0"
+        ) from error
+    try:
+        yield redis
+    finally:
+        redis.connection_pool.disconnect()

@@ -6,12 +6,10 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 import click
-from redis import Redis
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings, SettingsError, system_user
-from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker, parse_database_url
 from migration_service.db.reference_data.lease import wait_out_lease
 from migration_service.errors import RequestFailedValidationError, ServiceError
@@ -93,21 +91,6 @@ def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
         ) from error
     finally:
         engine.dispose()
-
-
-@contextmanager
-def open_redis(settings: Settings) -> Iterator[Redis]:
-    """Open a client whose commands fail after about a second. Raise CannotRunError for an invalid address."""
-    try:
-        redis = make_redis(settings.redis_url, max_connections=1)
-    except ValueError as error:
-        raise CannotRunError(
-            "REDIS_URL is not an address. Expected: redis://:password@host:port/0"
-        ) from error
-    try:
-        yield redis
-    finally:
-        redis.connection_pool.disconnect()
 
 
 def _reasons(error: ServiceError) -> str:

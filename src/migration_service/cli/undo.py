@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import click
 from sqlalchemy.orm import Session
 
-from migration_service.celery_app import create_celery
 from migration_service.cli.output import (
     Record,
     count,
@@ -20,6 +19,7 @@ from migration_service.cli.output import (
     show_record,
 )
 from migration_service.cli.session import open_session, open_sessions, read_settings
+from migration_service.cli.workers import tell_undo_workers
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.results import ResultFormat
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -34,7 +34,6 @@ from migration_service.services.undo.reading import (
 )
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
-from migration_service.tasks.undo import dispatch_undos
 
 #: Seconds between two looks at an undo that is watched.
 _PAUSE = 0.5
@@ -140,7 +139,7 @@ def start(
             if not yes:
                 _confirm(session, order)
             undo_id = str(start_undo(session, order, role=OperatorRole.ADMINISTER))
-        dispatch_undos(create_celery(settings), sessions)
+        tell_undo_workers(settings, sessions)
         while watches:
             with sessions.begin() as session:
                 report = report_undo(session, get_undo(session, undo_id, organisation_id=None))

@@ -7,10 +7,10 @@ from typing import IO, Any, TypeVar
 import click
 from sqlalchemy.orm import Session
 
-from migration_service.celery_app import create_celery
 from migration_service.cli.batch_brake import describe_brake
 from migration_service.cli.output import Record, json_option, show_done, show_json, show_list, show_record
 from migration_service.cli.session import open_session, open_sessions, read_settings
+from migration_service.cli.workers import tell_batch_workers
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.models import Wave, WavePlan
 from migration_service.schemas.base import load
@@ -22,7 +22,6 @@ from migration_service.services.waves.orders import read_plan
 from migration_service.services.waves.plans import plan_waves
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 from migration_service.states import LineStatus
-from migration_service.tasks.batches import feed_batches
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _REASON = click.option("--reason", required=True, metavar="TEXT", help="Why. It is kept: no personal data.")
@@ -189,5 +188,5 @@ def _act(plan_id: str, number: int, action: Callable[[Session, WavePlan, Wave], 
             session.flush()
             state = str(wave.state) + (f" ({wave.reason})" if wave.reason else "")
             record = {"plan_id": plan_id, "number": number, "state": str(wave.state), "reason": wave.reason}
-        feed_batches(create_celery(settings), sessions)
+        tell_batch_workers(settings, sessions)
     show_done(record, as_json, f"Wave {number} of {plan_id} is now {state}.")

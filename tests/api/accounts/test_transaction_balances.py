@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import TIMES
 from imported_account import ImportedAccount
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
@@ -53,7 +54,7 @@ def _signed(transaction: dict[str, Any]) -> Decimal:
     return _SIGNS[transaction["type"]] * Decimal(transaction["amount"])
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12 * TIMES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(requests=_requests)
 def test_the_balance_is_its_start_plus_the_signed_sum_and_nothing_is_added_twice(
     supplier: SupplierClient, worker_resources: WorkerResources, requests: list[Any]

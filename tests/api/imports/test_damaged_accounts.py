@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
+from examples import TIMES
 from migration_service_local.samples import FAULTS, generate_accounts_with_faults
 from mutations import damaged_accounts
 from supplier_client import SupplierClient
@@ -30,7 +31,7 @@ def test_every_known_fault_is_answered_with_its_code(supplier: SupplierClient) -
 
 
 @settings(
-    max_examples=300,
+    max_examples=75 * TIMES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(damaged=damaged_accounts())

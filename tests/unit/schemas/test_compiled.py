@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
+from examples import TIMES
 from migration_service.errors import ParseError
 from migration_service.schemas.account import ACCOUNT_IMPORT
 from migration_service.schemas.base import find_unknown_fields, load
@@ -32,7 +33,7 @@ def test_every_valid_account_of_the_generator_is_accepted() -> None:
         assert _agree(parse_json(json.dumps(account).encode()))
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100 * TIMES, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged_accounts())
 def test_damaged_accounts_that_are_accepted_are_loaded_as_by_marshmallow(payload: Any) -> None:
     text = json.dumps(payload)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from examples import TIMES
 from migration_service.errors import ParseError
 from migration_service.schemas.account import ACCOUNT_IMPORT, load_account
 from migration_service.schemas.json import encode_json, parse_json
@@ -43,7 +44,7 @@ def test_nearly_every_sound_account_of_the_generator_is_accepted() -> None:
     assert accepted > 0.9 * len(accounts)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100 * TIMES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged_accounts())
 def test_what_is_accepted_of_damaged_accounts_is_loaded_alike(payload: Any) -> None:
     agree(json.dumps(payload).encode())
@@ -90,7 +91,7 @@ def test_no_unknown_or_repeated_member_is_overlooked(stranger: str) -> None:
         assert accept(with_member(stranger, text)) is None
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100 * TIMES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.tuples(
@@ -226,7 +227,7 @@ def _numbers() -> Iterator[str]:
             yield from (customer[kind] for kind in ("mobile", "landline") if customer.get(kind))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200 * TIMES, deadline=None)
 @given(
     st.from_regex(r"\A(?:\+31|0|0031|\+)[0-9]{0,11}(?:[- ()][0-9]{1,8}){0,3}\Z")
     | st.sampled_from(sorted(_numbers()))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import TIMES
 from migration_service.errors import ParseError
 from migration_service.rules.catalogue import RULES
 from migration_service.schemas.json import encode_json, parse_json
@@ -60,14 +61,14 @@ def test_each_rule_finds_the_same() -> None:
     assert found >= {rule.code for rule in RULES if "future" not in rule.code}
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=75 * TIMES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged_accounts(), _PROFILES)
 def test_damaged_accounts_have_the_same_findings(payload: Any, profile: Profile) -> None:
     _agree(json.dumps(payload).encode(), profile)
     _agree(json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass"), profile)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200 * TIMES, deadline=None)
 @given(st.integers(0, 10_000), st.binary(max_size=6), st.integers(0, 8), _PROFILES)
 def test_damaged_texts_have_the_same_findings(place: int, piece: bytes, cut: int, profile: Profile) -> None:
     text = SMALL.encode()

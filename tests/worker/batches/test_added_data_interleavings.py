@@ -93,7 +93,7 @@ def test_a_line_that_is_worked_on_while_a_request_creates_its_account(batches: B
         }
         return Scenario(acts, noted.check)
 
-    assert explore(batches.supplier.Session, scenario) == 6
+    assert explore(batches.supplier.Session, scenario) == 4
 
 
 def test_a_line_that_is_worked_on_while_an_import_batch_creates_its_account(batches: BatchClient) -> None:
@@ -114,7 +114,7 @@ def test_a_line_that_is_worked_on_while_an_import_batch_creates_its_account(batc
         }
         return Scenario(acts, noted.check)
 
-    assert explore(batches.supplier.Session, scenario) == 6
+    assert explore(batches.supplier.Session, scenario) == 4
 
 
 def test_two_batches_with_the_same_note_for_an_account_add_it_once(batches: BatchClient) -> None:

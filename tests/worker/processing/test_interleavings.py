@@ -189,7 +189,7 @@ def test_two_workers_with_one_message_create_one_account(case: Case, end: Step) 
         acts = {"one": [("run", staged.run), end], "other": [("run", staged.run), COMMIT]}
         return Scenario(acts, check)
 
-    assert explore(case.sessions, scenario) == 6
+    assert explore(case.sessions, scenario) == 4
 
 
 def test_failing_an_attempt_waits_for_the_worker_that_has_it(case: Case) -> None:
@@ -238,7 +238,7 @@ def test_an_attempt_that_a_worker_has_is_not_dispatched_again_and_no_try_is_coun
         }
         return Scenario(acts, check)
 
-    assert explore(case.sessions, scenario) == 90
+    assert explore(case.sessions, scenario) == 36
 
 
 def test_of_two_requests_one_begins_an_attempt(case: Case) -> None:
@@ -398,7 +398,7 @@ def test_of_two_workers_with_sets_each_account_has_one(case: Case) -> None:
         return Scenario(acts, check)
 
     for end in (COMMIT, ROLLBACK):
-        assert explore(case.sessions, lambda end=end: scenario(end)) == 90  # type: ignore[misc]
+        assert explore(case.sessions, lambda end=end: scenario(end)) == 36  # type: ignore[misc]
 
 
 def create_waiting(session: Session) -> list[UUID]:
