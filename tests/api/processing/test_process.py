@@ -10,11 +10,13 @@ from sqlalchemy import func, select, update
 
 from factories import json_of
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
+from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing import creation
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.notification import notify
 from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.setup.limits import set_concurrency_limit
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
@@ -176,6 +178,21 @@ def test_a_request_that_cannot_be_processed_is_refused_with_its_code(
     assert answer.json is not None
     assert json_of(answer)["code"] == code
     assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
+
+
+def test_neither_a_neighbour_nor_a_namesake_of_another_supplier_matters(supplier: SupplierClient) -> None:
+    other, third = (SupplierClient.create(supplier.app, supplier.Session) for _ in range(2))
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    for client in (supplier, other):
+        payload = client.accounts()[0] | {"external_account_number": number}
+        assert client.stage(payload).status_code == 201
+    with supplier.Session.begin() as session:
+        for client, skipped in ((supplier, "another"), (third, number)):
+            known = get_import_supplier(session, client.code, organisation_id=None)
+            skip_accounts(session, known.id, [skipped])
+    assert supplier.process(number).status_code == 202
+    assert json_of(other.status(number))["status"] == "UNKNOWN"
 
 
 def test_accounts_of_a_paused_supplier_are_not_processed(supplier: SupplierClient) -> None:

@@ -110,7 +110,7 @@ def test_the_use_of_a_key_is_recorded_once_a_minute(sessions: sessionmaker[Sessi
     customer = make_customer(sessions)
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     lately = datetime.now(UTC) - timedelta(seconds=30)
-    for before in (None, long_ago, lately):
+    for before in (None, long_ago, datetime.now(UTC) - timedelta(seconds=61), lately):
         with sessions.begin() as session:
             authenticate_api_key(session, customer.api_key).last_used_at = before
         with sessions.begin() as session:
@@ -124,6 +124,14 @@ def test_keys_are_listed_with_their_organisation(sessions: sessionmaker[Session]
     with sessions.begin() as session:
         owners = {api_key.prefix: owner for api_key, owner in list_api_keys(session)}
     assert owners[customer.prefix] == customer.organisation
+
+
+def test_keys_are_listed_in_the_order_in_which_they_were_issued(sessions: sessionmaker[Session]) -> None:
+    prefixes = [make_customer(sessions).prefix for _ in range(3)]
+    with sessions.begin() as session:
+        get_api_key(session, prefixes[0]).name = "Changed later"
+    with sessions() as session:
+        assert [it.prefix for it, _ in list_api_keys(session)] == prefixes
 
 
 def _entries(session: Session, prefix: str) -> list[tuple[str, int | None, dict[str, Any] | None]]:

@@ -126,7 +126,7 @@ def test_the_use_of_a_session_is_noted_once_a_minute(sessions: sessionmaker[Sess
     for age, is_used, is_noted in (
         (timedelta(minutes=5), False, False),
         (timedelta(seconds=30), True, False),
-        (timedelta(minutes=5), True, True),
+        (timedelta(seconds=61), True, True),
     ):
         _age(sessions, active, last_seen_at=age)
         before = _row(sessions, active).last_seen_at

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import jwt
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer
@@ -131,11 +131,12 @@ def test_an_operator_ends_one_session(
         with pytest.raises(TokenSessionNotFoundError):
             end_session(session, "nothing")
     with autocommit(sessions) as statements:
-        with pytest.raises(UnauthenticatedError, match="ended"):
+        with pytest.raises(UnauthenticatedError, match="The session of the token was ended"):
             authenticate_token(statements, migrated, first.token)
         authenticate_token(statements, migrated, other.token)
-    with pytest.raises(UnauthenticatedError, match="ended"):
+    with pytest.raises(UnauthenticatedError, match="The session of the token was ended") as refused:
         _refresh(sessions, migrated, first.refresh_token)
+    assert not isinstance(refused.value, TooManySessionsError)
 
 
 def test_tokens_of_a_version_without_sessions_are_accepted_and_rotate(
@@ -288,7 +289,10 @@ def test_a_tenth_of_the_most_sessions_ends_at_once_and_sessions_that_are_over_do
         past = update(TokenSession).where(TokenSession.id == obtained[4]).values(expires_at=func.now())
         session.execute(past)
     with sessions.begin() as session:
-        more = [obtain_tokens(session, settings, customer.api_key).payload["sid"] for _ in range(3)]
+        more = [obtain_tokens(session, settings, customer.api_key).payload["sid"] for _ in range(2)]
+        key = get_api_key(session, customer.prefix)
+        assert len(list_sessions(session, key)) == 20
+        more.append(obtain_tokens(session, settings, customer.api_key).payload["sid"])
         key = get_api_key(session, customer.prefix)
         listed = [str(it.id) for it in list_sessions(session, key)]
     assert listed == [*reversed(more), *reversed(obtained[5:]), obtained[2]]
@@ -323,7 +327,11 @@ def test_no_more_old_sessions_are_removed_at_once_than_the_limit(
         for sid, days in zip(obtained, (29.9, 30, 30, 40), strict=True):
             expired = {"expires_at": func.now() - timedelta(days=days)}
             session.execute(update(TokenSession).where(TokenSession.id == sid).values(expired))
-    for removed in (2, 1, 0):
+    with sessions() as other, sessions.begin() as session:
+        other.execute(select(TokenSession.id).where(TokenSession.id == obtained[1]).with_for_update())
+        session.execute(text("SET LOCAL lock_timeout = '5s'"))
+        assert remove_old_sessions(session, limit=1) == 1
+    for removed in (2, 0):
         with sessions.begin() as session:
             assert remove_old_sessions(session, limit=2) == removed
     with sessions() as session:

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import jwt
@@ -16,9 +17,16 @@ from sqlalchemy.orm import Session, sessionmaker
 from factories import Customer, make_customer
 from migration_service.config import Settings
 from migration_service.db.statements import OpenTransaction, autocommit
-from migration_service.errors import UnauthenticatedError
-from migration_service.services.access.api_keys import revoke_api_key
+from migration_service.errors import PermissionDeniedError, UnauthenticatedError
+from migration_service.origin import ActorKind, Origin, acting_as
+from migration_service.services.access.api_keys import (
+    KeyLimits,
+    get_api_key,
+    issue_api_key,
+    revoke_api_key,
+)
 from migration_service.services.access.callers import Caller
+from migration_service.services.access.scopes import Scope
 from migration_service.services.access.tokens import (
     Tokens,
     authenticate_token,
@@ -104,6 +112,57 @@ def test_revoking_one_key_leaves_those_of_others(
     with sessions.begin() as session:
         revoke_api_key(session, make_customer(sessions).prefix)
     _authenticate(sessions, migrated, token)
+
+
+def test_the_tokens_of_a_key_that_has_expired_do_not_hold(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    tokens = _obtain(sessions, migrated, customer)
+    with sessions.begin() as session:
+        get_api_key(session, customer.prefix).expires_at = datetime.now(UTC) + timedelta(minutes=5)
+    assert _authenticate(sessions, migrated, tokens.token).prefix == customer.prefix
+    tokens = _refresh(sessions, migrated, tokens.refresh_token)
+    with sessions.begin() as session:
+        get_api_key(session, customer.prefix).expires_at = datetime.now(UTC)
+    with pytest.raises(UnauthenticatedError, match=r"The API key .* has expired"):
+        _authenticate(sessions, migrated, tokens.token)
+    with pytest.raises(UnauthenticatedError, match=r"The API key .* has expired"):
+        _refresh(sessions, migrated, tokens.refresh_token)
+
+
+def test_a_caller_has_the_limits_of_its_key_and_its_networks_count_for_each_use_of_its_tokens(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    make_customer(sessions)
+    limits = KeyLimits(
+        scopes=[Scope.READ], import_suppliers=[customer.import_supplier], networks=["192.0.2.0/24"]
+    )
+    with sessions.begin() as session:
+        api_key = issue_api_key(session, organisation_name=customer.organisation, limits=limits)
+        key = get_api_key(session, api_key)
+        expected = Caller(
+            customer.organisation_id,
+            key.id,
+            key.prefix,
+            frozenset([Scope.READ]),
+            frozenset(key.import_supplier_ids or ()),
+        )
+    inside, outside = (
+        Origin(kind=ActorKind.API_KEY, address=address) for address in ("192.0.2.7", "198.51.100.7")
+    )
+    with acting_as(inside):
+        tokens = _obtain(sessions, migrated, replace(customer, api_key=api_key))
+        assert _authenticate(sessions, migrated, tokens.token) == expected
+        with sessions.begin() as session:
+            get_api_key(session, api_key).last_used_at = None
+        tokens = _refresh(sessions, migrated, tokens.refresh_token)
+    with sessions() as session:
+        assert get_api_key(session, api_key).last_used_at is not None
+    with acting_as(outside):
+        with pytest.raises(PermissionDeniedError):
+            _authenticate(sessions, migrated, tokens.token)
+        with pytest.raises(PermissionDeniedError):
+            _refresh(sessions, migrated, tokens.refresh_token)
 
 
 def test_an_expired_token_is_refused_and_the_reason_given(
