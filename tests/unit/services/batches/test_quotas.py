@@ -102,6 +102,7 @@ def test_uploads_are_not_counted_while_redis_is_unavailable() -> None:
 def test_batches_that_have_not_ended_are_counted(sessions: sessionmaker[Session], customer: Customer) -> None:
     other, own = make_customer(sessions), customer.organisation_id
     with sessions() as session:
+        require_room(session, own, BatchQuotas(open_batches=1, stored_bytes=0))
         for it in (customer, customer, other):
             make_batch(session, it)
         make_batch(session, customer, finished_at=func.now())
