@@ -119,8 +119,8 @@ def test_a_team_is_that_of_the_organisation_or_else_a_shared_one(
     other = make_customer(sessions)
     with sessions.begin() as session:
         theirs = create_operations_team(session, "A", organisation_name=other.organisation)
-        own = create_operations_team(session, "A", organisation_name=customer.organisation)
         shared = create_operations_team(session, "A")
+        own = create_operations_team(session, "A", organisation_name=customer.organisation)
         foreign = create_operations_team(session, "B", organisation_name=other.organisation)
         assert {theirs.organisation_id, own.organisation_id, shared.organisation_id} == {
             other.organisation_id,
@@ -138,15 +138,15 @@ def test_a_team_is_that_of_the_organisation_or_else_a_shared_one(
                 find(session, organisation_id, name)
         assert [(team.id, owner) for team, owner in list_operations_teams(session)][:4] == [
             (theirs.id, other.organisation),
-            (own.id, customer.organisation),
             (shared.id, None),
+            (own.id, customer.organisation),
             (foreign.id, other.organisation),
         ]
         entries = _audit(session, "operations_team.created")[-4:]
         assert entries == [
             ("operations_team", "A", other.organisation_id, None),
-            ("operations_team", "A", customer.organisation_id, None),
             ("operations_team", "A", None, None),
+            ("operations_team", "A", customer.organisation_id, None),
             ("operations_team", "B", other.organisation_id, None),
         ]
 
