@@ -5,6 +5,7 @@ each command is started as a reader starts it. Otherwise it is forked from a pro
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -56,6 +57,7 @@ def running() -> Iterator[Reader]:
     ports = ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
     reader = Reader(folder / "home", _path())
     with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
         service = stack.enter_context(RunningService(reader.home, "--sample", "5", *ports))
         # What a fork runs is not measured.
         if not _IN_FULL and Coverage.current() is None:
