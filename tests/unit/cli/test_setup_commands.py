@@ -135,6 +135,12 @@ def test_the_limit_is_shown_with_the_slots_in_use_and_set(
     assert isinstance(_json(run("limit", "show", "--json"))["slots_in_use"], int)
 
 
+def test_the_limit_is_a_million_at_most(run: Run) -> None:
+    assert _json(run("limit", "set", "1000000", "--json")) == {"concurrency_limit": 1_000_000}
+    assert run("limit", "set", "1000001", "--json").exit_code != 0
+    assert _json(run("limit", "show", "--json"))["concurrency_limit"] == 1_000_000
+
+
 def test_the_limit_is_shown_while_redis_is_unavailable(run: Run) -> None:
     result = run("limit", "show", "--json", REDIS_URL="redis://127.0.0.1:1/0")
     assert _json(result) == {"concurrency_limit": 250, "slots_in_use": None}

@@ -35,12 +35,11 @@ def check_name(text: str, what: str, max_length: int = MAX_NAME) -> None:
 def unique_name(session: Session, constraint: str, detail: str) -> Iterator[None]:
     """Raise NameTakenError if an insert within this block violates `constraint`, a name in the database.
 
-    The session stays usable, because the insert has a savepoint of its own.
+    The session stays usable, because the insert has a savepoint of its own. The end of the block flushes it.
     """
     try:
         with session.begin_nested():
             yield
-            session.flush()
     except IntegrityError as error:
         if _violated(error) != constraint:
             raise

@@ -243,6 +243,16 @@ def test_a_batch_without_chunks_has_no_progress(session: Session, batch: Batch) 
 def test_the_rate_is_recent_while_a_batch_runs_and_the_average_once_it_is_over(
     session: Session, batch: Batch, started: float, finished: float | None, rate: float | None
 ) -> None:
+    other = Batch(
+        id=new_id(),
+        organisation_id=batch.organisation_id,
+        import_supplier_id=batch.import_supplier_id,
+        mode="validate",
+        source="upload",
+    )
+    session.add(other)
+    session.flush()
+    add_chunk(session, other, worked=1_000, finished_at=func.now())
     for first, (worked, ago) in enumerate([(100, 60), (30, 31), (10, 30), (20, 2.5), (40, None)], 1):
         finished_at = None if ago is None else func.now() - seconds(ago)
         add_chunk(session, batch, first, worked=worked, finished_at=finished_at)

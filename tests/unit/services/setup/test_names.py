@@ -13,8 +13,10 @@ from migration_service.errors import (
     NameTakenError,
     OperationsTeamNotFoundError,
     OrganisationNotFoundError,
+    PermissionDeniedError,
 )
 from migration_service.models import AuditEntry, OperationsTeam, Organisation
+from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import (
@@ -24,6 +26,7 @@ from migration_service.services.setup.organisations import (
 )
 from migration_service.services.setup.suppliers import (
     create_import_supplier,
+    find_import_supplier,
     get_import_supplier,
     get_import_supplier_by_id,
     list_import_suppliers,
@@ -116,8 +119,8 @@ def test_a_team_is_that_of_the_organisation_or_else_a_shared_one(
     other = make_customer(sessions)
     with sessions.begin() as session:
         theirs = create_operations_team(session, "A", organisation_name=other.organisation)
-        own = create_operations_team(session, "A", organisation_name=customer.organisation)
         shared = create_operations_team(session, "A")
+        own = create_operations_team(session, "A", organisation_name=customer.organisation)
         foreign = create_operations_team(session, "B", organisation_name=other.organisation)
         assert {theirs.organisation_id, own.organisation_id, shared.organisation_id} == {
             other.organisation_id,
@@ -135,15 +138,15 @@ def test_a_team_is_that_of_the_organisation_or_else_a_shared_one(
                 find(session, organisation_id, name)
         assert [(team.id, owner) for team, owner in list_operations_teams(session)][:4] == [
             (theirs.id, other.organisation),
-            (own.id, customer.organisation),
             (shared.id, None),
+            (own.id, customer.organisation),
             (foreign.id, other.organisation),
         ]
         entries = _audit(session, "operations_team.created")[-4:]
         assert entries == [
             ("operations_team", "A", other.organisation_id, None),
-            ("operations_team", "A", customer.organisation_id, None),
             ("operations_team", "A", None, None),
+            ("operations_team", "A", customer.organisation_id, None),
             ("operations_team", "B", other.organisation_id, None),
         ]
 
@@ -198,6 +201,20 @@ def test_suppliers_are_listed_by_code_and_their_changes_are_in_the_audit(
         assert _audit(session, "import_supplier.customer_emails_set") == [
             ("import_supplier", "T1", owner, {"sends_customer_emails": True})
         ]
+
+
+def test_a_supplier_has_the_name_of_its_own_organisation_and_limited_keys_see_theirs(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    owners = [customer, make_customer(sessions), make_customer(sessions)]
+    with sessions() as session:
+        found = [get_import_supplier(session, it.import_supplier, organisation_id=None) for it in owners]
+        assert [it.organisation_name for it in found] == [it.organisation for it in owners]
+        limited = Origin(kind=ActorKind.API_KEY, import_supplier_ids=frozenset({found[0].id}))
+        with acting_as(limited):
+            assert find_import_supplier(session, found[0].code, organisation_id=None) == found[0]
+            with pytest.raises(PermissionDeniedError):
+                find_import_supplier(session, found[1].code, organisation_id=None)
 
 
 def test_the_limit_has_one_row_and_its_changes_are_in_the_audit(sessions: sessionmaker[Session]) -> None:
