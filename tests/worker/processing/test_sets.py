@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select, text, update
 
+from factories import make_customer
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
@@ -281,6 +282,17 @@ def test_more_than_a_set_are_announced_again(
     assert messages(worker_resources, "accounts.create_set") == 1
     assert waiting.states() == [ImportState.IMPORTED, ImportState.IMPORTED, ImportState.IN_PROGRESS]
     assert tasks.create_set.run() == "1 account: 1 SUCCEEDED"
+
+
+def test_workers_divide_what_waits_between_them_and_do_not_wait_for_each_other(
+    supplier: SupplierClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_customer(supplier.Session)
+    monkeypatch.setattr(sets, "MOST_IN_SET", 2)
+    waiting = wait_for_workers(supplier, 3)
+    with supplier.Session() as one, supplier.Session() as other:
+        taken = [take_set(OpenTransaction.of(session)) for session in (one, other)]
+    assert [[it.attempt.id for it in found] for found in taken] == [waiting.ids[:2], waiting.ids[2:]]
 
 
 def test_a_withdrawn_attempt_is_in_no_set(

@@ -1,13 +1,16 @@
 """Payment vendors: whose they are, and the calls that batches reserve."""
 
+from datetime import timedelta
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer
+from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.errors import (
     NameInvalidError,
     NameTakenError,
@@ -208,3 +211,25 @@ def test_calls_are_reserved_one_after_the_other_at_the_rate_of_the_vendor(
         assert _reserve(session, other, "1 hour") is None
         assert _reserved_until(session, other) == 3_600
         session.rollback()
+
+
+def test_two_workers_never_reserve_the_same_calls(sessions: sessionmaker[Session]) -> None:
+    names = (f"V{number}" for number in count())
+
+    def scenario() -> Scenario:
+        with sessions.begin() as session:
+            vendor_id = _create(session, name := next(names)).id
+            set_vendor_rate(session, name, Decimal(10))
+            begun = session.execute(select(func.clock_timestamp())).scalar_one()
+        reserve: Step = ("reserve", lambda session: reserve_calls(session, vendor_id, 10, seconds=3.0))
+
+        def check(run: Run) -> None:
+            assert run.errors == {}
+            with sessions() as session:
+                next_call_at = session.get_one(PaymentVendor, vendor_id).next_call_at
+            assert next_call_at is not None
+            assert next_call_at - begun >= timedelta(seconds=2), "twenty calls fit into less than two seconds"
+
+        return Scenario({"one": [reserve, COMMIT], "other": [reserve, COMMIT]}, check)
+
+    assert explore(sessions, scenario) == 4
