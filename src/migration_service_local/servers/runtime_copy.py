@@ -28,6 +28,8 @@ _SHARED = Path("/var/cache/migration-service")
 #: Seconds after its last start from which a copy that nothing runs is removed. Its linked files take no space
 #: only as long as the installation has them, too.
 _KEPT_SECONDS = 86_400.0
+#: How many of them a start removes. Each has some twenty thousand files.
+_REMOVED_AT_ONCE = 2
 #: The files beside `src` that are needed to run.
 PROJECT_FILES = ("wsgi.py", "celery_worker.py", "celery_monitor.py", "gunicorn.conf.py")
 #: Parts of the standard library that nothing here imports.
@@ -131,9 +133,9 @@ def _remove_old(folder: Path) -> None:
     before = time.time() - _KEPT_SECONDS
     if old := [copy for copy in folder.glob("service-*") if copy.stat().st_mtime < before]:
         paths = list(_python_paths())
-        for copy in old:
-            if not any(str(copy) in path for path in paths):
-                shutil.rmtree(copy, ignore_errors=True)
+        unused = [copy for copy in old if not any(str(copy) in path for path in paths)]
+        for copy in unused[:_REMOVED_AT_ONCE]:
+            shutil.rmtree(copy, ignore_errors=True)
 
 
 def _python_paths() -> Iterator[str]:
