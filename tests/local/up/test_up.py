@@ -219,7 +219,7 @@ def described(*processes: psutil.Process) -> list[dict[str, Any]]:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             found.append(process.as_dict(["uids", "gids", "cmdline"]))
-    return found
+    return [it for it in found if it["cmdline"] is not None]  # a zombie has none
 
 
 def taken_if_free(port: int) -> socket.socket:
