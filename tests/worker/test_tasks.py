@@ -15,7 +15,6 @@ from billiard import pool
 from celery.signals import (
     after_task_publish,
     beat_init,
-    before_task_publish,
     heartbeat_sent,
     task_postrun,
     task_prerun,
@@ -24,6 +23,7 @@ from celery.signals import (
 from sqlalchemy import select, text, update
 
 from batch_client import BatchClient
+from messages import Message, noted_messages
 from migration_service.log import request_id
 from migration_service.metrics.shared import is_resting, read_task_times
 from migration_service.models import BatchChunk, Organisation
@@ -44,21 +44,12 @@ from migration_service.tasks.resources import WorkerResources
 from migration_service.tasks.worker_pool import end_children_promptly
 from supplier_client import SupplierClient
 
-#: The name of a task, and its arguments.
-Message = tuple[str, tuple[Any, ...]]
-
 
 @pytest.fixture
 def published() -> Iterator[list[Message]]:
     """The messages that are published meanwhile."""
-    messages: list[Message] = []
-
-    def note(sender: str, body: Any, **_kwargs: Any) -> None:
-        messages.append((sender, tuple(body[0])))
-
-    before_task_publish.connect(note, weak=False)
-    yield messages
-    before_task_publish.disconnect(note)
+    with noted_messages() as messages:
+        yield messages
 
 
 @pytest.fixture
@@ -140,7 +131,7 @@ def test_the_heartbeat_of_a_worker_and_each_task_that_beat_sends_touch_the_file(
         assert file.exists()
     finally:
         for signal, receivers in before.items():
-            signal.receivers = receivers
+            signal.receivers[:] = receivers
 
 
 @pytest.mark.parametrize(

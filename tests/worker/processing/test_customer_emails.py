@@ -15,12 +15,12 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope
 from aiosmtpd.smtp import Session as SmtpSession
 from celery import current_app
-from celery.signals import before_task_publish
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import close_celery
 from imported_account import ImportedAccount
+from messages import noted_messages
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db.statements import OpenTransaction
@@ -42,6 +42,7 @@ from migration_service.states import EmailState
 from migration_service.tasks import emails as email_tasks
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.emails import send_customer_email, sweep_customer_emails
+from migration_service.tasks.names import SEND_CUSTOMER_EMAIL
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
@@ -378,22 +379,15 @@ def test_the_sweep_dispatches_a_due_message_and_only_after_a_while_again(
     create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
 ) -> None:
     (email_id,) = create(ANNE)
-    published: list[int] = []
-
-    def note(body: Any, **_kwargs: Any) -> None:
-        published.append(body[0][0])
-
-    before_task_publish.connect(note, weak=False)
-    try:
+    message = (SEND_CUSTOMER_EMAIL, (email_id,))
+    with noted_messages() as published:
         sweep_customer_emails()
-        assert published.count(email_id) == 1
+        assert published == [message]
         sweep_customer_emails()
-        assert published.count(email_id) == 1
+        assert published == [message]
         _make_due(sessions, email_id)
         sweep_customer_emails()
-        assert published.count(email_id) == 2
-    finally:
-        before_task_publish.disconnect(note)
+        assert published == [message, message]
 
 
 def test_without_a_broker_the_sweep_stops_at_the_first_message_and_the_next_one_finds_them_all(

@@ -6,13 +6,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from celery.signals import before_task_publish
 from flask import Flask
 from sqlalchemy import Connection, event, func, null, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from batch_client import BatchClient
 from imported_account import ImportedAccount
+from messages import noted_messages
 from migration_service.blueprints.resources import resources
 from migration_service.db.base import Base
 from migration_service.models import (
@@ -550,25 +550,17 @@ def test_the_task_reverts_everything_and_the_sweep_finds_what_was_lost(
         celery = resources().celery
     celery.set_current()
     celery.loader.import_default_modules()
-    published: list[str] = []
-
-    def note(sender: str, body: Any, **_others: Any) -> None:
-        if sender == REVERT_ACCOUNTS:
-            published.extend(body[0])
-
     undo_id = undos.start(account.number)
     with account.supplier.Session.begin() as session:
         session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(dispatched_at=None))
-    before_task_publish.connect(note)
-    try:
+    message = (REVERT_ACCOUNTS, (undo_id,))
+    with noted_messages() as published:
         celery.tasks[SWEEP_UNDOS].run()
-        assert published == [undo_id]
+        assert published == [message]
         monkeypatch.setattr(undo_tasks, "REVERT_SECONDS", 0)
         assert celery.tasks[REVERT_ACCOUNTS].run(undo_id) == "worked"
         monkeypatch.undo()
-    finally:
-        before_task_publish.disconnect(note)
-    assert published == [undo_id, undo_id], "another message continues what was not finished"
+    assert published == [message, message], "another message continues what was not finished"
     run = celery.tasks[REVERT_ACCOUNTS].run
     assert [run(undo_id), run(undo_id), run(str(uuid4()))] == ["over"] * 3
     assert undos.get(undo_id)["state"] == "COMPLETED"
