@@ -121,7 +121,7 @@ class Mutation:
     def _holds(self, module: Path, source: str, tried: Sequence[Result]) -> bool:
         """Return whether the tests that noticed these changes pass without a change.
 
-        If one fails twice, say so, and use it no more.
+        Otherwise say which one fails. It is used no more if it fails again.
         """
         tests = list(dict.fromkeys(it.test for it in tried if it.outcome == Outcome.KILLED and it.test))
         # At least one, in case that the servers are no longer what they were.

@@ -14,7 +14,7 @@ from migration_service.slots import Slots
 from migration_service.tasks.names import SWEEP_INTERVAL
 from servers import COMMAND, processes_in, wait_until
 
-#: Longer than a child of a worker that is stuck in a task lives (`task_time_limit`), and another one needs.
+#: A child of a worker that is stuck in a task is killed within a minute, and another one has to start.
 _REST_SECONDS = 150
 #: How many of the last lines of a program are shown.
 _LAST_LINES = 12

@@ -2,7 +2,7 @@
 
 import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
@@ -140,6 +140,13 @@ def create(sending_supplier: SupplierClient, worker_resources: WorkerResources) 
     return create
 
 
+def _record(session: Session, accounts: Sequence[ImportedAccount]) -> None:
+    """Record messages to the customers of these accounts, as creating them does."""
+    these = Account.external_account_number.in_([it.number for it in accounts])
+    processes = session.scalars(select(Account.account_import_process_id).where(these)).all()
+    record_customer_emails(OpenTransaction.of(session), processes)
+
+
 def _emails_of(account: ImportedAccount) -> list[int]:
     own = (
         select(CustomerEmail.id)
@@ -225,12 +232,7 @@ def test_many_accounts_are_recorded_in_one_statement(
     accounts = [ImportedAccount.create(supplier, worker_resources, customers=[ANNE, BART]) for _ in range(3)]
     with supplier.Session.begin() as session:
         set_customer_emails(session, supplier.code, on=True)
-        processes = session.scalars(
-            select(Account.account_import_process_id).where(
-                Account.external_account_number.in_([account.number for account in accounts[:2]])
-            )
-        ).all()
-        record_customer_emails(OpenTransaction.of(session), processes)
+        _record(session, accounts[:2])
     assert [len(_emails_of(account)) for account in accounts] == [2, 2, 0]
 
 
@@ -455,9 +457,7 @@ def test_messages_are_recorded_for_the_customers_of_suppliers_that_send_them_onc
     with supplier.Session.begin() as session:
         for it in others:
             set_customer_emails(session, it.code, on=True)
-        of_two = Account.external_account_number.in_([it.number for it in accounts[:2]])
-        processes = session.scalars(select(Account.account_import_process_id).where(of_two)).all()
-        record_customer_emails(OpenTransaction.of(session), processes)
+        _record(session, accounts[:2])
     assert [len(_emails_of(account)) for account in accounts] == [0, 1, 0]
 
 

@@ -1,14 +1,13 @@
 """The counts of chunks and batches, the rate, and what a chunk becomes when its lines are counted."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import func, null, select
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 
-from factories import Customer, make_customer
+from factories import Customer
 from migration_service.db.base import new_id
 from migration_service.models import Batch, BatchChunk, BatchLine
 from migration_service.services.batches.counts import (
@@ -22,19 +21,6 @@ from migration_service.states import BatchState, ChunkState
 from unit.services.batches.batch_rows import add_chunk, add_lines, make_batch, seconds
 
 _CODE_A, _CODE_B = {"code": "a"}, {"code": "b"}
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
-def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    """A transaction, in which the time of the database stands still. It is rolled back."""
-    with sessions() as session:
-        yield session
-        session.rollback()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """When a chunk with deferred lines is due."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,18 +10,6 @@ from factories import Customer, make_customer
 from migration_service.models import BatchChunk
 from migration_service.services.batches.added_data.deferral import IS_DUE, LONGEST_DEFERRAL
 from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
-def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    with sessions() as session:
-        yield session
-        session.rollback()
 
 
 def _is_due(session: Session, chunk: BatchChunk) -> bool:

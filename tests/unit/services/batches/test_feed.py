@@ -1,6 +1,5 @@
 """Which chunks are dispatched: a few of each organisation, in turns, and never beyond a batch's limit."""
 
-from collections.abc import Iterator
 from typing import Any
 from unittest.mock import Mock
 
@@ -8,7 +7,7 @@ import pytest
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
+from factories import Customer
 from migration_service.db.base import new_id
 from migration_service.models import Batch, BatchChunk
 from migration_service.services.batches.feed import (
@@ -18,23 +17,6 @@ from migration_service.services.batches.feed import (
     recover_chunks,
 )
 from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
-def other(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
-def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    with sessions() as session:
-        yield session
-        session.rollback()
 
 
 def _batch(session: Session, customer: Customer, chunks: int, **values: Any) -> Batch:

@@ -1,6 +1,5 @@
 """What is wrong with a batch: its faulty paths, the lines and values behind them, the lines of an account."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,18 +27,6 @@ from migration_service.services.batches.results import (
 )
 from migration_service.states import LineStatus
 from unit.services.batches.batch_rows import add_chunk, make_batch
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
-def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    with sessions() as session:
-        yield session
-        session.rollback()
 
 
 def _item(code: str, attr: str | None, detail: str = "D") -> dict[str, Any]:

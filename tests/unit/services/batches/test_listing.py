@@ -1,34 +1,14 @@
 """Lists and counts of batches: whose, which, and in which order."""
 
-from collections.abc import Iterator
-
-import pytest
 from sqlalchemy import select
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 
-from factories import Customer, make_customer
+from factories import Customer
 from migration_service.models import Batch, OperationsTeam
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.batches.listing import BatchTotals, count_batches, list_batches
 from migration_service.states import BatchKind, BatchState
 from unit.services.batches.batch_rows import add_chunk, make_batch
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
-def other(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
-def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    with sessions() as session:
-        yield session
-        session.rollback()
 
 
 def test_the_newest_batches_of_an_organisation_come_first(

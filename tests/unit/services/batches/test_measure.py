@@ -1,13 +1,12 @@
 """What a brake counts: the chunks that were worked on last, and the lines whose codes count."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
+from factories import Customer
 from migration_service.errors import BatchStateError
 from migration_service.models import AuditEntry, Batch
 from migration_service.services.batches.brakes import (
@@ -20,18 +19,6 @@ from migration_service.services.batches.brakes import (
 )
 from migration_service.states import BatchState
 from unit.services.batches.batch_rows import add_chunk, make_batch
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
-def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    with sessions() as session:
-        yield session
-        session.rollback()
 
 
 @pytest.fixture

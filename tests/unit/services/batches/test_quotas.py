@@ -33,11 +33,6 @@ def redis(redis_url: str) -> Iterator[Any]:
     redis.connection_pool.disconnect()
 
 
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
 def _now_ms(redis: Any) -> float:
     seconds, microseconds = redis.time()
     return float(seconds * 1_000 + microseconds / 1_000)

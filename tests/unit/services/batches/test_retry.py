@@ -1,13 +1,12 @@
 """Which failed lines are pending again, and what is counted of them before."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from sqlalchemy import func, null, select, update
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 
-from factories import Customer, make_customer
+from factories import Customer
 from migration_service.errors import BatchStateError
 from migration_service.models import AuditEntry, Batch, BatchChunk, BatchLine
 from migration_service.services.batches.counts import recount
@@ -17,18 +16,6 @@ from migration_service.services.batches.upload import validated_under
 from unit.services.batches.batch_rows import add_chunk, make_batch
 
 _MAY_PASS = "account_creation_failed"
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
-def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    with sessions() as session:
-        yield session
-        session.rollback()
 
 
 def _item(code: str, attr: str | None = None) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The states of batches: who may change what, and what the feed changes by itself."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -35,18 +34,6 @@ _SOURCES = {
     "cancel": (CANCEL, {"RUNNING", "WAITING", "PAUSED", "STOPPED"}, "CANCELLED"),
     "reopen": (REOPEN, {"COMPLETED"}, "RUNNING"),
 }
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
-def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    with sessions() as session:
-        yield session
-        session.rollback()
 
 
 def _states(session: Session, *batches: Batch) -> list[tuple[str, str | None, bool]]:
