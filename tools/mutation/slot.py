@@ -95,7 +95,8 @@ class Slot:
         With `anew`, the application and whatever else tests share is made anew, too.
         """
         if self._warm is None:
-            files = list(self._recording.known.files)
+            # Sorted, as pytest loses the fixtures of a folder's conftest.py if it comes back to the folder.
+            files = sorted(self._recording.known.files)
             self._warm = _Warm(self._servers, self._log, self._seconds_for, files)
         return self._warm.run(module, patch, tests, anew)
 
