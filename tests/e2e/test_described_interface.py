@@ -1,8 +1,9 @@
 """Compares the interface with its description. schemathesis sends valid and invalid requests.
 
-Each operation gets the examples of its description, and three generated requests. A time limit would not
-shorten that: schemathesis sends other requests until the time is over. For a night, `MIGRATION_SERVICE_FUZZ=20`
-lets it do so for ten minutes, with sixty at a time, and lets it follow the links between operations.
+Each operation gets the examples of its description, and three generated requests. There is no time limit,
+because schemathesis goes on with other requests until it is over. At night there is one: with
+`MIGRATION_SERVICE_FUZZ=20` it sends requests for ten minutes, sixty at a time, and follows the links between
+operations.
 """
 
 import os

@@ -26,15 +26,20 @@ def main(arguments: list[str]) -> None:
         os.setgroups([])
         os.setgid(group)
         os.setuid(user)
-    # After setuid, which clears it. macOS has no equivalent. There the next start stops what was left.
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
-    if os.getppid() != parent:
-        sys.exit("the parent is gone")
+    tie_to(parent, death_signal)  # after setuid, which clears it
     try:
         os.execv(program[0], program)
     except OSError as error:
         sys.exit(f"cannot run {program[0]}: {error.strerror}")
+
+
+def tie_to(parent: int, death_signal: int) -> None:
+    """Let this process get a signal when its parent ends. Exit if it has ended already."""
+    # macOS has no equivalent. There the next start stops what was left.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit("the parent is gone")
 
 
 def leave_processors(niceness: int) -> None:

@@ -13,6 +13,7 @@ from typing import IO
 
 from migration_service_local.errors import StartError
 from migration_service_local.servers.account import ServerAccount
+from migration_service_local.servers.template import ForkedProcess, Template
 
 _LAUNCHER = Path(__file__).with_name("launch.py")
 
@@ -37,11 +38,13 @@ class Program:
     account: ServerAccount | None = None
     #: How much of the processors it leaves to the others: 0 to 19, which leaves the most.
     niceness: int = 0
+    #: What it is a fork of, or None for a process of its own.
+    template: Template | None = None
     #: Called before each start, also after a crash.
     before_start: Callable[[], None] = field(default=lambda: None)
 
 
-def _library_path() -> dict[str, str]:
+def library_path() -> dict[str, str]:
     """Return the variable by which a copied interpreter finds its shared library (`runtime_copy`)."""
     own = str(Path(sys.executable).parent.parent / "lib")
     return {"LD_LIBRARY_PATH": own} if os.environ.get("LD_LIBRARY_PATH") == own else {}
@@ -51,36 +54,15 @@ class Child:
     """A running program. Raise RuntimeError outside the main thread.
 
     Linux ties a child to the *thread* that started it, and only the main thread lives as long as the process.
+    The output of a fork of a template is always a pipe.
     """
 
     def __init__(self, program: Program, output: int | IO[bytes]) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("programs are started from the main thread only")
         program.before_start()
-        switch = program.account is not None and program.account.switch
-        user, group = (
-            (program.account.user, program.account.group) if program.account and switch else (-1, -1)
-        )
-        launcher = [sys.executable, "-I", "-S", str(_LAUNCHER)]
-        ties = [
-            str(os.getpid()),
-            str(int(program.death_signal)),
-            str(user),
-            str(group),
-            str(program.niceness),
-        ]
         self.program = program
-        self.process = subprocess.Popen(
-            [*launcher, *ties, *program.arguments],
-            cwd=program.folder,
-            env={**_library_path(), **program.environment},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # It has its own session. Ctrl-C on the terminal reaches only us, and we stop our children in
-            # order.
-            start_new_session=True,
-        )
+        self.process = _fork(program) or _spawn(program, output)
         self._signals = list(program.stop)
         self._deadline = 0.0
         self._swept = False
@@ -113,6 +95,39 @@ class Child:
         number, seconds = self._signals.pop(0)
         self.process.send_signal(number)
         self._deadline = time.monotonic() + seconds
+
+
+def _fork(program: Program) -> ForkedProcess | None:
+    if program.template is None:
+        return None
+    forked = program.template.fork(
+        program.arguments,
+        name=program.name,
+        folder=program.folder,
+        environment=program.environment,
+        niceness=program.niceness,
+        death_signal=program.death_signal,
+    )
+    if forked is None:
+        program.before_start()  # It may have been forked before the template ended.
+    return forked
+
+
+def _spawn(program: Program, output: int | IO[bytes]) -> subprocess.Popen[bytes]:
+    switch = program.account is not None and program.account.switch
+    user, group = (program.account.user, program.account.group) if program.account and switch else (-1, -1)
+    launcher = [sys.executable, "-I", "-S", str(_LAUNCHER)]
+    ties = [str(os.getpid()), str(int(program.death_signal)), str(user), str(group), str(program.niceness)]
+    return subprocess.Popen(
+        [*launcher, *ties, *program.arguments],
+        cwd=program.folder,
+        env={**library_path(), **program.environment},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        # It has its own session. Ctrl-C on the terminal reaches only us, and we stop our children in order.
+        start_new_session=True,
+    )
 
 
 def stop_children(children: Sequence[Child], *, hurry: Callable[[], bool] = lambda: False) -> None:

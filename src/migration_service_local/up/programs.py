@@ -13,7 +13,8 @@ from migration_service_local.sandbox import SANDBOX_VARIABLE
 from migration_service_local.servers.home import Home
 from migration_service_local.servers.orphans import program_name, stop_orphans
 from migration_service_local.servers.ports import LOOPBACK
-from migration_service_local.servers.process import Program
+from migration_service_local.servers.process import Program, library_path
+from migration_service_local.servers.template import Template
 from migration_service_local.up.options import Scale
 
 #: The user name for Flower. The password is created at the first start.
@@ -24,6 +25,8 @@ _BACKGROUND = 10
 
 _CELERY = ("celery", "--quiet", "-A", "celery_worker")
 _CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
+
+_TEMPLATE = "migration_service_local.up.celery_template"
 
 _NOT_PASSED_ON = (*CONNECTION_VARIABLES, "MIGRATION_SERVICE_OWNER_DATABASE_URL")
 
@@ -38,6 +41,18 @@ class Programs:
         self._home = home
         self._scale = scale
         self._root = _project_folder()
+        self._template: Template | None = None
+
+    def load(self) -> None:
+        """Begin to load what the Celery programs have in common. They are then forked from that process."""
+        if sys.platform == "linux":
+            environment = self._environment({"PYTHONWARNINGS": _ROOT_IS_MEANT})
+            self._template = Template(_TEMPLATE, library_path() | environment, self._folder("template"))
+
+    def close(self) -> None:
+        """End the process that has loaded the Celery programs."""
+        if self._template is not None:
+            self._template.close()
 
     def web(self, port: int) -> Program:
         """Return gunicorn with the REST interface.
@@ -136,28 +151,32 @@ class Programs:
     ) -> Program:
         arguments = [sys.executable, "-m", *module]
         folder = self._folder(name)
-        paths = os.pathsep.join(filter(None, [str(self._root), os.environ.get("PYTHONPATH")]))
         return Program(
             name=name,
             arguments=arguments,
-            environment={
-                "MIGRATION_SERVICE_LOG_FORMAT": "text",
-                # The servers and the key all come from the settings of the home folder.
-                **{name: text for name, text in os.environ.items() if name not in _NOT_PASSED_ON},
-                "MIGRATION_SERVICE_HOME": str(self._home.path),
-                "PYTHONPATH": paths,
-                "PYTHONUNBUFFERED": "1",
-                # If native code of a library crashes, the log shows where.
-                "PYTHONFAULTHANDLER": "1",
-                # Otherwise the C library would give each of hundreds of threads a heap, which it keeps.
-                "MALLOC_ARENA_MAX": "2",
-                **environment,
-            },
+            environment=self._environment(environment),
             folder=folder,
             stop=((signal.SIGTERM, stop_seconds),),
             niceness=niceness,
+            template=self._template if module[0] == "celery" else None,
             before_start=lambda: _stop_orphans(folder, arguments),
         )
+
+    def _environment(self, own: Mapping[str, str]) -> dict[str, str]:
+        paths = os.pathsep.join(filter(None, [str(self._root), os.environ.get("PYTHONPATH")]))
+        return {
+            "MIGRATION_SERVICE_LOG_FORMAT": "text",
+            # The servers and the key all come from the settings of the home folder.
+            **{name: text for name, text in os.environ.items() if name not in _NOT_PASSED_ON},
+            "MIGRATION_SERVICE_HOME": str(self._home.path),
+            "PYTHONPATH": paths,
+            "PYTHONUNBUFFERED": "1",
+            # If native code of a library crashes, the log shows where.
+            "PYTHONFAULTHANDLER": "1",
+            # Otherwise the C library would give each of hundreds of threads a heap, which it keeps.
+            "MALLOC_ARENA_MAX": "2",
+            **own,
+        }
 
     def _folder(self, name: str) -> Path:
         self._home.folder("programs")

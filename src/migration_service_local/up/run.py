@@ -3,7 +3,7 @@
 import http.client
 import os
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from http import HTTPStatus
 
 from migration_service.db import revisions
@@ -29,8 +29,9 @@ def run_up(options: UpOptions, output: Output) -> None:
     home = Home(options.home)
     over = threading.Event()
     try:
-        with Supervisor(output) as supervisor, suppress(StopRequestedError):
-            _start(options, home, supervisor)
+        programs = Programs(home, options.scale)
+        with closing(programs), Supervisor(output) as supervisor, suppress(StopRequestedError):
+            _start(options, home, programs, supervisor)
             sample = SampleMigration(home, output, over)
             threading.Thread(target=sample.run, args=[options.sample], name="sample", daemon=True).start()
             supervisor.run()
@@ -42,13 +43,13 @@ def run_up(options: UpOptions, output: Output) -> None:
         home.close()
 
 
-def _start(options: UpOptions, home: Home, supervisor: Supervisor) -> None:
+def _start(options: UpOptions, home: Home, programs: Programs, supervisor: Supervisor) -> None:
     # Missing programs and ports that are taken are reported before anything is started.
-    programs = Programs(home, options.scale)
     web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, supervisor.output)
     flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, supervisor.output)
     postgres = None if options.database_url else Postgres(home)
     valkey = None if options.redis_url else Valkey(home)
+    programs.load()  # while the servers start
     database_url = _start_postgres(postgres, supervisor) if postgres else str(options.database_url)
     redis_url = _start_valkey(valkey, supervisor) if valkey else str(options.redis_url)
     owner_url = postgres.owner_url if postgres else os.environ.get("MIGRATION_SERVICE_OWNER_DATABASE_URL", "")
