@@ -20,8 +20,7 @@ LIST_PAGE = text(f"""
 
 #: The same of one account.
 LIST_ACCOUNT = text(f"""
-    SELECT process.id, process.external_account_number, process.service_account_number,
-           process.state = '{ImportState.IMPORTED}' AS is_imported,
+    SELECT process.id, process.state = '{ImportState.IMPORTED}' AS is_imported,
            process.payload IS NOT NULL AS has_payload, account.id IS NOT NULL AS has_account
     FROM account_import_process AS process
     LEFT JOIN account ON account.account_import_process_id = process.id
