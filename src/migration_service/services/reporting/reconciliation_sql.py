@@ -60,7 +60,7 @@ COMPARE = text(f"""
             coalesce(ledger -> 'transactions_in_open_settlement_period', '[]')
             || coalesce(ledger -> 'historical_statement_transactions', '[]')) AS entry
     ), created_transaction AS MATERIALIZED (
-        SELECT page.id, ledger_pk, period, type, amount,
+        SELECT page.id, period, type, amount,
                CASE WHEN type IN ('PAYMENT', 'CREDIT') THEN amount ELSE -amount END AS signed_amount
         FROM page JOIN "transaction" ON account_pk = account_id
     ), created_meter_point AS MATERIALIZED (

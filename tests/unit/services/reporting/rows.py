@@ -47,7 +47,13 @@ def team_of(session: Session, known: KnownSupplier) -> int:
 
 def make_process(session: Session, known: KnownSupplier, number: str, **values: Any) -> AccountImportProcess:
     """Insert the import process of an account. It has an empty payload, and was imported."""
-    given = {"state": "IMPORTED", "payload": {}, "payload_sha256": b"", "rules_version": "", "profile": ""}
+    given: dict[str, Any] = {
+        "state": "IMPORTED",
+        "payload": {},
+        "payload_sha256": b"",
+        "rules_version": "",
+        "profile": "",
+    }
     if values.get("state") == "IN_PROGRESS":
         given["attempt_id"] = new_id()
     return add(

@@ -180,14 +180,14 @@ def test_codes_are_summed_over_chunks_and_the_most_frequent_ones_come_first(
         ("went", 3, 0, CodeChange.WENT),
         ("same", 2, 2, CodeChange.SAME),
     ]
-    warnings = [
+    of_warnings = [
         ("came", 9, 8, CodeChange.SHRANK),
         ("also", 0, 8, CodeChange.CAME),
         ("new", 0, 1, CodeChange.CAME),
     ]
     assert found == [
         *(ComparedCode(Severity.ERROR, *it) for it in expected),
-        *(ComparedCode(Severity.WARNING, *it) for it in warnings),
+        *(ComparedCode(Severity.WARNING, *it) for it in of_warnings),
     ]
     assert list(csv.reader(io.StringIO(write_codes(found[:1]).decode()))) == [
         ["severity", "code", "before", "after", "change"],

@@ -191,7 +191,7 @@ def test_the_oldest_attempts_that_are_stuck_are_found(session: Session, known: K
     assert find_stuck_attempts(session, seconds=60) == [oldest, old]
     assert find_stuck_attempts(session, seconds=61) == [oldest]
     assert find_stuck_attempts(session, seconds=60, limit=1) == [oldest]
-    for number in range(4):
-        process = make_process(session, known, str(number), state="IN_PROGRESS")
+    for more in range(4):
+        process = make_process(session, known, str(more), state="IN_PROGRESS")
         _make_attempt(session, known, process, created_at=now - timedelta(seconds=70))
     assert len(find_stuck_attempts(session, seconds=60)) == 5

@@ -217,7 +217,13 @@ def test_a_batch_has_the_accounts_of_its_lines_in_their_order(
     assert list(find_differences(within, known.id, totals, batch_id=batch_id)) == [gone, back]
     assert totals.measures["accounts"] == (Decimal(2), Decimal(2))
     assert (totals.differing, totals.not_comparable) == (2, 0)
-    steps = ((0, 1, [gone]), (1, 4, []), (3, 4, []), (4, 6, [back]), (6, None, []))
+    steps: tuple[tuple[int, int | None, list[AccountDifference]], ...] = (
+        (0, 1, [gone]),
+        (1, 4, []),
+        (3, 4, []),
+        (4, 6, [back]),
+        (6, None, []),
+    )
     for after, place, found in steps:
         page = compare_page(session, known.id, Totals(), after=after, batch_id=batch_id)
         assert page == (place, found)
