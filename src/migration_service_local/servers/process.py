@@ -104,7 +104,7 @@ def _fork(program: Program) -> ForkedProcess | None:
         program.arguments,
         name=program.name,
         folder=program.folder,
-        environment=program.environment,
+        environment={**library_path(), **program.environment},
         niceness=program.niceness,
         death_signal=program.death_signal,
     )

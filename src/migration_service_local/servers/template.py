@@ -36,7 +36,7 @@ class ForkedProcess:
     def __init__(self, pid: int, output: IO[bytes]) -> None:
         self.pid = pid
         self.stdout = output
-        #: Its exit status, or the negative number of the signal that ended it. None before `poll` has seen it.
+        #: Its exit status, or the negative number of the signal that ended it, as soon as `poll` has seen it.
         self.returncode: int | Any = None
 
     def poll(self) -> int | None:

@@ -210,9 +210,18 @@ def test_a_copied_interpreter_passes_on_the_path_of_its_own_library_only(
     monkeypatch.setenv("LD_LIBRARY_PATH", path)
     code = "import os; print(os.environ.get('LD_LIBRARY_PATH'))"
     child = Child(program(tmp_path, "one", code), subprocess.PIPE)
-    printed = child.process.communicate()[0].decode().strip()
+    printed = printed_by(child).decode().strip()
     assert printed == (path if folder == "lib" else "None")
     assert child.has_ended()
+
+
+def printed_by(child: Child) -> bytes:
+    """Return everything that it prints until its end."""
+    assert child.process.stdout is not None
+    with child.process.stdout as output:
+        printed = output.read()
+    child.process.wait(60)
+    return printed
 
 
 def test_a_program_leaves_the_processors_to_the_others(tmp_path: Path) -> None:
@@ -225,7 +234,7 @@ def test_a_program_leaves_the_processors_to_the_others(tmp_path: Path) -> None:
     """
     nice = replace(program(tmp_path, "one", code), niceness=7)
     child = Child(nice, subprocess.PIPE)
-    own, of_session = child.process.communicate()[0].split()
+    own, of_session = printed_by(child).split()
     assert (int(own), int(of_session)) == (min(os.nice(0) + 7, 19), 7)
 
 
@@ -241,7 +250,7 @@ def test_only_workers_of_batches_leave_the_processors_to_the_others() -> None:
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     missing = Program(name="missing", arguments=["/does/not/exist"], environment={}, folder=tmp_path, stop=())
     child = Child(missing, subprocess.PIPE)
-    assert child.process.communicate()[0] == b"cannot run /does/not/exist: No such file or directory\n"
+    assert printed_by(child) == b"cannot run /does/not/exist: No such file or directory\n"
     assert child.has_ended()
 
 
