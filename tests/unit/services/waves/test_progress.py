@@ -122,9 +122,7 @@ _CASES = {
         why=("why", "why"),
         told=("paused",),
     ),
-    "it waits for its next window": Case(
-        PAUSED, BatchState.PAUSED, CLOSED_NOW, CLOSED, why=(CLOSED, CLOSED)
-    ),
+    "it waits for its next window": Case(PAUSED, BatchState.PAUSED, CLOSED_NOW, CLOSED, why=(CLOSED, CLOSED)),
     "its next window opens": Case(
         *(PAUSED, BatchState.PAUSED, OPEN_NOW, CLOSED),
         then=("RUNNING", "RUNNING"),
@@ -132,13 +130,13 @@ _CASES = {
         told=("went_on",),
     ),
     "a person keeps it out of its window": Case(PAUSED, BatchState.PAUSED, OPEN_NOW),
-    "a brake keeps it out of its window": Case(PAUSED, BatchState.PAUSED, OPEN_NOW, BRAKE, why=(BRAKE, BRAKE)),
+    "a brake keeps it out of its window": Case(
+        PAUSED, BatchState.PAUSED, OPEN_NOW, BRAKE, why=(BRAKE, BRAKE)
+    ),
     "what stopped in its window is not what the window stopped": Case(
         PAUSED, BatchState.STOPPED, OPEN_NOW, CLOSED, why=(CLOSED, CLOSED)
     ),
-    "its batch was resumed": Case(
-        PAUSED, BatchState.RUNNING, then=("RUNNING", "RUNNING"), told=("went_on",)
-    ),
+    "its batch was resumed": Case(PAUSED, BatchState.RUNNING, then=("RUNNING", "RUNNING"), told=("went_on",)),
     "its batch was resumed outside its window": Case(
         PAUSED, BatchState.RUNNING, CLOSED_NOW, then=("PAUSED", "PAUSED"), why=(CLOSED, CLOSED)
     ),
