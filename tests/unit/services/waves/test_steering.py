@@ -285,7 +285,13 @@ def test_a_wave_is_compared_from_its_beginning_again(
 )
 @pytest.mark.parametrize("act", [approve_wave, stop_wave])
 def test_who_decides_why_and_what_about_is_kept_with_the_wave_and_in_the_audit(
-    session: Session, customer: Customer, act: Any, origin: Origin, by: str | None, expected: str | None
+    session: Session,
+    customer: Customer,
+    act: Any,
+    *,
+    origin: Origin,
+    by: str | None,
+    expected: str | None,
 ) -> None:
     plan, wave = make_wave(session, customer, WaveState.DIFFERS, differing=1, open=2)
     batch = batch_of(session, wave, runs_until=EVENING)
