@@ -92,13 +92,11 @@ def test_a_wave_is_locked_with_its_plan_and_both_are_as_they_are_now(
             assert another.scalars(to_refer_to).all() == [plan.id]
 
 
-@pytest.mark.parametrize("number", [0, 2, 2**31 - 1, 2**31, 10**20])
-def test_a_wave_that_the_plan_does_not_have_is_not_found(
-    session: Session, customer: Customer, number: int
-) -> None:
+def test_a_wave_that_the_plan_does_not_have_is_not_found(session: Session, customer: Customer) -> None:
     plan = make_plan(session, customer, WaveState.WAITING)
-    with pytest.raises(WaveNotFoundError, match=f"no wave '{number}'"):
-        lock_wave(session, plan, number)
+    for number in (0, 2, 2**31 - 1, 2**31, 10**20):
+        with pytest.raises(WaveNotFoundError, match=f"no wave '{number}'"):
+            lock_wave(session, plan, number)
 
 
 @pytest.mark.parametrize("name", _ACTS)
