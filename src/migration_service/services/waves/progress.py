@@ -135,7 +135,6 @@ def let_run(session: Session, batch: Batch, until: datetime | None) -> None:
     if batch.state not in OPEN:
         change_batch(session, batch, RESUME)
     batch.runs_until = until
-    session.flush()
 
 
 def closing_time(wave: Wave, now: datetime) -> datetime | None:

@@ -34,22 +34,15 @@ def test_while_an_undo_of_a_wave_runs_its_plan_holds(
 
 
 def _decided(session: Session, customer: Customer, state: WaveState) -> tuple[Wave, Callable[[], bool]]:
-    """Make a plan with a wave that was reconciled in the evening, and an account 'one' of it.
+    """Make a plan with two waves, of which the first was reconciled in the evening.
 
-    Return the wave, and a function that says whether it is reconciled again.
+    Return that wave, and a function that says whether it is reconciled again.
     """
-    plan, wave = make_wave(
-        session,
-        customer,
-        state,
-        reconciled_at=EVENING,
-        reconciled_to=4,
-        differing=0,
-        open=1,
-        decided_by="ann",
-        decided_at=EVENING,
-        decision_reason="known",
-    )
+    plan = make_plan(session, customer, state, WaveState.RUNNING)
+    wave, _ = list_waves(session, plan.id)
+    wave.reconciled_at = wave.decided_at = EVENING
+    wave.reconciled_to, wave.differing, wave.open = 4, 0, 1
+    wave.decided_by, wave.decision_reason = "ann", "known"
 
     def again() -> bool:
         reconcile_undone(session, plan, wave)
@@ -140,9 +133,8 @@ def test_a_named_account_of_another_wave_or_supplier_does_not_count(
     session: Session, customer: Customer, other: Customer
 ) -> None:
     wave, again = _decided(session, customer, WaveState.APPROVED)
-    finished = make_plan(session, customer, WaveState.STOPPED, finished_at=EVENING)
-    (elsewhere,) = list_waves(session, finished.id)
-    _named_undo(session, customer, elsewhere, None)
+    _, another = list_waves(session, wave.plan_id)
+    _named_undo(session, customer, another, None)
     _, foreign = make_wave(session, other, WaveState.APPROVED)
     _named_undo(session, other, foreign, None)
     (process_id,) = add_pending(session, other, "three")
