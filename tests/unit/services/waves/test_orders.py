@@ -22,7 +22,7 @@ def _read(*waves: dict[str, Any], **more: Any) -> PlanOrder:
 
 def test_a_plan_is_read() -> None:
     brake = {"stop_after_errors": "5"}
-    waves = [
+    waves: list[dict[str, Any]] = [
         {"sample": 3, "name": "Pilot", "window": _NIGHT | {"days": ["mon"]}, "brake": brake},
         {"size": 4, "lines_per_minute": 60},
         {"accounts": ["a"], "window": _NIGHT | {"first_day": date(2026, 5, 1)}},

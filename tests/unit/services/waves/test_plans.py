@@ -39,8 +39,9 @@ REST = WaveOrder()
 
 
 def _order(customer: Customer, *waves: WaveOrder, **more: Any) -> PlanOrder:
-    given = {"operations_team_name": customer.operations_team, "continue_if_clean": False, "seed": 7} | more
-    return PlanOrder(waves=waves, **given)
+    given: dict[str, Any] = {"continue_if_clean": False, "seed": 7} | more
+    team = given.pop("operations_team_name", customer.operations_team)
+    return PlanOrder(waves=waves, operations_team_name=team, **given)
 
 
 def _plan(session: Session, customer: Customer, *waves: WaveOrder, **more: Any) -> WavePlan:

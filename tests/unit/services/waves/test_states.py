@@ -23,13 +23,15 @@ def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
     for state in WaveState:
         wave.state, wave.reason = state, "before"
         if state not in change.sources:
-            expected = f"The wave is {state}. This is only possible if it is {' or '.join(change.sources)}."
-            with pytest.raises(WaveStateError, match=f"^{expected}$"):
+            refusal = f"The wave is {state}. This is only possible if it is {' or '.join(change.sources)}."
+            with pytest.raises(WaveStateError, match=f"^{refusal}$"):
                 change_wave(session, plan, wave, change)
-            assert (wave.state, wave.reason) == (state, "before")
+            expected: tuple[str, str | None] = (state, "before")
         else:
             change_wave(session, plan, wave, change)
-            assert (wave.state, wave.reason) == (change.target, None)
+            expected = (change.target, None)
+        session.flush()
+        assert (wave.state, wave.reason) == expected
     batch = {"batch_id": str(wave.batch_id)}
     assert acts(session) == [(change.action, "1", batch)] * len(change.sources)
 

@@ -14,7 +14,6 @@ from migration_service.models import (
     AuditEntry,
     Batch,
     BatchLine,
-    ImportSupplier,
     Undo,
     UndoLine,
     Wave,
@@ -98,7 +97,7 @@ def acts(session: Session) -> list[tuple[str, str, Mapping[str, Any] | None]]:
     """Return what the audit tells of waves: the act, the number of the wave, and the details."""
     session.flush()
     entries = select(AuditEntry).where(AuditEntry.subject_kind == "wave").order_by(AuditEntry.id)
-    return [(it.action, it.subject.split()[-1], it.details) for it in session.scalars(entries)]
+    return [(it.action, str(it.subject).split()[-1], it.details) for it in session.scalars(entries)]
 
 
 def add_pending(session: Session, customer: Customer, *numbers: str, **values: Any) -> list[int]:
@@ -159,8 +158,3 @@ def add_line(session: Session, wave: Wave, number: str, account: str, **values: 
         )
     )
     session.flush()
-
-
-def code_of(session: Session, plan: WavePlan) -> str:
-    """Return the code of the plan's supplier."""
-    return session.get_one(ImportSupplier, plan.import_supplier_id).code
