@@ -18,7 +18,7 @@ from migration_service.errors import (
     WavePlanNotFoundError,
     WaveStateError,
 )
-from migration_service.models import ApiKey, AuditEntry, Batch, ImportSupplier, Undo, UndoLine
+from migration_service.models import ApiKey, AuditEntry, Batch, ImportSupplier, Undo, UndoLine, WavePlan
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
@@ -259,6 +259,35 @@ def test_a_wave_is_not_undone_while_its_plan_is_at_work(
         get_batch_to_undo(session, str(batch.id), find_supplier(session, customer))
     with pytest.raises(WaveStateError, match=detail):
         start_undo(session, _order(session, customer, batch=batch))
+
+
+def test_the_plan_of_a_wave_is_locked_and_must_not_have_begun_to_work_since_it_was_read(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session, sessions() as another:
+        plan = make_plan(session, customer, WaveState.APPROVED, WaveState.PAUSED)
+        batch, later = (batch_of(session, wave) for wave in list_waves(session, plan.id))
+        add_account(session, customer, "a")
+        add_line(session, batch.id, 1, "a")
+        session.commit()
+        order = _order(
+            session,
+            customer,
+            batch=get_batch_to_undo(session, str(batch.id), find_supplier(session, customer)),
+        )
+        for state in (BatchState.RUNNING, BatchState.PAUSED):
+            with sessions.begin() as person:
+                person.execute(update(Batch).where(Batch.id == later.id).values(state=state))
+            # What only refers to the plan hinders nobody.
+            another.execute(select(WavePlan.id).with_for_update(key_share=True, read=True))
+            if state is BatchState.RUNNING:
+                with pytest.raises(WaveStateError, match=r"Wave 2 of the plan runs"):
+                    start_undo(session, order)
+                session.rollback()
+        assert start_undo(session, order)
+        another.rollback()
+        free = select(WavePlan.id).with_for_update(skip_locked=True, key_share=True)
+        assert another.scalars(free).all() == []
 
 
 @pytest.mark.parametrize("state", [WaveState.RUNNING, WaveState.PAUSED])

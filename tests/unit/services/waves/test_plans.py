@@ -300,6 +300,18 @@ def test_within_a_stratum_the_seed_decides(session: Session, customer: Customer,
     assert _accounts(session, plan) == [sorted(by_hash[:4])]
 
 
+def test_of_two_strata_whose_turn_it_is_the_seed_takes_one(session: Session, customer: Customer) -> None:
+    add_pending(session, customer, "G1", "G2", payload=_payload())
+    add_pending(session, customer, "P1", "P2", payload=_payload(1, "ELECTRICITY"))
+    preferred = set()
+    for seed in range(6):
+        with session.begin_nested() as undone:
+            ((*numbers,),) = _accounts(session, _plan(session, customer, WaveOrder(sample=3), seed=seed))
+            preferred |= {letter for letter, n in Counter(it[0] for it in numbers).items() if n == 2}
+            undone.rollback()
+    assert preferred == {"G", "P"}
+
+
 def test_what_is_pending_is_counted_by_supplier(
     session: Session, customer: Customer, other: Customer, letters: str
 ) -> None:
