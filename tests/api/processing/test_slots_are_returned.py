@@ -139,7 +139,7 @@ def test_an_attempt_that_ends_when_the_time_is_up_is_answered_with_its_number(
 def test_an_account_that_is_pending_again_after_it_could_not_begin_is_answered_as_in_progress(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    """It was skipped just when the attempt was to begin, and is no more when the request asks for the reason."""
+    """It was skipped just when the attempt was to begin, and not any more when the request asks why."""
     number = stage(supplier)
     before = held(worker_resources)
 
