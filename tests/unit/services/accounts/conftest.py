@@ -1,6 +1,7 @@
 """A transaction in which tests add data to an account, and what others can do with the account meanwhile."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -12,7 +13,7 @@ from migration_service.services.accounts.added_data import OpenAccount, find_acc
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.tasks.resources import WorkerResources
 
-_LOCKS = {
+_LOCKS: dict[str, Any] = {
     "UPDATE": {},
     "NO KEY UPDATE": {"key_share": True},
     "SHARE": {"read": True},

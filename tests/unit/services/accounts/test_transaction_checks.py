@@ -17,8 +17,13 @@ def test_the_error_is_that_of_the_first_transaction_at_fault_and_lists_all_of_th
     error = first_error([(TransactionIdAlreadyUsedError, used), (RequestFailedValidationError, whole)])
     assert (type(error), error.errors) == (RequestFailedValidationError, [whole, used])
     assert error.detail == RequestFailedValidationError.default_detail
-    error = first_error([(TransactionIdAlreadyUsedError, used), (RequestFailedValidationError, supplier)])
-    assert error.errors == [supplier, used]
+    of_none = [
+        supplier,
+        ErrorItem("not_a_list", "Expected a list.", "transactions"),
+        ErrorItem("invalid", "No."),
+    ]
+    faults = [(RequestFailedValidationError, it) for it in of_none]
+    assert first_error([(TransactionIdAlreadyUsedError, used), *faults]).errors == [*of_none, used]
     error = first_error([(TransactionIdAlreadyUsedError, used)])
     assert (type(error), error.detail) == (TransactionIdAlreadyUsedError, used.detail)
 
