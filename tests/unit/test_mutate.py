@@ -265,6 +265,27 @@ def test_the_tests_of_a_line_run_in_the_order_in_which_they_probably_notice_its_
     assert hurried.tests_for(4).tests == [own]
 
 
+def test_a_line_that_runs_once_for_all_tests_has_those_named_for_its_module_and_its_neighbours(
+    tmp_path: Path,
+) -> None:
+    product = tmp_path / "src/product"
+    product.mkdir(parents=True)
+    (product / "unit.py").write_text("UNIT = 1\n")
+    (product / "size.py").write_text("from product.unit import UNIT\n\ndef size():\n    return UNIT\n")
+    (product / "page.py").write_text("from product.size import size\n")
+    named = [f"tests/test_{it}.py::test_{it}" for it in ("page", "size", "unit")]
+    recording = Recording(tmp_path, tmp_path)
+    recording.known.seconds = dict.fromkeys([*named, "tests/test_other.py::test_other"], 0.1)
+    data = CoverageData(str(recording.lines))
+    data.set_context("shared")
+    data.add_lines({"src/product/size.py": [4]})
+    data.write()
+    uses = Uses(tmp_path, Path("src/product"))
+    selection = Selection(tmp_path, "src/product/size.py", recording, uses)
+    assert selection.tests_for(4).is_shared
+    assert sorted(selection.tests_for(4).tests) == sorted(selection.tests_for(1).tests) == named
+
+
 def test_a_test_that_mentions_what_was_changed_runs_first(tmp_path: Path) -> None:
     (tmp_path / "test_doors.py").write_text(
         "def test_size(door):\n    assert door.size == 1\n\ndef test_colour(door):\n    assert door.colour\n"
