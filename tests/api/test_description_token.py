@@ -16,6 +16,7 @@ _QUERY = {"query": "{documentation}"}
 _ALL_FIELDS = "token refreshToken refreshExpiresIn payload"
 #: Members that may have any value, or any members.
 _OPEN = ("payload", "locations")
+_REQUIRED = ("message", "extensions", "errorType", "errorCode", "errorDescription")
 
 
 @pytest.fixture
@@ -90,25 +91,25 @@ def _answers(client: FlaskClient, customer: Customer) -> Iterator[Any]:
         yield json_of(client.post(_PATH, json={"query": f"mutation {document}"}))
 
 
-def _damaged(value: Any, path: tuple[Any, ...] = ()) -> Iterator[Any]:
+def _damaged(value: Any) -> Iterator[Any]:
     """Yield what the value would be with one part of another kind, or without a member that is required."""
-    if "second" in path:
-        return  # the description cannot know the names that a document chooses
     yield {"another": "kind"} if not isinstance(value, dict) else "another kind"
+    parts = value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+    for name, below in parts:
+        for damaged in ["another kind"] if name in _OPEN else _damaged(below):
+            # The description cannot know the names that a document chooses.
+            if name != "second":
+                yield _replace(value, name, damaged)
+        if name in _REQUIRED:
+            yield {key: it for key, it in value.items() if key != name}
+        if name == "errorType":
+            yield {**value, name: "ANOTHER"}
+
+
+def _replace(value: Any, name: Any, part: Any) -> Any:
     if isinstance(value, dict):
-        if "errorType" in value:
-            yield {**value, "errorType": "ANOTHER"}
-        for name, below in value.items():
-            if name in ("message", "extensions", "errorType", "errorCode", "errorDescription"):
-                yield {key: it for key, it in value.items() if key != name}
-            for damaged in _damaged(below, (*path, name)):
-                if name not in _OPEN or not isinstance(damaged, dict):
-                    yield {**value, name: damaged}
-    elif isinstance(value, list):
-        for index, below in enumerate(value):
-            for damaged in _damaged(below, (*path, index)):
-                if not (set(_OPEN) & set(path)) or not isinstance(damaged, dict):
-                    yield [*value[:index], damaged, *value[index + 1 :]]
+        return {**value, name: part}
+    return [*value[:name], part, *value[name + 1 :]]
 
 
 def test_each_failure_of_graphql_has_its_form(operation: Any) -> None:

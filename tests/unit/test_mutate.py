@@ -84,6 +84,8 @@ def test_a_part_of_an_expression_is_changed(line: str, expected: str) -> None:
         "def f(a: Literal[1]) -> Literal[2]: ...",
         "@dataclass(frozen=True, slots=True)\nclass A: ...",
         "x = min(a, b)",
+        "_EXAMPLE = {'number': 1, 'names': ['a']}",
+        "A_LONG_EXAMPLE: dict[str, int] = {'number': 1}",
     ],
 )
 def test_parts_without_a_meaning_are_not_changed(source: str) -> None:

@@ -104,8 +104,8 @@ SCHEMAS = {
     "GraphQLError": _ERROR,
 }
 
-_EXAMPLE_REQUEST = {"query": _MUTATION, "variables": {"input": {"APIKey": "<API_KEY>"}}}
-_EXAMPLE_ANSWER = {
+_REQUEST_EXAMPLE = {"query": _MUTATION, "variables": {"input": {"APIKey": "<API_KEY>"}}}
+_ANSWER_EXAMPLE = {
     "data": {
         "obtainServiceToken": {
             "token": "<ACCESS_TOKEN>",
@@ -133,7 +133,7 @@ def token_operation() -> dict[str, Any]:
     responses: dict[str, Any] = {
         "200": {
             "description": "The token, or `errors` if it was refused, for example for a wrong API key.",
-            "content": _content({**answer, "example": _EXAMPLE_ANSWER}),
+            "content": _content({**answer, "example": _ANSWER_EXAMPLE}),
         }
     }
     for status, (kind, code, detail) in _FAILURES.items():
@@ -156,7 +156,7 @@ def token_operation() -> dict[str, Any]:
             "content": {
                 "application/json": {
                     "schema": {"$ref": "#/components/schemas/TokenRequest"},
-                    "example": _EXAMPLE_REQUEST,
+                    "example": _REQUEST_EXAMPLE,
                 }
             },
         },

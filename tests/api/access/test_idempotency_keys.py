@@ -11,6 +11,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.exceptions import HTTPException
 from werkzeug.test import TestResponse
 
 from imported_account import ImportedAccount, at_once, code_of, codes_of
@@ -195,6 +196,29 @@ def test_an_answer_that_is_not_final_is_not_kept(account: ImportedAccount, key: 
     account.supplier.token = token
     assert _key(account, key) is None
     assert _notes(account, key, "a").status_code == 201
+
+
+@pytest.mark.parametrize("status", [403, 404, 408, 411, 413, 415, 429])
+def test_a_refusal_that_says_nothing_about_the_request_is_not_kept(
+    account: ImportedAccount, key: str, status: int
+) -> None:
+    refusal = HTTPException("Refused.")
+    refusal.code = status
+    with patch("migration_service.blueprints.added_data.add_notes", side_effect=refusal):
+        assert _notes(account, key, "a").status_code == status
+    assert _notes(account, key, "a").status_code == (404 if status == 404 else 201)
+
+
+@pytest.mark.parametrize("number", ["\0", 7])
+def test_a_number_that_cannot_be_stored_is_refused_with_a_key_as_without(
+    account: ImportedAccount, key: str, number: Any
+) -> None:
+    body = {**account.pair, "external_account_number": number, "notes": [{"body": "a"}]}
+    answers = [
+        account.supplier.post("/notes/create/", body, headers=it) for it in ({}, {"Idempotency-Key": key})
+    ]
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert answers[0].data == answers[1].data
 
 
 @pytest.mark.parametrize("key", ["x" * 129, '""', "\x07"])
