@@ -156,6 +156,15 @@ def test_numbers_in_headers_are_not_negative(description: Any) -> None:
     assert {it.get("minimum") for it in kinds if it["type"] == "integer"} == {0}
 
 
+def test_a_file_is_described_as_bytes_that_may_be_absent(description: Any) -> None:
+    body = description["paths"][f"{API}/batches/"]["post"]["requestBody"]
+    assert body["description"]
+    assert not body.get("required")
+    assert {(it["schema"]["type"], it["schema"]["format"]) for it in body["content"].values()} == {
+        ("string", "binary")
+    }
+
+
 def test_no_parameter_in_a_path_is_empty(description: Any) -> None:
     for item in description["paths"].values():
         for parameter in item.get("parameters", []):

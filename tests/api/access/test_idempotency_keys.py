@@ -286,6 +286,14 @@ def test_a_request_that_was_killed_locks_its_key_until_its_lease_ends(
     assert len(account.notes()) == 1
 
 
+def test_an_answer_is_kept_together_with_its_effect(account: ImportedAccount, key: str) -> None:
+    # The process is killed as soon as the view has returned.
+    with patch.object(Flask, "make_response", side_effect=_KilledError), pytest.raises(_KilledError):
+        _notes(account, key, "a")
+    assert len(account.notes()) == 1
+    assert _notes(account, key, "a").json[0]["status"] == "NOTE_CREATION_SUCCESS"  # type: ignore[index]
+
+
 def test_a_request_that_lost_its_lease_is_rolled_back(account: ImportedAccount, key: str) -> None:
     taken_over: list[TestResponse] = []
     calls = count()
