@@ -1,6 +1,7 @@
 """How much of a body is read, and in which forms."""
 
 import gzip
+import zlib
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ def _client(limit: int | None = _LIMIT) -> FlaskClient:
     """Return a client of an application that returns the body that it has read."""
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = limit
-    app.register_error_handler(ParseError, lambda error: (error.detail, 400))
+    app.register_error_handler(ParseError, lambda error: ([it.to_dict() for it in error.errors], 400))
     app.add_url_rule("/", view_func=read_text, methods=["POST"])
     app.add_url_rule("/json/", view_func=lambda: [read_json()], methods=["POST"])
     return app.test_client()
@@ -82,12 +83,14 @@ def test_a_body_without_a_length_and_without_an_end_is_not_read() -> None:
     ("data", "detail"),
     [
         (b"{}", "is corrupt: "),
+        (zlib.compress(b"{}"), "is corrupt: "),
         (gzip.compress(b"{}")[:-1], "must be one gzip stream"),
         (gzip.compress(b"{}") + b"x", "must be one gzip stream"),
     ],
-    ids=["not gzip", "cut off", "more follows"],
+    ids=["not compressed", "not gzip", "cut off", "more follows"],
 )
 def test_gzip_that_is_not_one_stream_is_refused(data: bytes, detail: str) -> None:
     answer = _client().post("/", data=data, headers={"Content-Encoding": "gzip"})
     assert answer.status_code == 400
-    assert detail in answer.text
+    (error,) = answer.json or ()
+    assert (error["code"], detail in error["detail"]) == ("parse_error", True)
