@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from flask_smorest import Blueprint
+from marshmallow import Schema, fields
 
-from migration_service.blueprints.body import read_json, read_text
+from migration_service.blueprints.body import json_body, query_arguments, read_json, read_text
 from migration_service.errors import ParseError
 
 _LIMIT = 100
@@ -92,5 +94,41 @@ def test_a_body_without_a_length_and_without_an_end_is_not_read() -> None:
 def test_gzip_that_is_not_one_stream_is_refused(data: bytes, detail: str) -> None:
     answer = _client().post("/", data=data, headers={"Content-Encoding": "gzip"})
     assert answer.status_code == 400
-    (error,) = answer.json or ()
-    assert (error["code"], detail in error["detail"]) == ("parse_error", True)
+    errors = answer.json or []
+    assert [(it["code"], detail in it["detail"]) for it in errors] == [("parse_error", True)]
+
+
+class _Arguments(Schema):
+    name = fields.String(required=True, metadata={"description": "A name."})
+    size = fields.Integer(metadata={"description": "A size.", "schema": {"type": "integer"}})
+
+
+def test_parameters_are_described_as_they_are_read() -> None:
+    @query_arguments(Blueprint("test", __name__), _Arguments())
+    def view(_arguments: Any) -> None: ...
+
+    assert vars(view)["_apidoc"]["manual_doc"]["parameters"] == [
+        {
+            "in": "query",
+            "name": "name",
+            "required": True,
+            "description": "A name.",
+            "schema": {"type": "string", "minLength": 1},
+        },
+        {
+            "in": "query",
+            "name": "size",
+            "required": False,
+            "description": "A size.",
+            "schema": {"type": "integer"},
+        },
+    ]
+
+
+@pytest.mark.parametrize("example", [{}, {"example": {"name": "x"}}])
+def test_a_body_is_described_with_its_schema_and_its_example(example: dict[str, Any]) -> None:
+    @json_body(Blueprint("test", __name__), _Arguments(), **example)
+    def view(_body: Any) -> None: ...
+
+    described = {"required": True, "content": {"application/json": {"schema": _Arguments, **example}}}
+    assert vars(view)["_apidoc"]["manual_doc"]["requestBody"] == described
