@@ -105,7 +105,9 @@ class Selection:
 
     def _is_near(self, test: str) -> bool:
         """Return True if a test is in the file of the tests of the module."""
-        return PurePath(test.partition("::")[0]).stem == f"test_{PurePath(self._module).stem}"
+        of_module = f"test_{PurePath(self._module).stem}"
+        # The statements of a module may be in another one. They have no tests of their own.
+        return PurePath(test.partition("::")[0]).stem in (of_module, of_module.removesuffix("_sql"))
 
     def _in_turn(self, found: set[str], ways: Mapping[str, frozenset[Line]], what: str) -> list[str]:
         """Return the tests: the last that noticed something, and those that mention most of what was changed.
