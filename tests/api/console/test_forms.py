@@ -1,0 +1,266 @@
+"""Each form says what it will do and how many things it touches, and afterwards what it has done."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient
+from console_client import ConsoleClient, LogIn, ShownForm
+from migration_service.models import ApiKey, ImportSupplier, Operator
+
+
+def test_the_forms_of_a_batch(administrator: ConsoleClient, batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(1))
+    back, short = f"/batches/{batch_id}/", batch_id[-12:]
+    will_wait = "1 line that is left will wait until the batch is resumed."
+    goes_on = "1 line that is left will be worked on."
+    never = "1 line will never be worked on. What is done stays. This cannot be taken back."
+    for action, shown, done in (
+        ("pause", ShownForm(f"Pause the batch: {short}", will_wait, "Pause", back), "The batch is paused."),
+        ("resume", ShownForm(f"Resume the batch: {short}", goes_on, "Resume", back), "The batch continues."),
+        (
+            "cancel",
+            ShownForm(
+                f"Cancel the batch: {short}", never, "Cancel the batch for good", back, is_dangerous=True
+            ),
+            "The batch is cancelled.",
+        ),
+    ):
+        path = f"{back}{action}/"
+        assert administrator.form(path) == shown
+        assert administrator.act(path) == (back, done)
+
+
+def test_a_batch_is_called_by_its_name_or_else_by_its_file(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    accounts = batches.supplier.accounts(2)
+    for account, given, name in (
+        (accounts[0], {"name": "week 12", "file_name": "12.ndjson"}, "week 12"),
+        (accounts[1], {"file_name": "13.ndjson"}, "13.ndjson"),
+    ):
+        batch_id = batches.run([account], **given)["batch_id"]
+        assert administrator.form(f"/batches/{batch_id}/pause/").title == f"Pause the batch: {name}"
+        assert administrator.form(f"/batches/{batch_id}/undo/").title == f"Undo the imports of batch {name}"
+
+
+def test_the_form_that_retries_lines(administrator: ConsoleClient, batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    batch_id = batches.run([account])["batch_id"]
+    batch, retry, left = (
+        f"/batches/{batch_id}/",
+        f"/batches/{batch_id}/retry/",
+        "Failed for their content, to be corrected and sent again",
+    )
+    nothing = "0 lines that may pass now will be retried."
+    one = "1 line will be retried, unchanged."
+    code = "invalid_phone_number"
+    path = "customers.*.landline"
+    for query, back, facts in (
+        ("", batch, {}),
+        (f"code={code}", f"{batch}codes/{code}/", {"Code": code}),
+        (
+            f"code={code}&path={path}",
+            f"{batch}codes/{code}/?path={path}",
+            {"Code": code, "Path": path},
+        ),
+        ("line=1", f"{batch}lines/1/", {"Line": "1"}),
+    ):
+        some = administrator.form(f"{retry}?{query}")
+        assert some == ShownForm("Retry failed lines", nothing, None, back, facts=facts | {left: "1"})
+        link = f'"/console{retry}?everything=1{"&" * bool(query)}{query}"'
+        assert link in administrator.see(f"{retry}?{query}").replace("&amp;", "&")
+        everything = administrator.form(f"{retry}?everything=1&{query}")
+        assert everything == ShownForm(
+            "Retry failed lines", one, "Retry 1 line", back, facts=facts | {left: "0"}
+        )
+    assert "Also retry" not in administrator.see(f"{retry}?everything=1")
+    done = administrator.act(f"{retry}?everything=1&code={code}")
+    assert done == (batch, "1 line is pending again.")
+
+
+def test_the_forms_of_a_supplier(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    first, second = batches.supplier.accounts(2)
+    batches.run([first])
+    batches.start([second])
+    code = batches.supplier.code
+    back, statuses = (
+        f"/suppliers/{code}/",
+        {
+            "Ongoing": "accepts new accounts; batches that wait continue",
+            "Paused": "requests are refused; batches wait, and continue later",
+            "Complete": "requests are refused; batches stop",
+        },
+    )
+    ongoing = "It is Ongoing now, and has 1 batch that has not ended."
+    shown = ShownForm(f"Status of {code}", ongoing, "Set the status", back, facts=statuses)
+    assert administrator.form(f"{back}status/") == shown
+    assert administrator.act(f"{back}status/", {"status": "Paused"}) == (
+        back,
+        f"Supplier {code} is Paused.",
+    )
+    paused = administrator.see(f"{back}status/?status=Complete")
+    assert "It is Paused now" in paused
+    assert '<option selected value="Complete">' in paused
+
+    title = f"Customer e-mails of {code}"
+    no, yes = (f"Customers get {it} when their account is created." for it in ("no e-mail", "an e-mail"))
+    assert administrator.form(f"{back}emails/") == ShownForm(title, no, "Set", back)
+    on = administrator.act(f"{back}emails/", {"on": "y"})
+    assert on == (back, f"Customers of {code} get an e-mail from now on.")
+    assert administrator.form(f"{back}emails/") == ShownForm(title, yes, "Set", back)
+    off = administrator.act(f"{back}emails/")
+    assert off == (back, f"Customers of {code} get no e-mail from now on.")
+
+
+def test_the_form_of_a_new_supplier(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    sentence = "Creates one import supplier, which is Ongoing from the start."
+    assert administrator.form("/suppliers/new/") == ShownForm("New import supplier", sentence, "Create", "/")
+    code = f"N_{uuid4().hex[:8]}"
+    fields = {
+        "organisation": batches.supplier.organisation,
+        "code": code,
+        "profile": "strict",
+        "document_root": "s3://bucket/folder",
+    }
+    done = administrator.act("/suppliers/new/", fields)
+    assert done == (f"/suppliers/{code}/", f"Import supplier {code} was created.")
+    with sessions() as session:
+        made = session.scalars(select(ImportSupplier).where(ImportSupplier.code == code)).one()
+    assert (made.profile, made.document_root, made.status) == ("strict", "s3://bucket/folder", "Ongoing")
+
+
+def test_the_forms_of_a_key_and_what_the_list_says_of_them(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    back, organisation = "/setup/keys/", batches.supplier.organisation
+    issues = "Issues one key. It is shown once, because only its hash is stored."
+    assert administrator.form(f"{back}new/") == ShownForm("New API key", issues, "Issue", back)
+    limited = {"organisation": organisation, "name": "soon", "days": "3", "suppliers": batches.supplier.code}
+    for fields in (limited, {"organisation": organisation, "name": "free"}):
+        page = administrator.send(f"{back}new/", fields).text
+        assert "The key was issued. It is not shown again." in page
+        assert f'href="/console{back}">Done</a>' in page
+    with sessions() as session:
+        soon, free = session.scalars(
+            select(ApiKey).where(ApiKey.name.in_(["soon", "free"])).order_by(ApiKey.name.desc())
+        )
+        supplier_id = session.scalar(
+            select(ImportSupplier.id).where(ImportSupplier.code == batches.supplier.code)
+        )
+    assert soon.expires_at and abs(soon.expires_at - datetime.now(UTC) - timedelta(days=3)) < timedelta(
+        hours=1
+    )
+    assert (soon.scopes, soon.import_supplier_ids, soon.allowed_networks) == (None, [supplier_id], None)
+    assert (free.expires_at, free.scopes, free.import_supplier_ids, free.allowed_networks) == (None,) * 4
+
+    roll = f"{back}{free.prefix}/roll/"
+    successor = "Makes one successor with the same name and limits. The old key ends after the overlap."
+    shown = ShownForm(f"Roll API key {free.prefix}", successor, "Roll", back, facts={"Last used": "never"})
+    assert administrator.form(roll) == shown
+    assert 'value="7"' in administrator.see(roll)
+    page = administrator.send(roll, {"days": "0"}).text
+    assert "The successor was issued. It is not shown again." in page
+
+    revoke = f"{back}{soon.prefix}/revoke/"
+    ends = "The key and 0 sessions end at once. Its batches pause. This cannot be taken back."
+    assert administrator.form(revoke) == ShownForm(
+        f"Revoke API key {soon.prefix}", ends, "Revoke for good", back, is_dangerous=True
+    )
+    assert administrator.act(revoke) == (back, f"API key {soon.prefix} was revoked.")
+
+
+def test_the_forms_of_operators(
+    administrator: ConsoleClient, log_in: LogIn, sessions: sessionmaker[Session]
+) -> None:
+    back = "/setup/operators/"
+    makes = "Creates one operator, who can log in once a password is set."
+    assert administrator.form(f"{back}new/") == ShownForm("New operator", makes, "Save", back)
+    name = f"o-{uuid4().hex[:8]}"
+    done = administrator.act(f"{back}new/", {"name": name, "role": "read"})
+    assert done == (f"{back}{name}/password/", f"Operator {name} was created. Set a password next.")
+    with sessions() as session:
+        made = session.scalars(select(Operator).where(Operator.name == name)).one()
+    assert made.role == "read"
+
+    ends = "0 sessions of the operator end at once."
+    path = f"{back}{name}/password/"
+    assert administrator.form(path) == ShownForm(f"Password of {name}", ends, "Save", back)
+    password = "p" * 12
+    done = administrator.act(path, {"password": password, "again": password})
+    assert done == (back, f"The password of operator {name} is set.")
+    client = ConsoleClient(administrator.app)
+    assert client.log_in(name, password).status_code == 303
+    assert administrator.form(path).sentence == "1 session of the operator ends at once."
+
+    at_once = "The role applies at once, also where the operator is logged in."
+    path = f"{back}{name}/role/"
+    assert administrator.form(path) == ShownForm(f"Role of {name}", at_once, "Save", back)
+    assert administrator.act(path, {"role": "operate"}) == (back, f"Operator {name} has the role operate.")
+
+    path, ends = f"{back}{name}/disable/", "1 session of the operator ends at once."
+    assert administrator.form(path) == ShownForm(
+        f"Disable operator {name}", ends, "Disable", back, is_dangerous=True
+    )
+    assert administrator.act(path) == (back, f"Operator {name} is disabled.")
+
+
+def test_an_administrator_who_disables_themselves_is_told(
+    administrator: ConsoleClient, sessions: sessionmaker[Session]
+) -> None:
+    page = administrator.see("/")
+    (name,) = re.findall('<span class="menu-name">(.*?)</span>', page)
+    assert administrator.form(f"/setup/operators/{name}/disable/").sentence == (
+        "This is you: you will be logged out, and cannot log in again. "
+        "1 session of the operator ends at once."
+    )
+
+
+def test_the_forms_of_an_undo(administrator: ConsoleClient, batches: BatchClient) -> None:
+    (first,) = batches.supplier.accounts(1)
+    batches.run([first])
+    code, number = batches.supplier.code, first["external_account_number"]
+    account = f"/suppliers/{code}/accounts/{number}/"
+    removed = "1 account is removed with everything below it, and its import is pending again."
+    stays = "Accounts that something blocks, and that stay"
+    assert administrator.form(f"{account}undo/") == ShownForm(
+        f"Undo the import of account {number}",
+        removed,
+        "Undo 1 import",
+        account,
+        is_dangerous=True,
+        facts={stays: "0"},
+    )
+    undo, said = administrator.act(f"{account}undo/", {"reason": "The mapping was wrong."})
+    assert said == "The undo has begun."
+    left = "1 account that is left stays. This cannot be taken back."
+    assert administrator.form(f"{undo}cancel/") == ShownForm(
+        f"Cancel the undo for {code}", left, "Cancel the undo for good", undo, is_dangerous=True
+    )
+    assert administrator.act(f"{undo}cancel/") == (undo, "The undo is cancelled.")
+
+    given = {"import_supplier": code, "external_account_number": number}
+    batches.run([{**given, "notes": [{"body": "One."}]}], kind="notes")
+    blocked = administrator.form(f"{account}undo/")
+    assert blocked.sentence.startswith("0 accounts are removed")
+    assert blocked.facts == {stays: "1", f"data_added_later: {number}": "1"}
+    assert blocked.button == "Undo 0 imports"
+
+
+def test_a_form_with_a_token_of_no_page_is_refused(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    batch_id = batches.start(batches.supplier.accounts(1))
+    for token in ("", "not a token"):
+        answer = administrator.send(f"/batches/{batch_id}/pause/", {"form_token": token})
+        assert answer.status_code == 400
+        assert "The page has expired. Open it again." in answer.text
+    assert batches.get(batch_id)["state"] == "RUNNING"
