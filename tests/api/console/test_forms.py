@@ -8,8 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn, ShownForm
+from console_client import ConsoleClient, ShownForm
 from migration_service.models import ApiKey, ImportSupplier, Operator
+from wave_client import WaveClient
 
 
 def test_the_forms_of_a_batch(administrator: ConsoleClient, batches: BatchClient) -> None:
@@ -178,9 +179,7 @@ def test_the_forms_of_a_key_and_what_the_list_says_of_them(
     assert administrator.act(revoke) == (back, f"API key {soon.prefix} was revoked.")
 
 
-def test_the_forms_of_operators(
-    administrator: ConsoleClient, log_in: LogIn, sessions: sessionmaker[Session]
-) -> None:
+def test_the_forms_of_operators(administrator: ConsoleClient, sessions: sessionmaker[Session]) -> None:
     back = "/setup/operators/"
     makes = "Creates one operator, who can log in once a password is set."
     assert administrator.form(f"{back}new/") == ShownForm("New operator", makes, "Save", back)
@@ -253,6 +252,110 @@ def test_the_forms_of_an_undo(administrator: ConsoleClient, batches: BatchClient
     assert blocked.sentence.startswith("0 accounts are removed")
     assert blocked.facts == {stays: "1", f"data_added_later: {number}": "1"}
     assert blocked.button == "Undo 0 imports"
+
+
+def test_the_forms_of_a_wave(administrator: ConsoleClient, batches: BatchClient) -> None:
+    waves, code = WaveClient(batches), batches.supplier.code
+    with waves.clock():
+        waves.stage(2)
+        plan = waves.plan({"size": 1}, {"rest": True}, brake={"stop_after_errors": "5%"})
+        first, second = (f"/waves/{plan['plan_id']}/{number}/" for number in (1, 2))
+
+        def acts(action: str, shown: ShownForm, done: str, **fields: str) -> None:
+            assert administrator.form(f"{first}{action}/") == shown
+            assert administrator.act(f"{first}{action}/", fields) == (first, done)
+
+        begins, brake = "The import of 1 account begins.", {"Paused after": "5% errors"}
+        unknown = {
+            "Failed": "0",
+            "Created, and different from what was staged": "not known yet",
+            "Open: neither created nor acknowledged": "not known yet",
+        }
+        assert administrator.form(f"{first}reconcile/").facts == unknown
+        acts(
+            "start",
+            ShownForm("Start wave 1", begins, "Import 1 account", first, facts=brake),
+            "The wave has begun.",
+        )
+        waits = "1 account that is left waits until a person resumes the wave, whatever its window."
+        acts("pause", ShownForm("Pause wave 1", waits, "Pause", first), "The wave is paused.")
+        goes_on = "The import of 1 account that is left goes on: now, or in the next window."
+        shown = ShownForm("Resume wave 1", goes_on, "Resume", first, facts={"Failed so far": "0"})
+        acts("resume", shown, "The wave goes on.")
+        waves.run()
+        found, compared = dict.fromkeys(unknown, "0"), "1 account is compared with what was staged."
+        shown = ShownForm("Reconcile wave 1 again", compared, "Reconcile again", first, facts=found)
+        acts("reconcile", shown, "The wave is being reconciled.")
+        waves.run()
+        following = "Wave 2 may begin, with 1 account."
+        shown = ShownForm("Approve wave 1", following, "Approve", first, facts=found)
+        acts("approve", shown, "The wave is approved.", reason="It is right.")
+        last = administrator.form(f"{second}approve/")
+        assert (last.title, last.sentence) == ("Approve wave 2", "It is the last wave: the plan is finished.")
+
+        left = "{} not imported. What was created stays. This cannot be taken back."
+        assert administrator.form(f"{second}stop/") == ShownForm(
+            f"Stop wave 2 of {code}",
+            left.format("1 account that is left is"),
+            "Stop 1 wave for good",
+            second,
+            is_dangerous=True,
+            facts={"Waves that are stopped": "2"},
+        )
+        said = administrator.act(f"{second}stop/", {"reason": "Enough."})
+        assert said == (second, "The wave is stopped, and every later one.")
+        over = administrator.form(f"{second}stop/")
+        assert over.sentence == left.format("0 accounts that are left are")
+        assert (over.button, over.facts) == ("Stop 0 waves for good", {"Waves that are stopped": ""})
+
+
+def test_the_forms_of_an_account(administrator: ConsoleClient, batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account], "stage")
+    number = account["external_account_number"]
+    page = f"/suppliers/{batches.supplier.code}/accounts/{number}/"
+    skips = "One account will be neither staged nor created, until it is put back."
+    shown = ShownForm(f"Skip account {number}", skips, "Skip the account", page)
+    assert administrator.form(f"{page}skip/") == shown
+    assert administrator.act(f"{page}skip/") == (page, f"Account {number} is skipped.")
+    again = "One account can be staged and created again."
+    shown = ShownForm(f"Put back account {number}", again, "Put the account back", page)
+    assert administrator.form(f"{page}unskip/") == shown
+    assert administrator.act(f"{page}unskip/") == (page, f"Account {number} is put back.")
+
+
+def test_the_form_of_the_limit(administrator: ConsoleClient) -> None:
+    now = "The limit is {}. 0 accounts are being processed, and are not affected."
+    for before, given, done in (
+        ("250", "", "The number of accounts processed at once is no longer limited."),
+        ("none", "7", "At most 7 accounts are processed at once."),
+    ):
+        shown = ShownForm("Concurrency limit", now.format(before), "Set the limit", "/work/")
+        assert administrator.form("/limit/") == shown
+        assert administrator.act("/limit/", {"limit": given}) == ("/work/", done)
+
+
+def test_the_form_of_the_next_step(administrator: ConsoleClient, batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(1)
+    checked = batches.run(accounts, "validate", name="week 12", file_name="12.ndjson")["batch_id"]
+    back, team = f"/batches/{checked}/", batches.supplier.team
+    for mode, title, sentence in (
+        ("stage", "Stage", "1 line is checked and stored. No account is created."),
+        ("dry-run", "Rehearse", "1 line is imported and rolled back: nothing stays, and every error shows."),
+        (
+            "import",
+            "Import",
+            "1 line is imported: its account is created, unless the line has an error.",
+        ),
+    ):
+        path = f"{back}repeat/{mode}/"
+        assert administrator.form(path) == ShownForm(title, sentence, title, back)
+        location, said = administrator.act(path, {"team": team})
+        assert said == "The batch has begun."
+        batches.work()
+        report = batches.get(location.split("/")[-2])
+        told = {name: report[name] for name in ("mode", "name", "file_name", "state")}
+        assert told == {"mode": mode, "name": "week 12", "file_name": "12.ndjson", "state": "COMPLETED"}
 
 
 def test_a_form_with_a_token_of_no_page_is_refused(
