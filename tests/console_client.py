@@ -99,6 +99,10 @@ class ConsoleClient:
             facts={text_of(name): text_of(value) for name, value in _FACT.findall(main)},
         )
 
+    def lead(self, path: str) -> str:
+        """The first sentences of a page, which answer its question."""
+        return _first('<p class="lead"[^>]*>(.*?)</p>', self.see(path))
+
     def act(self, path: str, fields: dict[str, Any] | None = None) -> tuple[str, str]:
         """Send the form of a page. Return where it leads, and what is said there."""
         answer = self.send(path, fields)

@@ -9,7 +9,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
 from console_client import ConsoleClient, ShownForm
+from messages import Message, noted_messages
 from migration_service.models import ApiKey, ImportSupplier, Operator
+from migration_service.services.access.api_keys import find_prefix
 from wave_client import WaveClient
 
 
@@ -171,12 +173,14 @@ def test_the_forms_of_a_key_and_what_the_list_says_of_them(
     page = administrator.send(roll, {"days": "0"}).text
     assert "The successor was issued. It is not shown again." in page
 
+    assert administrator.lead(back) == "3 API keys are valid. 1 ends within 30 days. 2 were never used."
     revoke = f"{back}{soon.prefix}/revoke/"
     ends = "The key and 0 sessions end at once. Its batches pause. This cannot be taken back."
     assert administrator.form(revoke) == ShownForm(
         f"Revoke API key {soon.prefix}", ends, "Revoke for good", back, is_dangerous=True
     )
     assert administrator.act(revoke) == (back, f"API key {soon.prefix} was revoked.")
+    assert administrator.lead(back) == "2 API keys are valid. 1 was never used."
 
 
 def test_the_forms_of_operators(administrator: ConsoleClient, sessions: sessionmaker[Session]) -> None:
@@ -287,6 +291,8 @@ def test_the_forms_of_a_wave(administrator: ConsoleClient, batches: BatchClient)
         shown = ShownForm("Reconcile wave 1 again", compared, "Reconcile again", first, facts=found)
         acts("reconcile", shown, "The wave is being reconciled.")
         waves.run()
+        reason = {"reason": "r" * 1001}
+        assert "longer than 1000" in administrator.send(f"{first}approve/", reason).text
         following = "Wave 2 may begin, with 1 account."
         shown = ShownForm("Approve wave 1", following, "Approve", first, facts=found)
         acts("approve", shown, "The wave is approved.", reason="It is right.")
@@ -356,6 +362,96 @@ def test_the_form_of_the_next_step(administrator: ConsoleClient, batches: BatchC
         report = batches.get(location.split("/")[-2])
         told = {name: report[name] for name in ("mode", "name", "file_name", "state")}
         assert told == {"mode": mode, "name": "week 12", "file_name": "12.ndjson", "state": "COMPLETED"}
+
+
+def test_fields_have_bounds(administrator: ConsoleClient, batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account])
+    supplier, prefix = batches.supplier, find_prefix(batches.supplier.api_key)
+    undo = f"/suppliers/{supplier.code}/accounts/{account['external_account_number']}/undo/"
+    owned = {"organisation": supplier.organisation}
+    vendor = {**owned, "name": "V", "kind": "http", "url": "https://gateway.example/v2"}
+    csrf = administrator.tokens("/limit/")["csrf_token"]
+    for path, fields, name, bad, said in (
+        ("/setup/keys/new/", owned, "name", "n" * 129, "longer than 128"),
+        ("/setup/keys/new/", owned, "days", "0", "between 1 and 3660"),
+        ("/setup/keys/new/", owned, "days", "3661", "between 1 and 3660"),
+        (f"/setup/keys/{prefix}/roll/", {}, "days", "366", "between 0 and 365"),
+        ("/setup/operators/new/", {"role": "read"}, "name", "n" * 129, "longer than 128"),
+        ("/setup/organisations/new/", {}, "name", "n" * 129, "longer than 128"),
+        ("/setup/teams/new/", owned, "name", "n" * 129, "longer than 128"),
+        ("/setup/vendors/new/", vendor, "name", "n" * 129, "longer than 128"),
+        ("/setup/vendors/new/", vendor, "url", "https://v.example/" + "n" * 1007, "longer than 1024"),
+        ("/setup/vendors/new/", vendor, "secret_env", "N" * 256, "longer than 255"),
+        ("/suppliers/new/", {**owned, "profile": "strict"}, "code", "C" * 65, "longer than 64"),
+        (
+            "/suppliers/new/",
+            {**owned, "profile": "strict", "code": "C"},
+            "document_root",
+            "s3://b/" + "f" * 1018,
+            "longer than 1024",
+        ),
+        (undo, {}, "reason", "r" * 501, "longer than 500"),
+        ("/limit/", {}, "limit", "0", "between 1 and"),
+    ):
+        answer = administrator.post(path, {"csrf_token": csrf, **fields, name: bad})
+        assert answer.status_code == 400, (path, name)
+        assert said in answer.text, (path, name)
+
+
+def test_a_form_that_is_sent_twice_acts_once_and_answers_the_same(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    path = "/suppliers/new/"
+    code = f"N_{uuid4().hex[:8]}"
+    fields = administrator.tokens(path) | {
+        "organisation": batches.supplier.organisation,
+        "code": code,
+        "profile": "lenient",
+        "document_root": "",
+    }
+    for _time in range(2):
+        answer = administrator.post(path, fields)
+        assert (answer.status_code, answer.location) == (303, f"/console/suppliers/{code}/")
+        assert f"Import supplier {code} was created." in administrator.see(f"/suppliers/{code}/")
+    with sessions() as session:
+        document_root = session.scalar(
+            select(ImportSupplier.document_root).where(ImportSupplier.code == code)
+        )
+    assert not document_root
+
+
+def test_workers_are_told_at_once_of_what_a_form_begins(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    good, faulty = batches.supplier.accounts(2)
+    faulty["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    batch_id = str(batches.run([good, faulty])["batch_id"])
+    supplier, batch = f"/suppliers/{batches.supplier.code}/", f"/batches/{batch_id}/"
+    status, retry = f"{supplier}status/", f"{batch}retry/?everything=1"
+    chunk, team = ("batches.run_chunk", (batch_id, 1)), batches.supplier.team
+    with noted_messages() as messages:
+
+        def told(path: str, **fields: str) -> list[Message]:
+            messages.clear()
+            administrator.act(path, fields)
+            return list(messages)
+
+        assert told(retry) == [chunk]
+        batches.work()
+        assert told(status, status="Paused") == []
+        assert told(retry) == []
+        assert told(status, status="Ongoing") == [chunk]
+        batches.work()
+        told(status, status="Paused")
+        told(retry)
+        told(f"{batch}pause/")
+        assert told(status, status="Ongoing") == []
+        assert told(f"{batch}resume/") == [chunk]
+        batches.work()
+        assert [task for task, _args in told(f"{batch}repeat/stage/", team=team)] == [chunk[0]]
+        undo = f"{supplier}accounts/{good['external_account_number']}/undo/"
+        assert [task for task, _args in told(undo, reason="Again.")] == ["undos.revert_accounts"]
 
 
 def test_a_form_with_a_token_of_no_page_is_refused(
