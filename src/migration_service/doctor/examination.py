@@ -11,7 +11,6 @@ from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from migration_service.db.engine import ONLY_READS
-from migration_service.db.revisions import current_revision, newest_revision
 from migration_service.doctor.diagnosis import Check, Diagnosis, ServiceParts, Verdict, ok, warning, wrong
 from migration_service.doctor.work_checks import (
     check_batches,
@@ -164,6 +163,9 @@ def check_broker(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 def check_revisions(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Check that the tables are those of this version."""
+    # Alembic is loaded only if somebody wants to know: web processes have this module for the console.
+    from migration_service.db.revisions import current_revision, newest_revision  # noqa: PLC0415
+
     with parts.sessions.begin() as session:
         found = current_revision(session.connection())
     newest = newest_revision()

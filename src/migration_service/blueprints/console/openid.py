@@ -3,7 +3,6 @@
 from typing import Any
 
 from authlib.common.errors import AuthlibBaseError
-from authlib.integrations.flask_client import OAuth
 from flask import Blueprint, Flask, abort, current_app, flash, redirect, request, session, url_for
 from requests import RequestException
 from werkzeug.wrappers import Response
@@ -26,6 +25,9 @@ def configure_openid(app: Flask, settings: Settings) -> None:
     """Use the provider of the settings, if they name one. It is asked for its addresses when needed."""
     if not settings.openid_issuer:
         return
+    # Most services have no provider, and each web process would load it with all that it needs.
+    from authlib.integrations.flask_client import OAuth  # noqa: PLC0415
+
     oauth = OAuth(app)
     oauth.register(
         "provider",
