@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -23,6 +24,12 @@ def client(app: Flask) -> FlaskClient:
     client = app.test_client()
     client.environ_base["REMOTE_ADDR"] = f"10.{secrets.randbelow(256)}.{secrets.randbelow(256)}.7"
     return client
+
+
+@pytest.fixture(scope="session")
+def description(app: Flask) -> Any:
+    """The interface description."""
+    return app.test_client().get("/v1/openapi.json").json
 
 
 @pytest.fixture
