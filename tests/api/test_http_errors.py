@@ -46,3 +46,15 @@ def test_413_names_the_limit(supplier: SupplierClient) -> None:
     assert answer.status_code == 413
     assert answer.json is not None
     assert f"{limit:,} bytes" in answer.json["detail"]
+
+
+def test_a_body_that_is_cut_off_is_400(supplier: SupplierClient) -> None:
+    answer = supplier.post(
+        "/notes/create/",
+        data=b"{}",
+        headers={"Content-Type": "application/json"},
+        environ_overrides={"CONTENT_LENGTH": "9"},
+    )
+    assert (answer.status_code, answer.json and answer.json["code"]) == (400, "parse_error")
+    assert answer.json is not None
+    assert answer.json["errors"][0]["attr"] is None
