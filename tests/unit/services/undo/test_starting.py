@@ -84,12 +84,12 @@ def test_an_undo_has_the_accounts_that_a_batch_has_created_and_that_still_exist(
 def test_an_undo_has_the_accounts_that_were_named_each_once(
     session: Session, customer: Customer, other: Customer
 ) -> None:
-    accounts = {number: add_account(session, customer, number) for number in "abc"}
+    accounts = {number: add_account(session, customer, number) for number in "abcde"}
     add_account(session, other, "a", "A-9")
-    undo_id = start_undo(session, _order(session, customer, "c", "a", "c"))
+    undo_id = start_undo(session, _order(session, customer, *"cadbc"))
     assert _lines(session, undo_id) == [
-        (1, accounts["c"].account_import_process_id, "A-c"),
-        (2, accounts["a"].account_import_process_id, "A-a"),
+        (position, accounts[number].account_import_process_id, f"A-{number}")
+        for position, number in enumerate("cadb", 1)
     ]
     assert session.get_one(Undo, undo_id).batch_id is None
 
