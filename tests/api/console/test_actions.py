@@ -1,5 +1,6 @@
 """What operators do in the console: each form says what it will touch, acts once, and is in the audit."""
 
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
 
@@ -262,6 +263,9 @@ def test_a_key_is_shown_once_then_rolled_and_revoked(
     assert "nightly" in administrator.see("/setup/keys/")
     rolled = administrator.send(f"/setup/keys/{key.prefix}/roll/", {"days": "1"})
     assert 'value="ami_' in rolled.text
+    with sessions() as session:
+        ends = session.scalars(select(ApiKey.expires_at).where(ApiKey.prefix == key.prefix)).one()
+    assert ends and timedelta(hours=23) < ends - datetime.now(UTC) <= timedelta(days=1)
     administrator.send(f"/setup/keys/{key.prefix}/revoke/")
     assert len(_audited(sessions, "api_key.revoked", key.prefix)) == 1
     wrong = administrator.send(path, {"organisation": batches.supplier.organisation, "networks": "nowhere"})
