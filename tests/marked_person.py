@@ -56,17 +56,15 @@ def find_mark(sessions: sessionmaker[Session], mark: str) -> list[str]:
         tables = session.scalars(
             text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
         ).all()
-        found = [
-            table
+        # One statement is a tenth of the work of one for each table. bytea is shown as hexadecimal digits.
+        searched = " UNION ALL ".join(
+            f"""
+                SELECT '{table}' WHERE EXISTS (SELECT FROM "{table}" AS row
+                WHERE CAST(row AS text) ILIKE :mark OR CAST(row AS text) ILIKE :hexadecimal)
+            """  # noqa: S608 - the names of our own tables
             for table in tables
-            if session.scalar(
-                # bytea is shown as hexadecimal digits.
-                text(f"""
-                    SELECT EXISTS (SELECT FROM "{table}" AS row
-                    WHERE CAST(row AS text) ILIKE :mark OR CAST(row AS text) ILIKE :hexadecimal)
-                """),  # noqa: S608 - the names of our own tables
-                {"mark": f"%{mark}%", "hexadecimal": f"%{mark.encode().hex()}%"},
-            )
-        ]
+        )
+        marks = {"mark": f"%{mark}%", "hexadecimal": f"%{mark.encode().hex()}%"}
+        found = sorted(session.scalars(text(searched), marks))
     assert len(tables) > 30
     return found

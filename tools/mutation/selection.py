@@ -57,6 +57,9 @@ class Selection:
         is_shared = self._recording.is_shared(lines)
         if not found or is_shared:
             found |= self._recording.tests_of_module(self._module)
+        if is_shared or not lines:
+            # What runs once for all tests is recorded for none of them. These probably read what it makes.
+            found |= self._named_for(self._uses.importers(self._module) | self._uses.imports(self._module))
         if not body:
             # A test of a constant may only read it.
             found |= {it for it in self._recording.tests_of_module(self._module) if self._is_near(it)}
@@ -94,9 +97,17 @@ class Selection:
                         }
         return users
 
+    def _named_for(self, modules: set[str]) -> set[str]:
+        """Return the tests in the files of the tests of these modules, and of this one."""
+        names = {f"test_{PurePath(it).stem}" for it in (self._module, *modules)}
+        tests = self._recording.known.seconds
+        return {it for it in tests if PurePath(it.partition("::")[0]).stem in names}
+
     def _is_near(self, test: str) -> bool:
         """Return True if a test is in the file of the tests of the module."""
-        return PurePath(test.partition("::")[0]).stem == f"test_{PurePath(self._module).stem}"
+        of_module = f"test_{PurePath(self._module).stem}"
+        # The statements of a module may be in another one. They have no tests of their own.
+        return PurePath(test.partition("::")[0]).stem in (of_module, of_module.removesuffix("_sql"))
 
     def _in_turn(self, found: set[str], ways: Mapping[str, frozenset[Line]], what: str) -> list[str]:
         """Return the tests: the last that noticed something, and those that mention most of what was changed.

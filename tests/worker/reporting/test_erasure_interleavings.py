@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from batch_client import BatchClient, ndjson
@@ -98,6 +99,7 @@ def test_whoever_erases_waits_for_a_slow_worker_only_so_long(
     with batches.supplier.Session() as worker, batches.supplier.Session() as operator:
         assert steps["claim"](worker)
         steps["work"](worker)
+        operator.execute(text("SET LOCAL lock_timeout = '50ms'"))
         with pytest.raises(AccountImportInProgressError):
             _erase(known, payload["external_account_number"])[1](operator)
 

@@ -20,8 +20,7 @@ LIST_PAGE = text(f"""
 
 #: The same of one account.
 LIST_ACCOUNT = text(f"""
-    SELECT process.id, process.external_account_number, process.service_account_number,
-           process.state = '{ImportState.IMPORTED}' AS is_imported,
+    SELECT process.id, process.state = '{ImportState.IMPORTED}' AS is_imported,
            process.payload IS NOT NULL AS has_payload, account.id IS NOT NULL AS has_account
     FROM account_import_process AS process
     LEFT JOIN account ON account.account_import_process_id = process.id
@@ -61,7 +60,7 @@ COMPARE = text(f"""
             coalesce(ledger -> 'transactions_in_open_settlement_period', '[]')
             || coalesce(ledger -> 'historical_statement_transactions', '[]')) AS entry
     ), created_transaction AS MATERIALIZED (
-        SELECT page.id, ledger_pk, period, type, amount,
+        SELECT page.id, period, type, amount,
                CASE WHEN type IN ('PAYMENT', 'CREDIT') THEN amount ELSE -amount END AS signed_amount
         FROM page JOIN "transaction" ON account_pk = account_id
     ), created_meter_point AS MATERIALIZED (

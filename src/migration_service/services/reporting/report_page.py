@@ -18,8 +18,9 @@ from migration_service.states import LineStatus, Weekday
 
 #: The chart in units of its own. The page scales it.
 _WIDTH, _HEIGHT = 720.0, 120.0
-#: Statuses of lines that are neither failed nor pending.
-_DONE = [status for status in LineStatus if status not in (LineStatus.FAILED, LineStatus.PENDING)]
+#: Statuses of lines that have an outcome and did not fail, and of those that have none yet.
+_DONE = [status for status in LineStatus if not status.is_open and status is not LineStatus.FAILED]
+_OPEN = [status for status in LineStatus if status.is_open]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def _templates() -> Environment:
         "details": _details,
         "window": _window,
         "done": lambda counts: sum(counts[status] for status in _DONE),
+        "waiting": lambda counts: sum(counts[status] for status in _OPEN),
     }
     return environment
 

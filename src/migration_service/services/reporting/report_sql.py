@@ -85,7 +85,7 @@ DECISIONS = text(f"""
 
 #: The undos of a supplier or of batches, with how many accounts were reverted and kept.
 UNDOS = text(f"""
-    SELECT undo.id, undo.batch_id, undo.state, undo.reason, undo.overrides, undo.created_at, undo.accounts,
+    SELECT undo.id, undo.state, undo.reason, undo.overrides, undo.created_at, undo.accounts,
            count(*) FILTER (WHERE outcome = '{UndoOutcome.REVERTED}') AS reverted,
            count(*) FILTER (WHERE outcome = '{UndoOutcome.KEPT}') AS kept
     FROM undo LEFT JOIN undo_line AS line ON line.undo_id = undo.id

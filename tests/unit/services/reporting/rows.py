@@ -1,0 +1,123 @@
+"""Rows of suppliers, accounts and batches, as tests of reports need them."""
+
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import Base, new_id
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    Batch,
+    BatchChunk,
+    BatchLine,
+    ImportSupplier,
+    OperationsTeam,
+    Organisation,
+)
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+
+_Row = TypeVar("_Row", bound=Base)
+
+
+def add(session: Session, row: _Row) -> _Row:
+    """Insert a row, and read what the database has set."""
+    session.add(row)
+    session.flush()
+    session.refresh(row)
+    return row
+
+
+def make_supplier(session: Session, code: str, organisation_id: int | None = None) -> KnownSupplier:
+    """Insert an import supplier, with an organisation and its team if no organisation is named."""
+    if organisation_id is None:
+        organisation_id = add(session, Organisation(name=f"Organisation of {code}")).id
+        add(session, OperationsTeam(organisation_id=organisation_id, name=f"Team of {code}"))
+    add(session, ImportSupplier(organisation_id=organisation_id, code=code))
+    return get_import_supplier(session, code, organisation_id=None)
+
+
+def team_of(session: Session, known: KnownSupplier) -> int:
+    """Return the id of the team of a supplier's organisation."""
+    team = select(OperationsTeam.id).where(OperationsTeam.organisation_id == known.organisation_id)
+    return session.execute(team).scalar_one()
+
+
+def make_process(session: Session, known: KnownSupplier, number: str, **values: Any) -> AccountImportProcess:
+    """Insert the import process of an account. It has an empty payload, and was imported."""
+    given: dict[str, Any] = {
+        "state": "IMPORTED",
+        "payload": {},
+        "payload_sha256": b"",
+        "rules_version": "",
+        "profile": "",
+    }
+    if values.get("state") == "IN_PROGRESS":
+        given["attempt_id"] = new_id()
+    return add(
+        session,
+        AccountImportProcess(import_supplier_id=known.id, external_account_number=number, **given | values),
+    )
+
+
+def make_account(session: Session, process: AccountImportProcess, **values: Any) -> Account:
+    """Insert the account that was made of a process, without any part."""
+    team = (
+        select(OperationsTeam.id)
+        .join(ImportSupplier, ImportSupplier.organisation_id == OperationsTeam.organisation_id)
+        .where(ImportSupplier.id == process.import_supplier_id)
+    )
+    given = {
+        "service_account_number": process.service_account_number or f"A-{process.id}",
+        "import_supplier_id": process.import_supplier_id,
+        "operations_team_id": session.execute(team).scalar_one(),
+        "external_account_number": process.external_account_number,
+        "unknown_occupier": True,
+    }
+    return add(session, Account(account_import_process_id=process.id, **given | values))
+
+
+def make_batch(session: Session, known: KnownSupplier, **values: Any) -> Batch:
+    """Insert a batch without lines. It stages."""
+    given = {"mode": "stage", "source": "upload"} | values
+    if given["mode"] in ("import", "dry-run"):
+        given["operations_team_id"] = team_of(session, known)
+    batch = Batch(id=new_id(), organisation_id=known.organisation_id, import_supplier_id=known.id, **given)
+    return add(session, batch)
+
+
+def build_line(
+    batch: Batch, line: int, number: str | None, status: str, *codes: str, **values: Any
+) -> BatchLine:
+    """Return a line of a batch, with errors that have these codes. It is not inserted yet."""
+    given = {"errors": [{"code": code, "detail": "", "attr": None} for code in codes]} if codes else {}
+    return BatchLine(
+        batch_id=batch.id,
+        line_number=line,
+        external_account_number=number,
+        status=status,
+        **given | values,
+    )
+
+
+def make_line(
+    session: Session, batch: Batch, line: int, number: str | None, status: str, *codes: str, **values: Any
+) -> BatchLine:
+    """Insert a line of a batch, with errors that have these codes."""
+    made = build_line(batch, line, number, status, *codes, **values)
+    session.add(made)
+    session.flush()
+    return made
+
+
+def make_chunk(session: Session, batch: Batch, first_line: int = 1, **values: Any) -> BatchChunk:
+    """Insert a chunk of a batch."""
+    given = {"last_line": first_line + 8} | values
+    return add(session, BatchChunk(batch_id=batch.id, first_line=first_line, **given))
+
+
+def read_now(session: Session) -> datetime:
+    """Return the time of the database, which stands still in a transaction."""
+    return session.execute(select(func.now())).scalar_one()

@@ -1,0 +1,395 @@
+"""What a report is about, and its parts: failed codes, undos, decisions, starters and versions."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select, text, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.base import new_id
+from migration_service.errors import (
+    ImportSupplierNotFoundError,
+    WaveNotFoundError,
+    WavePlanNotFoundError,
+)
+from migration_service.models import (
+    ApiKey,
+    AuditEntry,
+    Batch,
+    Customer,
+    ImportSupplier,
+    Undo,
+    UndoLine,
+    Wave,
+    WavePlan,
+)
+from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.services.reporting import report as report_module
+from migration_service.services.reporting.report import (
+    Decision,
+    FailedCode,
+    Report,
+    ReportKind,
+    ReportSubject,
+    Versions,
+    find_subject,
+    make_report,
+)
+from migration_service.services.setup.suppliers import KnownSupplier
+from unit.services.reporting.rows import (
+    add,
+    make_account,
+    make_batch,
+    make_chunk,
+    make_line,
+    make_process,
+    read_now,
+    team_of,
+)
+
+
+def _make_plan(session: Session, known: KnownSupplier, *batches: Batch) -> WavePlan:
+    plan = WavePlan(
+        id=new_id(),
+        organisation_id=known.organisation_id,
+        import_supplier_id=known.id,
+        operations_team_id=team_of(session, known),
+        seed=1,
+        continue_if_clean=False,
+    )
+    add(session, plan)
+    for number, batch in enumerate(batches, 1):
+        add(session, Wave(plan_id=plan.id, number=number, batch_id=batch.id))
+    return plan
+
+
+@pytest.fixture
+def waves(session: Session, known: KnownSupplier, other: KnownSupplier) -> tuple[WavePlan, list[Batch]]:
+    """Insert a plan with two waves, and return it with three batches: theirs, and one that is in no wave."""
+    batches = [make_batch(session, known, mode="import", source="pending") for _ in range(3)]
+    _make_plan(session, other, make_batch(session, other))
+    return _make_plan(session, known, *batches[:2]), batches
+
+
+def test_a_report_is_about_a_supplier_a_batch_a_plan_or_a_wave(
+    session: Session, known: KnownSupplier, waves: tuple[WavePlan, list[Batch]]
+) -> None:
+    plan, (first, second, single) = waves
+    whole = ReportSubject(ReportKind.SUPPLIER, known)
+    batch = ReportSubject(ReportKind.BATCH, known, (single.id,))
+    of_wave = ReportSubject(ReportKind.BATCH, known, (second.id,), plan.id, 2)
+    both = ReportSubject(ReportKind.PLAN, known, (first.id, second.id), plan.id)
+    wave = ReportSubject(ReportKind.WAVE, known, (second.id,), plan.id, 2)
+    for target, subject, batch_id in (
+        ("MINE", whole, None),
+        (str(single.id), batch, single.id),
+        (str(second.id), of_wave, second.id),
+        (str(plan.id), both, None),
+    ):
+        for organisation_id in (known.organisation_id, None):
+            assert find_subject(session, target, organisation_id=organisation_id) == subject
+        assert subject.batch_id == batch_id
+    assert find_subject(session, str(plan.id), organisation_id=known.organisation_id, wave=2) == wave
+    assert wave.batch_id == second.id
+    assert whole.values() == {"import_supplier_id": known.id, "batch_ids": None, "plan_id": None}
+    assert both.values() == {
+        "import_supplier_id": known.id,
+        "batch_ids": [first.id, second.id],
+        "plan_id": plan.id,
+    }
+
+
+@pytest.mark.parametrize("target", ["nobody", "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90", "\0", "x" * 1_000, ""])
+def test_what_is_neither_a_supplier_nor_a_batch_is_not_found(session: Session, target: str) -> None:
+    with pytest.raises(ImportSupplierNotFoundError):
+        find_subject(session, target, organisation_id=None)
+
+
+def test_what_is_not_of_the_organisation_is_not_found(
+    session: Session, other: KnownSupplier, waves: tuple[WavePlan, list[Batch]]
+) -> None:
+    plan, (first, *_) = waves
+    for target in ("MINE", str(first.id), str(plan.id), "nobody"):
+        with pytest.raises(ImportSupplierNotFoundError) as refused:
+            find_subject(session, target, organisation_id=other.organisation_id)
+        assert target in str(refused.value.detail)
+    with pytest.raises(WavePlanNotFoundError):
+        find_subject(session, str(plan.id), organisation_id=other.organisation_id, wave=1)
+    with pytest.raises(WavePlanNotFoundError):
+        find_subject(session, str(first.id), organisation_id=None, wave=1)
+    with pytest.raises(WaveNotFoundError) as missing:
+        find_subject(session, str(plan.id), organisation_id=None, wave=3)
+    assert "3" in str(missing.value.detail)
+
+
+def _report(session: Session, within: sessionmaker[Session], target: object) -> Report:
+    return make_report(within, find_subject(session, str(target), organisation_id=None))
+
+
+def _examples(batch: Batch, *places: tuple[int, str | None]) -> list[tuple[str, int, str | None]]:
+    return [(str(batch.id), line, path) for line, path in places]
+
+
+def _fail(session: Session, batch: Batch, line: int, number: str | None, *errors: tuple[str, Any]) -> None:
+    told = [{"code": code, "detail": "", "attr": path} for code, path in errors]
+    make_line(session, batch, line, number, "FAILED", errors=told)
+
+
+@pytest.fixture
+def failures(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[Batch]:
+    """Insert two batches, and lines of others that do not count."""
+    first, second = (make_batch(session, known, lines=9) for _ in range(2))
+    for line in range(5, 0, -1):
+        _fail(session, first, line, f"{line}", ("often", f"a.{line}"))
+    _fail(session, second, 1, "6", ("often", "a.6"), ("often", "b.6"))
+    _fail(session, second, 2, "7", ("unknown_field", "a.b.name"), ("twice", None))
+    _fail(session, second, 3, "8", ("unknown_field", "name"), ("twice", ""))
+    make_line(session, second, 4, "9", "VALID", "often")
+    _fail(session, make_batch(session, other), 1, "1", ("foreign", None))
+    for batch, errors in ((first, {"often": 5}), (second, {"often": 1})):
+        make_chunk(session, batch, error_counts=errors)
+    return [first, second]
+
+
+def test_codes_of_a_batch_have_the_first_lines_as_examples(
+    session: Session, within: sessionmaker[Session], failures: list[Batch]
+) -> None:
+    first, second = failures
+    assert _report(session, within, first.id).failed == [
+        FailedCode("often", 5, _examples(first, (1, "a.1"), (2, "a.2"), (3, "a.3")))
+    ]
+    found = _report(session, within, second.id).failed
+    assert [(it.code, it.lines) for it in found] == [("twice", 2), ("unknown_field", 2), ("often", 1)]
+    assert found[0].examples == _examples(second, (2, None), (3, ""))
+    assert found[1].examples == _examples(second, (2, "a.b"), (3, None))
+    assert sorted(found[2].examples) == _examples(second, (1, "a.6"), (1, "b.6"))
+
+
+def test_codes_of_a_plan_are_those_of_its_waves(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier, failures: list[Batch]
+) -> None:
+    first, second = failures
+    _fail(session, make_batch(session, known), 1, "1", ("twice", None))
+    found = _report(session, within, _make_plan(session, known, first, second).id).failed
+    assert [(it.code, it.lines) for it in found] == [("often", 6), ("twice", 2), ("unknown_field", 2)]
+    assert {batch for batch, _, _ in found[0].examples} == {str(first.id)}
+    assert {batch for batch, _, _ in found[1].examples} == {str(second.id)}
+
+
+def test_codes_of_a_supplier_are_those_of_what_is_refused_now(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    failures: list[Batch],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = failures
+    make_process(session, known, "1", state="PENDING")
+    expected = [
+        FailedCode("often", 5, _examples(first, (2, "a.2"), (3, "a.3"), (4, "a.4"))),
+        FailedCode("twice", 2, _examples(second, (2, None), (3, ""))),
+        FailedCode("unknown_field", 2, _examples(second, (2, "a.b"), (3, None))),
+    ]
+    assert _report(session, within, "MINE").failed == expected
+    monkeypatch.setattr(report_module, "MOST_CODES", 1)
+    assert _report(session, within, "MINE").failed == expected[:1]
+    assert [it.code for it in _report(session, within, second.id).failed] == ["twice"]
+
+
+def test_undos_are_those_of_the_supplier_or_the_batch(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    other: KnownSupplier,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batch = make_batch(session, known)
+    made: list[Any] = []
+    for supplier, batch_id, outcomes in (
+        (known, batch.id, ("REVERTED", "KEPT", "REVERTED", "PENDING")),
+        (known, None, ()),
+        (known, make_batch(session, known).id, ("KEPT",)),
+        (other, None, ("KEPT",)),
+    ):
+        undo = Undo(
+            id=new_id(),
+            organisation_id=supplier.organisation_id,
+            import_supplier_id=supplier.id,
+            batch_id=batch_id,
+            reason=f"Reason {len(made)}",
+            overrides=["notes"],
+            accounts=7,
+        )
+        add(session, undo)
+        for position, outcome in enumerate(outcomes):
+            line = UndoLine(
+                undo_id=undo.id,
+                position=position,
+                account_import_process_id=1,
+                service_account_number="A",
+                outcome=outcome,
+            )
+            add(session, line)
+        counted = outcomes.count("REVERTED"), outcomes.count("KEPT")
+        made.append((undo.id, "RUNNING", undo.reason, ["notes"], undo.created_at, 7, *counted))
+    first, second, third, _ = made
+
+    def undos(target: object) -> list[Any]:
+        return [tuple(it) for it in _report(session, within, target).undos]
+
+    assert undos("MINE") == [third, second, first]
+    assert undos(batch.id) == [first]
+    monkeypatch.setattr(report_module, "MOST_UNDOS", 2)
+    assert undos("MINE") == [third, second]
+
+
+def _decide(session: Session, kind: str, subject: object, action: str, **values: Any) -> Decision:
+    given = {"outcome": "DONE", "actor_kind": "operator", "actor": "dora", **values}
+    entry = add(session, AuditEntry(action=action, subject_kind=kind, subject=str(subject), **given))
+    actor = entry.actor or entry.actor_kind
+    return Decision(entry.at, actor, action, kind, str(subject), entry.details or {})
+
+
+def _make_undo(session: Session, supplier: KnownSupplier, batch_id: UUID | None) -> UUID:
+    keys = {"organisation_id": supplier.organisation_id, "import_supplier_id": supplier.id}
+    return add(session, Undo(id=new_id(), batch_id=batch_id, reason="", **keys)).id
+
+
+def test_decisions_are_those_about_what_the_report_is_about(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    other: KnownSupplier,
+    waves: tuple[WavePlan, list[Batch]],
+) -> None:
+    plan, (first, second, single) = waves
+    theirs = make_batch(session, other)
+    about_mine: list[tuple[Decision, set[object]]] = []
+    named = _make_undo(session, known, None), _make_undo(session, known, first.id)
+    for kind, subject, action, targets in (
+        ("import_supplier", "MINE", "import_supplier.live_set", ()),
+        ("batch", first.id, "batch.started", (first.id, plan.id)),
+        ("batch", second.id, "batch.paused", (second.id, plan.id)),
+        ("batch", single.id, "batch.resumed", (single.id,)),
+        ("undo", named[0], "undo.started", ()),
+        ("undo", named[1], "undo.started", (first.id, plan.id)),
+        ("wave_plan", plan.id, "wave_plan.created", (first.id, second.id, plan.id)),
+        ("wave", f"{plan.id} 1", "wave.approved", (first.id, plan.id)),
+        ("wave", f"{plan.id} 2", "wave.stopped", (second.id, plan.id)),
+    ):
+        details = {"reason": "x"} if kind == "batch" else None
+        decision = _decide(session, kind, subject, action, details=details)
+        about_mine.append((decision, {"MINE", *targets}))
+    last = _decide(session, "batch", single.id, "batch.cancelled", actor=None, actor_kind="api_key")
+    about_mine.append((last, {"MINE", single.id}))
+    foreign = session.scalars(select(WavePlan.id).where(WavePlan.import_supplier_id == other.id)).one()
+    for kind, subject, action, values in (
+        ("import_supplier", "OTHER", "import_supplier.live_set", {}),
+        ("batch", theirs.id, "batch.paused", {}),
+        ("undo", _make_undo(session, other, None), "undo.started", {}),
+        ("wave_plan", foreign, "wave_plan.created", {}),
+        ("wave", f"{foreign} 1", "wave.approved", {}),
+        ("account", "MINE", "account.erased", {}),
+        ("batch", single.id, "batch.results_read", {}),
+        ("batch", single.id, "batch.paused", {"outcome": "REFUSED"}),
+        ("wave", f"{plan.id} 1", "wave.begun", {"actor_kind": "service"}),
+    ):
+        _decide(session, kind, subject, action, **values)
+    for target in ("MINE", first.id, second.id, single.id, plan.id):
+        expected = [decision for decision, targets in about_mine if target in targets]
+        assert _report(session, within, target).decisions == expected, target
+    with patch.object(report_module, "MOST_DECISIONS", 2):
+        assert _report(session, within, "MINE").decisions == [it for it, _ in about_mine[-2:]]
+
+
+def test_batches_are_the_newest_ones_with_their_starters(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    other: KnownSupplier,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys = [
+        add(
+            session,
+            ApiKey(organisation_id=known.organisation_id, prefix=prefix, key_sha256=b"", name=name),
+        ).id
+        for prefix, name in (("abc", "night"), ("def", None))
+    ]
+    made = [
+        make_batch(session, known, api_key_id=keys[0], lines=3),
+        make_batch(session, known, api_key_id=keys[1], lines=4),
+        make_batch(session, known, address="machine", lines=5),
+        make_batch(session, known, lines=6),
+    ]
+    make_batch(session, other)
+    started = [(3, "night"), (4, "def"), (5, "command on machine"), (6, None)]
+
+    def batches(target: object) -> list[tuple[int, str | None]]:
+        return [(it.lines, starter) for it, starter in _report(session, within, target).batches]
+
+    assert batches("MINE") == started[::-1]
+    for batch, expected in zip(made, started, strict=True):
+        assert batches(batch.id) == [expected]
+    ((found, _),) = _report(session, within, made[1].id).batches
+    assert found.error_counts == {}  # the report of a single batch
+    monkeypatch.setattr(report_module, "MOST_BATCHES", 2)
+    assert batches("MINE") == started[:1:-1]
+
+
+def test_each_wave_has_its_figures_and_a_plan_has_their_sum(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    waves: tuple[WavePlan, list[Batch]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan, (first, second, single) = waves
+    for batch, numbers in ((first, "12"), (second, "345"), (single, "6")):
+        for line, number in enumerate(numbers, 1):
+            process = make_process(session, known, number)
+            account = make_account(session, process)
+            add(session, Customer(account_pk=account.id, position=0))
+            make_line(session, batch, line, number, "IMPORTED")
+
+    def figures(target: object, wave: int | None = None) -> tuple[Sequence[int], int, int, list[str]]:
+        subject = find_subject(session, str(target), organisation_id=None, wave=wave)
+        found = make_report(within, subject)
+        assert found.plan is None or found.plan.plan_id == plan.id
+        numbers = [it.external_account_number for it in found.differences]
+        return [it.number for it in found.waves], found.sent.created, found.totals.differing, numbers
+
+    assert figures("MINE") == ([], 6, 6, [*"123456"])
+    assert figures(plan.id) == ([1, 2], 5, 5, [*"12345"])
+    assert figures(plan.id, 2) == ([2], 3, 3, [*"345"])
+    assert figures(second.id) == ([2], 3, 3, [*"345"])
+    assert figures(single.id) == ([], 1, 1, ["6"])
+    monkeypatch.setattr(report_module, "MOST_DIFFERENCES", 2)
+    assert figures(plan.id) == ([1, 2], 5, 5, [*"12"])
+
+
+def test_a_report_says_when_and_with_what_it_was_made(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier
+) -> None:
+    live_at = datetime(2100, 1, 1, tzinfo=UTC)
+    session.execute(update(ImportSupplier).where(ImportSupplier.id == known.id).values(live_at=live_at))
+    before = datetime.now(UTC)
+    found = _report(session, within, "MINE")
+    assert before <= found.made_at <= datetime.now(UTC)
+    assert found.live_at == live_at
+    revision = session.scalar(text("SELECT version_num FROM alembic_version"))
+    database = session.scalar(text("SHOW server_version"))
+    expected = Versions(
+        version("migration-service"), str(revision), str(RULES_VERSION), f"PostgreSQL {database}"
+    )
+    assert found.versions == expected
+    assert (found.rates, found.plan, found.undos, found.decisions) == (None, None, [], [])
+    make_process(session, known, "1", account_created_at=read_now(session))
+    rates = _report(session, within, "MINE").rates
+    assert rates is not None
+    assert sum(rates.done) == 1

@@ -1,0 +1,211 @@
+"""What the page of a report shows for figures at their bounds: bars, durations, numbers, windows, details."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from html import unescape
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
+from migration_service.services.reporting.report import (
+    Decision,
+    FailedCode,
+    Report,
+    ReportKind,
+    ReportSubject,
+    Versions,
+)
+from migration_service.services.reporting.report_page import render_report
+from migration_service.services.reporting.report_rates import Rates
+from migration_service.services.reporting.sent_items import Sent
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import LineStatus
+
+_BATCH_ID = UUID(int=1)
+_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+_SUPPLIER = KnownSupplier(
+    id=1,
+    organisation_id=1,
+    organisation_name="Organisation",
+    code="MINE",
+    status="Ongoing",
+    profile="lenient",
+    document_root="",
+    sends_customer_emails=False,
+    created_at=_AT,
+)
+_SENT = Sent(
+    sent=1_234,
+    refused=2,
+    waiting=3,
+    staged=4,
+    created=5,
+    skipped=6,
+    acknowledged=7,
+    open=8,
+    lines_removed=0,
+)
+
+
+def _make(**values: Any) -> Report:
+    report = Report(
+        subject=ReportSubject(ReportKind.SUPPLIER, _SUPPLIER),
+        made_at=_AT,
+        live_at=None,
+        sent=_SENT,
+        batches=[],
+        failed=[],
+        rates=None,
+        totals=Totals(),
+        versions=Versions("1.0", "0001", "7", "PostgreSQL 15"),
+    )
+    return replace(report, **values)
+
+
+def _text(report: Report) -> str:
+    """Return the text of the page, with single spaces."""
+    page = render_report(report, stylesheet="/report.css")
+    return " ".join(unescape(re.sub("<[^>]*>", " ", page)).split())
+
+
+def _rectangles(page: str) -> list[tuple[float, ...]]:
+    found = re.findall(r'<rect x="(.*?)" y="(.*?)" width="(.*?)" height="(.*?)">', page)
+    return [tuple(map(float, it)) for it in found]
+
+
+def test_each_part_in_which_something_was_done_has_a_bar() -> None:
+    rates = Rates(_AT, _AT + timedelta(seconds=30), 7.5, [3_000, 0, 1, 1_500])
+    page = render_report(_make(rates=rates))
+    assert _rectangles(page) == [
+        (1.0, 0.0, 178.0, 120.0),
+        (361.0, 120.0, 178.0, 0.0),
+        (541.0, 60.0, 178.0, 60.0),
+    ]
+    assert re.findall("<title>(.*)</title></rect>", page) == [
+        "3,000 in 7.5 s",
+        "1 in 7.5 s",
+        "1,500 in 7.5 s",
+    ]
+    assert 'viewBox="0 0 720.0 120.0"' in page
+    assert "accounts per second; the highest bar is 400.0" in page
+    assert 'aria-label="accounts done over time"' in page
+    of_batch = replace(_make().subject, batch_ids=())
+    assert "lines per second; the" in render_report(_make(rates=rates, subject=of_batch))
+    nothing = replace(rates, done=[0, 0, 0, 0])
+    assert _rectangles(render_report(_make(rates=nothing))) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.04, "0.0 s"),
+        (59.96, "60.0 s"),
+        (60, "1 min 00 s"),
+        (119.6, "2 min 00 s"),
+        (3_599, "59 min 59 s"),
+        (3_600, "1 h 00 min"),
+        (90_061, "25 h 01 min"),
+    ],
+)
+def test_durations_are_shown_in_two_units(seconds: float, shown: str) -> None:
+    rates = Rates(_AT, _AT + timedelta(seconds=seconds), 1.0, [1])
+    assert f"From the first to the last: {shown}." in _text(_make(rates=rates))
+
+
+def test_moments_are_shown_in_utc() -> None:
+    live_at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=5)))
+    text = _text(_make(live_at=live_at))
+    assert "Made 2026-01-02 03:04:05 . Supplier status: Ongoing. Go-live: 2026-01-01 22:04:05 ." in text
+    assert "No go-live date is set." in _text(_make())
+
+
+def test_numbers_have_separators_and_decimals_as_they_are() -> None:
+    totals = Totals(
+        measures={
+            "ledger_balances": (Decimal("1234567.80"), Decimal("1234567.90")),
+            "accounts": (Decimal(2), Decimal(2)),
+        },
+        differing=1,
+        not_comparable=3,
+    )
+    account = AccountDifference("1", None, [Difference("accounts", Decimal(1), Decimal(0))])
+    text = _text(_make(totals=totals, differences=[account]))
+    assert "ledger balances 1,234,567.80 1,234,567.90 0.10 accounts 2 2 3 accounts cannot be" in text
+    assert "Account Created as Differences 1 accounts: 1 staged, 0 created" in text
+    assert "The first" not in text
+    several = replace(totals, differing=2)
+    assert "The first 1 of 2." in _text(_make(totals=several, differences=[account]))
+    clean = replace(totals, differing=0, not_comparable=0)
+    assert "Clean: every created account is as it was staged." in _text(_make(totals=clean))
+
+
+@pytest.fixture
+def batch() -> Callable[..., Any]:
+    """Make a batch in which each status has another number of lines, the double of the one before."""
+    counts = {status: 1 << index for index, status in enumerate(LineStatus)}
+    names = ("name", "file_name", "profile", "reason", "started_at", "finished_at", "operations_team_name")
+    given: dict[str, Any] = dict.fromkeys((*names, "brake", "rate", "lines_removed_at"))
+    given |= {"batch_id": _BATCH_ID, "mode": "import", "source": "upload", "state": "RUNNING", "lines": 0}
+    return lambda **values: SimpleNamespace(**(given | {"counts": counts} | values))
+
+
+def test_lines_are_done_failed_or_not_done_yet(batch: Callable[..., Any]) -> None:
+    made = batch(lines=4_095, started_at=_AT, rate=12.34)
+    counts = made.counts
+    is_open = counts[LineStatus.PENDING] + counts[LineStatus.DEFERRED]
+    done = sum(counts.values()) - is_open - counts[LineStatus.FAILED]
+    subject = ReportSubject(ReportKind.BATCH, _SUPPLIER, (made.batch_id,))
+    text = _text(_make(subject=subject, batches=[(made, "dora")], rates=Rates(_AT, _AT, 1.0, [1])))
+    failed = counts[LineStatus.FAILED]
+    tiles = f"lines planned 4,095 done {done:,} failed {failed:,} not done yet {is_open:,} open 8"
+    assert tiles in text
+    row = f"RUNNING 4,095 {done:,} {failed:,} 2026-01-02 03:04:05 \N{EN DASH} dora"
+    assert row in text
+    assert "Rate: 12.3 lines per second." in text
+    assert done + failed + is_open == 4_095
+
+
+def test_empty_details_of_a_decision_are_left_out() -> None:
+    details = {
+        "reason": "Wrong tariff.",
+        "accounts_kept": 0,
+        "batch_id": None,
+        "name": "",
+        "none": [],
+        "nothing": {},
+        "numbers": ["1", "2"],
+    }
+    decision = Decision(_AT, "dora", "undo.started", "undo", "7", details)
+    text = _text(_make(decisions=[decision]))
+    shown = 'undo started 7 reason: Wrong tariff.; accounts kept: 0; numbers: ["1", "2"]'
+    assert f"2026-01-02 03:04:05 dora {shown}" in text
+
+
+def test_examples_are_named_by_line_path_and_batch() -> None:
+    examples: list[tuple[str, int, str | None]] = [("a", 1, "x.0"), ("a", 2, None), ("b", 3, "y")]
+    text = _text(_make(failed=[FailedCode("invalid", 1_000, examples)]))
+    assert "invalid 1,000 line 1 x.0 , line 2 of a ; line 3 y of b" in text
+
+
+def test_what_a_supplier_wrote_is_text(batch: Callable[..., Any]) -> None:
+    name = "<script>alert(1)</script>\u202e"
+    page = render_report(_make(batches=[(batch(name=name), name)]), stylesheet="/report.css")
+    assert "<script" not in page
+    assert unescape(page).count(name) == 2
+
+
+def test_lines_that_were_removed_are_said_to_be(batch: Callable[..., Any]) -> None:
+    subject = ReportSubject(ReportKind.BATCH, _SUPPLIER, (_BATCH_ID,))
+    for removed_at, shown in (
+        (_AT, "The lines were removed on 2026-01-02 03:04:05 ."),
+        (None, "Nothing failed."),
+    ):
+        made = batch(lines_removed_at=removed_at)
+        assert shown in _text(_make(subject=subject, batches=[(made, None)]))

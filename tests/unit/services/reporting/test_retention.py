@@ -1,0 +1,277 @@
+"""What each removal takes, to the microsecond, and what it leaves. Each takes one piece at once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import null
+from sqlalchemy.orm import Session
+
+from migration_service.config import Settings
+from migration_service.db.base import new_id
+from migration_service.models import (
+    AccountImportProcess,
+    Attempt,
+    Batch,
+    BatchLine,
+    Customer,
+    CustomerEmail,
+    SkipMark,
+    Wave,
+    WavePlan,
+)
+from migration_service.services.access.operator_sessions import remove_old_operator_sessions
+from migration_service.services.access.sessions import remove_old_sessions
+from migration_service.services.idempotency.keys import remove_old_keys
+from migration_service.services.reporting import retention
+from migration_service.services.reporting.erasure import remove_staged_again
+from migration_service.services.reporting.retention import (
+    PIECE,
+    cancel_idle_batches,
+    removals,
+    remove_batch_lines,
+    remove_error_texts,
+    remove_payloads,
+    remove_staged,
+)
+from migration_service.services.setup.suppliers import KnownSupplier
+from unit.services.reporting.rows import (
+    add,
+    make_account,
+    make_batch,
+    make_chunk,
+    make_line,
+    make_process,
+    read_now,
+    team_of,
+)
+
+#: Ages of what is kept and of what is removed, if it is kept for so many days.
+_DAYS = 7
+_KEPT, _OLD = timedelta(days=_DAYS), timedelta(days=_DAYS, microseconds=1)
+
+
+def test_each_setting_has_its_own_removal(settings: Settings) -> None:
+    days = {
+        "batch_idle_days": 1,
+        "batch_retention_days": 2,
+        "payload_retention_days": 3,
+        "staged_retention_days": 4,
+        "error_retention_days": 5,
+    }
+    found = removals(replace(settings, **days))  # type: ignore[arg-type]
+    by_days = [cancel_idle_batches, remove_batch_lines, remove_payloads, remove_staged, remove_error_texts]
+    always = [
+        (remove_staged_again, {"limit": PIECE}),
+        (remove_old_sessions, {"limit": PIECE}),
+        (remove_old_keys, {}),
+        (remove_old_operator_sessions, {}),
+    ]
+    wanted = [*((it, {"after_days": number}) for number, it in enumerate(by_days, 1)), *always]
+    assert [_parts(it) for it in found] == wanted
+    none = removals(replace(settings, **dict.fromkeys(days, 0)))  # type: ignore[arg-type]
+    assert [_parts(it) for it in none] == always
+
+
+def _parts(removal: Callable[..., int]) -> tuple[Any, dict[str, Any]]:
+    return (removal.func, removal.keywords) if isinstance(removal, partial) else (removal, {})
+
+
+def _make_wave(session: Session, batch: Batch, finished_at: datetime | None) -> None:
+    plan = WavePlan(
+        id=new_id(),
+        organisation_id=batch.organisation_id,
+        import_supplier_id=batch.import_supplier_id,
+        operations_team_id=batch.operations_team_id,
+        seed=1,
+        continue_if_clean=False,
+        finished_at=finished_at,
+    )
+    add(session, plan)
+    add(session, Wave(plan_id=plan.id, number=1, batch_id=batch.id))
+
+
+def test_batches_that_nobody_works_on_are_cancelled(session: Session, known: KnownSupplier) -> None:
+    now = read_now(session)
+
+    def make(state: str, *worked: timedelta, age: timedelta = _OLD, **values: Any) -> Batch:
+        given = {"mode": "import", "state": state, "reason": "too_many_errors", "created_at": now - age}
+        batch = make_batch(session, known, **given | values)
+        for line, ago in enumerate(worked, 1):
+            make_chunk(session, batch, line, worked_at=now - ago)
+        return batch
+
+    cancelled = [
+        make("PAUSED"),
+        make("WAITING"),
+        make("PAUSED", _OLD, 2 * _OLD, age=3 * _OLD),
+        make("PAUSED"),
+    ]
+    _make_wave(session, cancelled[-1], now)
+    kept = [
+        make("RUNNING"),
+        make("PAUSED", age=_KEPT),
+        make("PAUSED", 2 * _OLD, _KEPT, age=3 * _OLD),
+        make("STOPPED", finished_at=now - _OLD),
+        make("PAUSED"),
+    ]
+    _make_wave(session, kept[-1], None)
+    states = [it.state for it in kept]
+    assert cancel_idle_batches(session, after_days=_DAYS) == len(cancelled)
+    session.expire_all()
+    assert [(it.state, it.reason, it.finished_at) for it in cancelled] == [("CANCELLED", None, now)] * 4
+    assert [(it.state, it.reason) for it in kept] == [(it, "too_many_errors") for it in states]
+    assert cancel_idle_batches(session, after_days=_DAYS) == 0
+
+
+def test_lines_of_batches_that_have_ended_are_removed(
+    session: Session, known: KnownSupplier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = read_now(session)
+    old, empty, kept, running = (
+        make_batch(session, known, finished_at=finished)
+        for finished in (now - _OLD, now - _OLD, now - _KEPT, None)
+    )
+    for batch in (old, kept, running):
+        for line in (1, 2):
+            make_line(session, batch, line, str(line), "VALID")
+
+    def left() -> list[Any]:
+        session.expire_all()
+        return [it.lines_removed_at for it in (old, empty, kept, running)]
+
+    monkeypatch.setattr(retention, "PIECE", 1)
+    assert remove_batch_lines(session, after_days=_DAYS) == 1
+    assert left() == [None] * 4  # there may be more
+    monkeypatch.setattr(retention, "PIECE", 2)
+    assert remove_batch_lines(session, after_days=_DAYS) == 1
+    assert left() == [now, now, None, None]
+    lines = session.query(BatchLine.batch_id).order_by(BatchLine.batch_id).all()
+    assert [it.batch_id for it in lines] == [kept.id, kept.id, running.id, running.id]
+    earlier = now - timedelta(days=1)
+    old.lines_removed_at = earlier
+    make_line(session, old, 3, "3", "VALID")
+    assert remove_batch_lines(session, after_days=_DAYS) == 0
+    assert left() == [earlier, now, None, None]
+
+
+def test_payloads_of_created_accounts_are_removed(session: Session, known: KnownSupplier) -> None:
+    now = read_now(session)
+    for number, state, age in (
+        ("old", "IMPORTED", _OLD),
+        ("kept", "IMPORTED", _KEPT),
+        ("pending", "PENDING", _OLD),
+    ):
+        make_process(session, known, number, state=state, account_created_at=now - age, warnings=["x"])
+    without = {"payload": null(), "warnings": ["x"], "account_created_at": now - _OLD}
+    make_process(session, known, "without", **without)
+    assert remove_payloads(session, after_days=_DAYS) == 1
+    session.expire_all()
+    found = session.query(AccountImportProcess).order_by(AccountImportProcess.external_account_number)
+    assert [(it.external_account_number, it.payload, it.warnings) for it in found] == [
+        ("kept", {}, ["x"]),
+        ("old", None, None),
+        ("pending", {}, ["x"]),
+        ("without", None, ["x"]),
+    ]
+
+
+def _make_attempt(
+    session: Session, known: KnownSupplier, process: AccountImportProcess, **values: Any
+) -> Attempt:
+    given = {"id": new_id(), "dry_run": False, "operations_team_id": team_of(session, known)} | values
+    return add(session, Attempt(account_import_process_id=process.id, **given))
+
+
+def test_accounts_that_were_never_created_are_removed(session: Session, known: KnownSupplier) -> None:
+    now = read_now(session)
+    for number, state, age in (
+        ("1", "PENDING", _OLD),
+        ("2", "SKIPPED", _OLD),
+        ("3", "SKIPPED", _OLD),
+        ("4", "PENDING", _KEPT),
+        ("5", "SKIPPED", _KEPT),
+        ("6", "IMPORTED", _OLD),
+        ("7", "IN_PROGRESS", _OLD),
+    ):
+        process = make_process(session, known, number, state=state, staged_at=now - age)
+        _make_attempt(session, known, process)
+    mark = SkipMark(import_supplier_id=known.id, external_account_number="3", erased_at=now)
+    add(session, mark)
+    assert remove_staged(session, after_days=_DAYS) == 3
+    found = session.query(AccountImportProcess.external_account_number)
+    assert sorted(it[0] for it in found) == ["4", "5", "6", "7"]
+    assert session.query(Attempt).count() == 4
+    session.expire_all()
+    marks = session.query(SkipMark).order_by(SkipMark.external_account_number)
+    assert [(it.import_supplier_id, it.external_account_number, it.erased_at) for it in marks] == [
+        (known.id, "2", None),
+        (known.id, "3", now),
+    ]
+    assert remove_staged(session, after_days=_DAYS) == 0
+
+
+def test_texts_of_errors_are_removed(session: Session, known: KnownSupplier) -> None:
+    now = read_now(session)
+    process = make_process(session, known, "1")
+    ended = {"outcome": "FAILED", "error_code": "broken"}
+    old = [
+        _make_attempt(session, known, process, finished_at=now - _OLD, **ended, **texts)
+        for texts in ({"errors": ["x"]}, {"errors": null(), "error_detail": "x"})
+    ]
+    texts = {"errors": ["x"], "error_detail": "x"}
+    kept = _make_attempt(session, known, process, finished_at=now - _KEPT, **ended, **texts)
+    silent = {"finished_at": now - _OLD, **ended, "errors": null()}
+    _make_attempt(session, known, process, **silent)
+    emails = _make_emails(session, process, [(_OLD, "x"), (_KEPT, "x"), (_OLD, None)])
+    assert remove_error_texts(session, after_days=_DAYS) == 2
+    session.expire_all()
+    assert [(it.errors, it.error_detail, it.error_code) for it in (*old, kept)] == [
+        *[(None, None, "broken")] * 2,
+        (["x"], "x", "broken"),
+    ]
+    assert [it.error for it in emails] == [None, "x", None]
+    assert remove_error_texts(session, after_days=_DAYS) == 0
+
+
+def _make_emails(
+    session: Session, process: AccountImportProcess, texts: list[tuple[timedelta, str | None]]
+) -> list[CustomerEmail]:
+    account = make_account(session, process)
+    now = read_now(session)
+    made = []
+    for position, (age, error) in enumerate(texts):
+        customer = add(session, Customer(account_pk=account.id, position=position))
+        made.append(add(session, CustomerEmail(customer_pk=customer.id, created_at=now - age, error=error)))
+    return made
+
+
+def test_the_larger_of_two_pieces_counts(session: Session, known: KnownSupplier) -> None:
+    _make_emails(session, make_process(session, known, "1"), [(_OLD, "x")] * 3)
+    assert remove_error_texts(session, after_days=_DAYS) == 3
+
+
+@pytest.mark.parametrize("remove", [cancel_idle_batches, remove_payloads, remove_staged, remove_error_texts])
+def test_one_piece_is_removed_at_once(
+    session: Session,
+    known: KnownSupplier,
+    monkeypatch: pytest.MonkeyPatch,
+    remove: Callable[..., int],
+) -> None:
+    ago = datetime(2020, 1, 1, tzinfo=UTC)
+    for number in "123":
+        make_batch(session, known, state="PAUSED", created_at=ago)
+        process = make_process(session, known, number, account_created_at=ago)
+        make_process(session, known, f"{number} staged", state="PENDING", staged_at=ago)
+        ended = {"finished_at": ago, "outcome": "FAILED", "errors": ["x"]}
+        _make_attempt(session, known, process, **ended)
+        for email in _make_emails(session, process, [(timedelta(), "x")]):
+            email.created_at = ago
+    session.flush()
+    monkeypatch.setattr(retention, "PIECE", 2)
+    assert [remove(session, after_days=_DAYS) for _ in range(3)] == [2, 1, 0]
+    left = session.query(CustomerEmail).where(CustomerEmail.error.is_not(None)).count()
+    assert left == (0 if remove is remove_error_texts else 3)

@@ -1,0 +1,112 @@
+"""What was added to an account, its e-mails and its undos, the newest first."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import null
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import Base, new_id
+from migration_service.models import (
+    Account,
+    Customer,
+    CustomerEmail,
+    Ledger,
+    Note,
+    PaymentInstruction,
+    PaymentVendor,
+    Statement,
+    Transaction,
+    UndoLine,
+)
+from migration_service.services.reporting import timeline
+from migration_service.services.reporting.timeline import Event, EventKind, list_events
+from migration_service.services.setup.suppliers import KnownSupplier
+from unit.services.reporting.rows import add, make_account, make_process
+
+_DAY = date(2026, 1, 1)
+_UNDO = new_id()
+
+
+def _at(hour: int) -> datetime:
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=hour)
+
+
+def _make_parts(session: Session, account: Account, vendor: int) -> list[Event]:
+    """Insert what can happen to an account, and what is no event of it. Return its events."""
+    ledger = add(session, Ledger(account_pk=account.id, position=0, ledger_code="A", ledger_balance=0))
+
+    def note(at: Any, text: str) -> Base:
+        values = {"documents": [], "is_pinned": False, "sameness_sha256": text.encode()}
+        return Note(account_pk=account.id, body=text, created_at=_at(0), added_at=at, **values)
+
+    def transaction(at: datetime, id_: str, period: str = "ADDED") -> Base:
+        values = {"transaction_id": id_, "transaction_date": _DAY, "amount": 1, "type": "CHARGE"}
+        keys = {"ledger_pk": ledger.id, "account_pk": account.id}
+        return Transaction(position=0, period=period, created_at=at, **keys, **values)
+
+    def statement(at: datetime, id_: str, origin: str = "ADDED") -> Base:
+        days = dict.fromkeys(("issued_date", "bill_period_from_date", "bill_period_to_date"), _DAY)
+        values = {"statement_id": id_, "number": id_, "gross_amount": 1, "created_at": at}
+        return Statement(account_pk=account.id, position=0, origin=origin, **days, **values)
+
+    def instruction(at: datetime, reference: str) -> Base:
+        keys = {"account_pk": account.id, "payment_vendor_pk": vendor}
+        return PaymentInstruction(reference=reference, type="CARD", details={}, created_at=at, **keys)
+
+    def email(at: datetime, state: str, sent_at: datetime | None = None) -> Base:
+        customer = add(session, Customer(account_pk=account.id, position=0))
+        return CustomerEmail(customer_pk=customer.id, state=state, created_at=at, sent_at=sent_at)
+
+    def undo(at: datetime | None, outcome: str, position: int) -> Base:
+        keys = {"undo_id": _UNDO, "account_import_process_id": account.account_import_process_id}
+        number = {"service_account_number": "A-1", "position": 10 * account.id + position}
+        return UndoLine(outcome=outcome, finished_at=at, **keys, **number)
+
+    session.add_all(
+        [
+            *(note(_at(1), "a"), note(_at(1), "b"), note(_at(2), "c"), note(null(), "d")),
+            *(transaction(_at(3), "a"), transaction(_at(3), "b"), transaction(_at(9), "c", "OPEN")),
+            *(statement(_at(4), "a"), statement(_at(4), "b"), statement(_at(9), "c", "PAYLOAD")),
+            *(instruction(_at(5), "a"), instruction(_at(5), "b")),
+            *(email(_at(0), "SENT", _at(6)), email(_at(7), "PENDING")),
+            *(undo(_at(8), "REVERTED", 1), undo(None, "KEPT", 2), undo(_at(9), "PENDING", 3)),
+        ]
+    )
+    session.flush()
+    return [
+        Event(_at(8), EventKind.UNDO, 1, "REVERTED", _UNDO),
+        Event(_at(7), EventKind.EMAIL, 1, "PENDING", None),
+        Event(_at(6), EventKind.EMAIL, 1, "SENT", None),
+        Event(_at(5), EventKind.PAYMENT_INSTRUCTIONS, 2, None, None),
+        Event(_at(4), EventKind.STATEMENTS, 2, None, None),
+        Event(_at(3), EventKind.TRANSACTIONS, 2, None, None),
+        Event(_at(2), EventKind.NOTES, 1, None, None),
+        Event(_at(1), EventKind.NOTES, 2, None, None),
+    ]
+
+
+@pytest.fixture
+def make(session: Session, known: KnownSupplier) -> Callable[[str], tuple[Account, list[Event]]]:
+    vendor = add(session, PaymentVendor(name="vendor", kind="http", url="")).id
+
+    def made(number: str) -> tuple[Account, list[Event]]:
+        account = make_account(session, make_process(session, known, number))
+        return account, _make_parts(session, account, vendor)
+
+    return made
+
+
+def test_the_events_of_one_account_come_the_newest_first(
+    session: Session, make: Callable[[str], tuple[Account, list[Event]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account, events = make("1")
+    make("2")
+    process_id = account.account_import_process_id
+    assert list_events(session, process_id, account.id, was_undone=True) == events
+    assert list_events(session, process_id, account.id, was_undone=False) == events[1:]
+    assert list_events(session, process_id, None, was_undone=True) == events[:1]
+    monkeypatch.setattr(timeline, "_MOST", 3)
+    assert list_events(session, process_id, account.id, was_undone=True) == events[:3]
