@@ -11,7 +11,16 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient, counts, ndjson
 from console_client import ConsoleClient, LogIn
 from migration_service.blueprints.console import acting
-from migration_service.models import ApiKey, AuditEntry, Batch, ImportSupplier, Operator, ServiceLimit
+from migration_service.models import (
+    ApiKey,
+    AuditEntry,
+    Batch,
+    ImportSupplier,
+    Operator,
+    OperatorOrganisation,
+    Organisation,
+    ServiceLimit,
+)
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
 
@@ -329,6 +338,10 @@ def test_organisations_suppliers_teams_and_operators_are_created(
     administrator.send("/setup/operators/jan/disable/")
     with sessions() as session:
         (operator,) = session.scalars(select(Operator).where(Operator.name == "jan"))
+        bound = select(Organisation.name).join(OperatorOrganisation)
+        assert session.scalars(bound.where(OperatorOrganisation.operator_id == operator.id)).all() == [
+            "New energy"
+        ]
     assert operator.role == "operate"
     assert operator.disabled_at is not None
     differs = administrator.send("/setup/operators/jan/password/", {"password": "p" * 12, "again": "q" * 12})
