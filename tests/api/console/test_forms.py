@@ -89,9 +89,10 @@ def test_the_form_that_retries_lines(administrator: ConsoleClient, batches: Batc
 def test_the_forms_of_a_supplier(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
-    first, second = batches.supplier.accounts(2)
-    batches.run([first])
-    batches.start([second])
+    first, second, third = batches.supplier.accounts(3)
+    for account in (first, second):
+        batches.run([account])
+    batches.start([third])
     code = batches.supplier.code
     back, statuses = (
         f"/suppliers/{code}/",
