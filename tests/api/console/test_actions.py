@@ -1,5 +1,6 @@
 """What operators do in the console: each form says what it will touch, acts once, and is in the audit."""
 
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
 
@@ -10,7 +11,16 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient, counts, ndjson
 from console_client import ConsoleClient, LogIn
 from migration_service.blueprints.console import acting
-from migration_service.models import ApiKey, AuditEntry, Batch, ImportSupplier, Operator, ServiceLimit
+from migration_service.models import (
+    ApiKey,
+    AuditEntry,
+    Batch,
+    ImportSupplier,
+    Operator,
+    OperatorOrganisation,
+    Organisation,
+    ServiceLimit,
+)
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
 
@@ -262,6 +272,9 @@ def test_a_key_is_shown_once_then_rolled_and_revoked(
     assert "nightly" in administrator.see("/setup/keys/")
     rolled = administrator.send(f"/setup/keys/{key.prefix}/roll/", {"days": "1"})
     assert 'value="ami_' in rolled.text
+    with sessions() as session:
+        ends = session.scalars(select(ApiKey.expires_at).where(ApiKey.prefix == key.prefix)).one()
+    assert ends and timedelta(hours=23) < ends - datetime.now(UTC) <= timedelta(days=1)
     administrator.send(f"/setup/keys/{key.prefix}/revoke/")
     assert len(_audited(sessions, "api_key.revoked", key.prefix)) == 1
     wrong = administrator.send(path, {"organisation": batches.supplier.organisation, "networks": "nowhere"})
@@ -325,6 +338,10 @@ def test_organisations_suppliers_teams_and_operators_are_created(
     administrator.send("/setup/operators/jan/disable/")
     with sessions() as session:
         (operator,) = session.scalars(select(Operator).where(Operator.name == "jan"))
+        bound = select(Organisation.name).join(OperatorOrganisation)
+        assert session.scalars(bound.where(OperatorOrganisation.operator_id == operator.id)).all() == [
+            "New energy"
+        ]
     assert operator.role == "operate"
     assert operator.disabled_at is not None
     differs = administrator.send("/setup/operators/jan/password/", {"password": "p" * 12, "again": "q" * 12})

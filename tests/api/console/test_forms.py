@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient
 from console_client import ConsoleClient, ShownForm
 from messages import Message, noted_messages
-from migration_service.models import ApiKey, ImportSupplier, Operator
+from migration_service.models import ApiKey, ImportSupplier, OperationsTeam, Operator, PaymentVendor
 from migration_service.services.access.api_keys import find_prefix
 from wave_client import WaveClient
 
@@ -89,9 +89,10 @@ def test_the_form_that_retries_lines(administrator: ConsoleClient, batches: Batc
 def test_the_forms_of_a_supplier(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
-    first, second = batches.supplier.accounts(2)
-    batches.run([first])
-    batches.start([second])
+    first, second, third = batches.supplier.accounts(3)
+    for account in (first, second):
+        batches.run([account])
+    batches.start([third])
     code = batches.supplier.code
     back, statuses = (
         f"/suppliers/{code}/",
@@ -328,6 +329,86 @@ def test_the_forms_of_an_account(administrator: ConsoleClient, batches: BatchCli
     shown = ShownForm(f"Put back account {number}", again, "Put the account back", page)
     assert administrator.form(f"{page}unskip/") == shown
     assert administrator.act(f"{page}unskip/") == (page, f"Account {number} is put back.")
+
+
+def test_the_forms_of_what_is_set_up(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    own = batches.supplier.organisation
+    vendor = {"kind": "http", "url": " https://gateway.example/v2 ", "organisation": own}
+    for path, back, title, sentence, kind, fields in (
+        (
+            "/setup/organisations/new/",
+            "/setup/organisations/",
+            "New organisation",
+            "Creates one organisation. It sees nothing of another one.",
+            "Organisation",
+            {},
+        ),
+        (
+            "/setup/teams/new/",
+            "/setup/teams/",
+            "New operations team",
+            "Creates one team, to which created accounts can be linked.",
+            "Operations team",
+            {"organisation": own},
+        ),
+        (
+            "/setup/vendors/new/",
+            "/setup/vendors/",
+            "New payment vendor",
+            "Creates one payment vendor, which confirms payment instructions.",
+            "Payment vendor",
+            vendor,
+        ),
+    ):
+        assert administrator.form(path) == ShownForm(title, sentence, "Create", back)
+        name = f"new {uuid4().hex[:8]}"
+        assert administrator.act(path, {**fields, "name": name}) == (back, f"{kind} {name} was created.")
+    with sessions() as session:
+        made = session.scalars(select(PaymentVendor).where(PaymentVendor.name == name)).one()
+        teams = session.scalars(select(OperationsTeam).where(OperationsTeam.name.like("new %"))).all()
+    assert (made.url, made.secret_env) == ("https://gateway.example/v2", None)
+    assert made.organisation_id is not None
+    assert [team.organisation_id for team in teams] == [made.organisation_id]
+
+    rate, back = f"/setup/vendors/{made.id}/rate/", "/setup/vendors/"
+    now = (
+        "Batches call it at most {} times a second now, all workers together. "
+        "Single requests are not counted."
+    )
+    shown = ShownForm(f"Calls of payment vendor {name}", now.format("10"), "Set the rate", back)
+    assert administrator.form(rate) == shown
+    said = f"Batches call {name} at most 2.5 times a second."
+    assert administrator.act(rate, {"calls_per_second": "2.5"}) == (back, said)
+    assert administrator.form(rate).sentence == now.format("2.5")
+    assert administrator.get("/setup/vendors/0/rate/").status_code == 404
+
+
+def test_the_form_of_a_brake(administrator: ConsoleClient, batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(1))
+    back, path = f"/batches/{batch_id}/", f"/batches/{batch_id}/brake/"
+    given = {
+        "stop_after_errors": " 5% ",
+        "stop_min_lines": "300",
+        "stop_window_lines": "400",
+        "stop_ignore_codes": "required invalid_phone_number",
+    }
+    assert administrator.act(path, given) == (back, "The brake of the batch is set.")
+    brake = batches.get(batch_id)["brake"]
+    told = {name: brake[name] for name in given}
+    assert told == {
+        "stop_after_errors": "5%",
+        "stop_min_lines": 300,
+        "stop_window_lines": 400,
+        "stop_ignore_codes": ["required", "invalid_phone_number"],
+    }
+    now = "Now it is paused after 5%. 0 of the last 0 lines have failed."
+    assert administrator.form(path) == ShownForm("Brake of the batch", now, "Set the brake", back)
+    administrator.act(path, {"stop_after_errors": "100"})
+    assert administrator.form(path).sentence == "Now it is paused after 100. 0 of 0 lines have failed."
+    administrator.act(path, {"stop_after_errors": "off"})
+    assert administrator.form(path).sentence == "Now nothing pauses the batch."
 
 
 def test_the_form_of_the_limit(administrator: ConsoleClient) -> None:

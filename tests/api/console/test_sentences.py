@@ -82,14 +82,15 @@ def test_the_pages_of_access_say_how_many_of_each_there_are(
     administrator: ConsoleClient, log_in: LogIn, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
     assert _lead(administrator, "/setup/keys/").startswith("1 API key is valid.")
-    ends = datetime.now(UTC) + timedelta(days=7)
+    month = datetime.now(UTC) + timedelta(days=30)
     with sessions.begin() as session:
-        name, limits = batches.supplier.organisation, KeyLimits(expires_at=ends)
-        issue_api_key(session, organisation_name=name, limits=limits)
+        name = batches.supplier.organisation
+        for ends in (month - timedelta(hours=1), month + timedelta(hours=1)):
+            issue_api_key(session, organisation_name=name, limits=KeyLimits(expires_at=ends))
         create_operations_team(session, "Its own", organisation_name=name)
     log_in(OperatorRole.READ)
     for path, sentence in (
-        ("keys", "2 API keys are valid. 1 ends within 30 days. 1 was never used."),
+        ("keys", "3 API keys are valid. 1 ends within 30 days. 2 were never used."),
         ("organisations", "1 organisation, with 1 import supplier."),
         ("teams", "Accounts can be linked to 2 teams. All organisations share 1."),
         ("vendors", "No payment vendor is set up: payment instructions are refused."),

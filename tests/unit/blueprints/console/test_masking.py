@@ -82,7 +82,8 @@ def test_what_was_revealed_is_masked_again_after_ten_minutes_and_only_the_newest
             monkeypatch.setattr(_Clock, "moment", noon + timedelta(minutes=later))
             assert is_revealed("account A 1") is shown
         assert is_revealed("account A 2")
-        reveal("account A 1")  # once more: nothing is forgotten for it
+        for _time in range(3):  # nothing is forgotten for what is asked for again
+            reveal("account A 1")
         for number in range(3, 21):
             reveal(f"account A {number}")
         assert all(is_revealed(f"account A {number}") for number in range(1, 21))

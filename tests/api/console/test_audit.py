@@ -1,0 +1,130 @@
+"""The audit in the console: what is asked for, what is shown of it, and what is exported."""
+
+import html
+import json
+import re
+from datetime import UTC, date, timedelta
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient
+from console_client import ConsoleClient, LogIn
+from migration_service.models import AuditEntry, ImportSupplier
+from migration_service.services.access.audit import AuditAction
+from migration_service.services.access.operators import OperatorRole
+
+_EXPORT = re.compile(r'href="/console(/audit/export\.ndjson[^"]*)"')
+
+
+@pytest.fixture
+def day(sessions: sessionmaker[Session]) -> date:
+    """The day of three entries, of which the last is about something that was refused."""
+    refused = {"action": "permission.refused", "outcome": "REFUSED"}
+    with sessions.begin() as session:
+        for number, more in enumerate(({}, {}, refused)):
+            values = {"action": "concurrency_limit.set", "outcome": "DONE", "request_id": f"request-{number}"}
+            session.add(_entry(f"subject {number}", actor=f"actor {number}", **(values | more)))
+            session.flush()
+        return session.scalars(select(AuditEntry.at)).all()[-1].astimezone(UTC).date()
+
+
+def _entry(subject: str, **values: str) -> AuditEntry:
+    return AuditEntry(subject=subject, subject_kind="limit", actor_kind="operator", **values)
+
+
+@pytest.mark.parametrize(
+    ("query", "subjects"),
+    [
+        ("since={today}&until={today}&refused=1", [2]),
+        ("since={today}&until={today}&actor=actor+1", [1]),
+        ("since={tomorrow}&actor=actor+1", []),
+        ("until={yesterday}&actor=actor+1", []),
+        ("since=nonsense&request_id=request-0", [0]),
+        ("action=concurrency_limit.set", [0, 1]),
+        ("kind=everything&actor=actor+1&since={yesterday}", [1]),
+        ("actor=&action=permission.refused&request_id=&until=&refused=", [2]),
+    ],
+)
+def test_the_page_and_the_export_have_what_is_asked_for(
+    administrator: ConsoleClient, day: date, query: str, subjects: list[int]
+) -> None:
+    names = {"yesterday": -1, "today": 0, "tomorrow": 1}
+    days = {name: str(day + timedelta(days=it)) for name, it in names.items()}
+    page = administrator.see(f"/audit/?{query.format(**days)}")
+    assert [it for it in range(3) if f"subject {it}" in page] == subjects
+    (export,) = _EXPORT.findall(page)
+    answer = administrator.get(html.unescape(export))
+    assert answer.mimetype == "application/x-ndjson"
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="audit.ndjson"'
+    lines = [json.loads(line) for line in answer.get_data().splitlines()]
+    assert sorted(line["subject"] for line in lines) == [f"subject {it}" for it in subjects]
+
+
+@pytest.mark.usefixtures("day")
+def test_the_lead_says_how_many_of_those_shown_were_refused(administrator: ConsoleClient) -> None:
+    lead = administrator.lead("/audit/?action=permission.refused")
+    assert lead.startswith("The newest of these is permission.refused, by actor 2, ")
+    assert lead.endswith("1 of those shown was refused.")
+    assert administrator.lead("/audit/?actor=actor+1").endswith("None of those shown was refused.")
+
+
+def test_an_export_is_in_the_audit_with_its_filters(
+    administrator: ConsoleClient, sessions: sessionmaker[Session]
+) -> None:
+    query = "actor=anna&action=batch.paused&request_id=r&refused=1&account=CODE+1+2"
+    assert administrator.get(f"/audit/export.ndjson?{query}").get_data() == b""
+    with sessions() as session:
+        entry = session.scalars(
+            select(AuditEntry).where(AuditEntry.action == AuditAction.AUDIT_EXPORTED)
+        ).one()
+    assert (entry.subject_kind, entry.subject) == ("audit", "console")
+    assert entry.details == {
+        "actor": "anna",
+        "action": "batch.paused",
+        "request_id": "r",
+        "outcome": "REFUSED",
+        "only_entries": "True",
+    }
+
+
+def test_a_page_has_fifty_entries_and_leads_to_the_next(
+    administrator: ConsoleClient, sessions: sessionmaker[Session]
+) -> None:
+    values = {"action": "concurrency_limit.set", "outcome": "DONE"}
+    for number in range(51):
+        with sessions.begin() as session:
+            session.add(_entry(f"number {number}.", **values))
+    page = administrator.see("/audit/?action=concurrency_limit.set")
+    assert [it for it in range(51) if f"number {it}." in page] == list(range(1, 51))
+    (following,) = set(re.findall(r'href="/console(/audit/[^"]*after=[^"]*)"', page))
+    rest = administrator.see(html.unescape(following))
+    assert [it for it in range(51) if f"number {it}." in rest] == [0]
+
+
+def test_names_that_url_for_has_for_itself_do_no_harm_in_an_address(administrator: ConsoleClient) -> None:
+    query = "endpoint=login.show&_scheme=javascript&_external=1&_method=PUT&_anchor=x"
+    for path in ("/audit/", "/emails/"):
+        page = administrator.see(f"{path}?{query}")
+        assert not re.search(r'href="(?!/|https?:)[^"#]', page), path
+
+
+def test_what_an_operator_does_belongs_to_the_one_organisation_of_theirs(
+    log_in: LogIn, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    with sessions() as session:
+        owner = session.scalars(
+            select(ImportSupplier.organisation_id).where(ImportSupplier.code == batches.supplier.code)
+        ).one()
+    client = log_in(OperatorRole.ADMINISTER, batches.supplier.organisation)
+    free = log_in(OperatorRole.ADMINISTER)
+    for it in (client, free):
+        it.get("/audit/export.ndjson").get_data()
+    with sessions() as session:
+        found = session.scalars(
+            select(AuditEntry).where(AuditEntry.action == AuditAction.AUDIT_EXPORTED).order_by(AuditEntry.id)
+        ).all()
+    assert [it.organisation_id for it in found] == [owner, None]
+    assert [it.address for it in found] == [it.client.environ_base["REMOTE_ADDR"] for it in (client, free)]
+    assert all(it.request_id and it.actor_kind == "operator" for it in found)
