@@ -239,7 +239,8 @@ def test_notes_are_compared_by_their_text_or_their_documents(
     batch = _make_batch(session, known, "notes")
     make_chunk(session, batch)
     own = f"batch {batch.id}"
-    _add_note(session, one, "same", own)
+    for day in (1, 2):
+        _add_note(session, one, "same", own, at=_AT.replace(day=day))
     _add_note(session, one, "foreign", "request 7")
     _add_note(session, one, "dated", own)
     _add_note(session, one, None, own, "b", "a")
