@@ -98,17 +98,22 @@ def book(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[B
 
 
 def test_each_account_counts_once_by_its_newest_line(
-    session: Session, within: sessionmaker[Session], known: KnownSupplier, book: list[Batch]
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    other: KnownSupplier,
+    book: list[Batch],
 ) -> None:
     first, second, _ = book
-    for mode, kind, lines in (
-        ("stage", "accounts", 7),
-        ("import", "accounts", 20),
-        ("validate", "accounts", 100),
-        ("stage", "notes", 1_000),
+    for supplier, mode, kind, lines in (
+        (known, "stage", "accounts", 7),
+        (known, "import", "accounts", 20),
+        (known, "validate", "accounts", 100),
+        (known, "stage", "notes", 1_000),
+        (other, "stage", "accounts", 10_000),
     ):
         removed = {"lines": lines, "lines_removed_at": read_now(session)}
-        make_batch(session, known, mode=mode, kind=kind, **removed)
+        make_batch(session, supplier, mode=mode, kind=kind, **removed)
     make_batch(session, known, lines=3_000)
     assert count_sent(session, known.id) == Sent(
         sent=13,
