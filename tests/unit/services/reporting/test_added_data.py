@@ -7,13 +7,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import null
+from sqlalchemy import delete, null
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import (
     Account,
     Acknowledgement,
     Batch,
+    BatchLine,
     Ledger,
     Note,
     PaymentInstruction,
@@ -411,6 +412,11 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
         monkeypatch.setattr(added_data, "_PAGE", page)
         assert list(find_open_lines(within, known.id, batch.id)) == expected
     assert list(find_open(within, known.id, batch_id=batch.id)) == expected
+    monkeypatch.setattr(added_data, "_PAGE", 1)
+    lines = find_open_lines(within, known.id, batch.id)
+    assert next(lines) == expected[0]
+    session.execute(delete(BatchLine).where(BatchLine.line_number == 3))
+    assert list(lines) == expected[2:]
     nothing = replace(_SENT, **dict.fromkeys(Sent.__slots__, 0))
     assert count_added(session, known.id, _make_batch(session, known, "notes").id) == nothing
 

@@ -77,8 +77,8 @@ def test_an_attempt_is_reported(session: Session, known: KnownSupplier, attempts
     assert _get(session, known, succeeded.id) == expected
     assert expected.state is AttemptState.FINISHED
     found = _get(session, known, running.id)
-    values = {"attempt_id": running.id, "created_at": running.created_at}
-    nothing: dict[str, None] = dict.fromkeys(("outcome", "service_account_number", "finished_at"))
+    values: dict[str, Any] = {"attempt_id": running.id, "created_at": running.created_at}
+    nothing: dict[str, Any] = dict.fromkeys(("outcome", "service_account_number", "finished_at"))
     assert found == replace(expected, **values, **nothing)
     assert found.state is AttemptState.IN_PROGRESS
 

@@ -2,14 +2,22 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import delete, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import RequestFailedValidationError
-from migration_service.models import Acknowledgement, AuditEntry, Batch
+from migration_service.models import (
+    AccountImportProcess,
+    Acknowledgement,
+    AuditEntry,
+    Batch,
+    BatchLine,
+)
 from migration_service.services.reporting import sent
 from migration_service.services.reporting.acknowledgements import (
     AcknowledgementOrder,
@@ -190,6 +198,26 @@ def test_pages_join(
     for page in (1, 2):
         monkeypatch.setattr(sent, "_PAGE", page)
         assert [list(find_open(within, known.id, batch_id=it)) for it in targets] == whole
+
+
+@pytest.mark.parametrize(("of_batch", "taken"), [(False, 1), (False, 4), (True, 1), (True, 3)])
+def test_a_page_is_read_when_it_is_wanted(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    book: list[Batch],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    of_batch: bool,
+    taken: int,
+) -> None:
+    make_process(session, known, "waiting", state="PENDING")
+    monkeypatch.setattr(sent, "_PAGE", 1)
+    items = find_open(within, known.id, batch_id=book[1].id if of_batch else None)
+    assert len(list(islice(items, taken))) == taken
+    session.execute(delete(BatchLine))
+    session.execute(update(AccountImportProcess).values(state="SKIPPED", attempt_id=None))
+    assert list(items) == []
 
 
 def _order(**given: Any) -> AcknowledgementOrder:
