@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import delete, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import RequestFailedValidationError
@@ -218,6 +218,15 @@ def test_a_page_is_read_when_it_is_wanted(
     session.execute(delete(BatchLine))
     session.execute(update(AccountImportProcess).values(state="SKIPPED", attempt_id=None))
     assert list(items) == []
+
+
+def test_a_large_book_has_ten_minutes(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier
+) -> None:
+    for count in (lambda: count_sent(session, known.id), lambda: list(find_open(within, known.id))):
+        session.execute(text("SET LOCAL statement_timeout = '1min'"))
+        count()
+        assert session.scalar(text("SHOW statement_timeout")) == "10min"
 
 
 def _order(**given: Any) -> AcknowledgementOrder:
