@@ -351,6 +351,8 @@ def test_a_supplier_has_the_batches_that_added_something(
     second = _make_batch(session, known, "statements")
     make_chunk(session, second)
     _send(session, second, 1, "1", {"statements": [{"statement_id": "s", "gross_amount": 1}]})
+    first.name = "changed last"
+    session.flush()
     totals = Totals()
     found = list(find_differences(within, known.id, totals))
     assert [[it.measure for it in account.differences] for account in found] == [
