@@ -303,7 +303,7 @@ def test_payment_instructions_are_compared_by_vendor_type_and_reference(
 
 def _note_lines(session: Session, batch: Batch, *numbers: str) -> None:
     """Insert a chunk for each of these accounts, with a line whose note it does not have."""
-    for line, number in enumerate(numbers, 1):
+    for line, number in reversed([*enumerate(numbers, 1)]):
         make_chunk(session, batch, line)
         _send(session, batch, line, number, {"notes": [{"body": "x"}]}, chunk=line)
 
@@ -322,7 +322,8 @@ def test_chunks_are_compared_in_pages(
     batch, another = (_make_batch(session, known, "notes") for _ in range(2))
     _note_lines(session, batch, *numbers)
     _note_lines(session, another, "1")
-    make_line(session, batch, 9, "1", "ADDED", payload=null(), chunk_line=2)
+    for of in (batch, another):
+        make_line(session, of, 9, "1", "ADDED", payload=null(), chunk_line=2)
     make_line(session, batch, 10, "1", "FAILED", payload=null(), chunk_line=2)
     for chunks, order in ((20, ["1", "2", "3"]), (1, numbers), (2, ["1", "3", "2"])):
         monkeypatch.setattr(added_data, "_CHUNKS", chunks)
@@ -385,7 +386,7 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
 ) -> None:
     batch, another = (_make_batch(session, known, "notes") for _ in range(2))
     statuses = ("ADDED", "FAILED", "PENDING", "ALREADY_ADDED", "FAILED", "SKIPPED", "DEFERRED", "FAILED")
-    for line, status in enumerate([*statuses, "ADDED"], 1):
+    for line, status in reversed([*enumerate([*statuses, "ADDED"], 1)]):
         make_line(session, batch, line, str(line), status, *(["x"] if status == "FAILED" else []))
     make_line(session, another, 3, "3", "FAILED")
     for supplier, of, line in (

@@ -32,7 +32,7 @@ _AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def _make(session: Session, known: KnownSupplier, process: AccountImportProcess, **values: Any) -> Attempt:
-    given = {"id": new_id(), "dry_run": False, "operations_team_id": team_of(session, known)} | values
+    given = {"id": new_id(), "dry_run": False, "operations_team_id": team_of(known)} | values
     return add(session, Attempt(account_import_process_id=process.id, **given))
 
 

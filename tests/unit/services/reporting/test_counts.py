@@ -26,7 +26,7 @@ def _make_attempt(
     session: Session, known: KnownSupplier, process: AccountImportProcess, **values: object
 ) -> Attempt:
     given = {"id": process.attempt_id or new_id(), "dry_run": False} | values
-    team = team_of(session, known)
+    team = team_of(known)
     return add(session, Attempt(account_import_process_id=process.id, operations_team_id=team, **given))
 
 

@@ -140,7 +140,7 @@ def _make_attempt(session: Session, known: KnownSupplier, process: AccountImport
     attempt = Attempt(
         id=new_id(),
         account_import_process_id=process.id,
-        operations_team_id=team_of(session, known),
+        operations_team_id=team_of(known),
         dry_run=False,
         finished_at=_LONG_AGO,
         outcome="FAILED",

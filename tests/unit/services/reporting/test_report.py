@@ -58,7 +58,7 @@ def _make_plan(session: Session, known: KnownSupplier, *batches: Batch) -> WaveP
         id=new_id(),
         organisation_id=known.organisation_id,
         import_supplier_id=known.id,
-        operations_team_id=team_of(session, known),
+        operations_team_id=team_of(known),
         seed=1,
         continue_if_clean=False,
     )

@@ -183,7 +183,7 @@ def test_payloads_of_created_accounts_are_removed(session: Session, known: Known
 def _make_attempt(
     session: Session, known: KnownSupplier, process: AccountImportProcess, **values: Any
 ) -> Attempt:
-    given = {"id": new_id(), "dry_run": False, "operations_team_id": team_of(session, known)} | values
+    given = {"id": new_id(), "dry_run": False, "operations_team_id": team_of(known)} | values
     return add(session, Attempt(account_import_process_id=process.id, **given))
 
 

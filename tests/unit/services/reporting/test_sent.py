@@ -30,8 +30,8 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
 from unit.services.reporting.rows import (
     add,
+    build_line,
     make_batch,
-    make_line,
     make_process,
     make_supplier,
     read_now,
@@ -90,7 +90,7 @@ def book(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[B
         (notes, 1, "noted", "FAILED", "n"),
         (theirs, 1, "theirs", "FAILED", "t"),
     ):
-        make_line(session, batch, line, number, status, *codes)
+        session.add(build_line(batch, line, number, status, *codes))
     for number, state in (
         ("settled", "PENDING"),
         ("created", "IMPORTED"),
