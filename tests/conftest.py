@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,6 +17,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from described import DescribedClient
 from factories import close_celery, close_resources, disconnect
+from imported_account import ImportedAccount
 from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
@@ -232,3 +234,19 @@ def supplier(
     # The rows of the account are those of its supplier as well.
     embedded_servers.put_back("account" if "kept_account" in request.fixturenames else "supplier")
     return kept_supplier.copy()
+
+
+@pytest.fixture(scope="session")
+def kept_account(
+    kept_supplier: SupplierClient, worker_resources: WorkerResources, embedded_servers: EmbeddedServers
+) -> ImportedAccount:
+    """The account of which tests get a copy."""
+    with embedded_servers.keeping("account"):
+        embedded_servers.put_back("supplier")
+        return ImportedAccount.create(kept_supplier, worker_resources)
+
+
+@pytest.fixture
+def account(supplier: SupplierClient, kept_account: ImportedAccount) -> ImportedAccount:
+    """An account of the supplier that was imported, with one ledger."""
+    return replace(kept_account, supplier=supplier)

@@ -1,5 +1,6 @@
 """A browser of an operator, without a browser: it keeps cookies, and sends the tokens that forms have."""
 
+import html
 import re
 import secrets
 from collections.abc import Callable
@@ -16,6 +17,34 @@ from migration_service.services.access.operators import OperatorRole, create_ope
 PASSWORD = "a password for tests"
 _FIELD = re.compile(r'<input[^>]*name="(csrf_token|form_token|next)"[^>]*value="([^"]*)"')
 _FIELD_VALUE_LAST = re.compile(r'name="(csrf_token|form_token)" type="hidden" value="([^"]*)"')
+_FACT = re.compile(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.DOTALL)
+_BUTTON = re.compile(r'<button class="btn btn-(primary|danger)">(.*?)</button>')
+_BACK = re.compile(r'<a class="btn [^"]*" href="/console([^"]*)">Back')
+
+
+@dataclass(frozen=True)
+class ShownForm:
+    """What the page of a form says before it is sent."""
+
+    title: str
+    sentence: str
+    #: None: there is nothing to do, and the form cannot be sent.
+    button: str | None
+    #: Where "Back" leads.
+    back: str
+    is_dangerous: bool = False
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+def text_of(page: str) -> str:
+    """The text of a page or of a part of one, without tags and with single spaces."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def _first(pattern: str, page: str) -> str:
+    found = re.search(pattern, page, re.DOTALL)
+    assert found, (pattern, page[:2000])
+    return text_of(found[1])
 
 
 def make_operator(sessions: sessionmaker[Session], role: OperatorRole, *organisations: str) -> str:
@@ -54,6 +83,33 @@ class ConsoleClient:
         answer = self.get(path)
         assert answer.status_code == 200, (path, answer.status_code, answer.text[:2000])
         return answer.text
+
+    def form(self, path: str) -> ShownForm:
+        """What the page of a form says."""
+        page = self.see(path)
+        main = page[page.index("<main") :]
+        button, back = _BUTTON.search(main), _BACK.search(main)
+        assert back, main
+        return ShownForm(
+            title=_first("<h1[^>]*>(.*?)</h1>", main),
+            sentence=_first('<p class="lead">(.*?)</p>', main),
+            button=text_of(button[2]) if button else None,
+            back=html.unescape(back[1]),
+            is_dangerous=button is not None and button[1] == "danger",
+            facts={text_of(name): text_of(value) for name, value in _FACT.findall(main)},
+        )
+
+    def lead(self, path: str) -> str:
+        """The first sentences of a page, which answer its question."""
+        return _first('<p class="lead"[^>]*>(.*?)</p>', self.see(path))
+
+    def act(self, path: str, fields: dict[str, Any] | None = None) -> tuple[str, str]:
+        """Send the form of a page. Return where it leads, and what is said there."""
+        answer = self.send(path, fields)
+        assert answer.status_code == 303, (path, answer.status_code, answer.text)
+        location = str(answer.location).removeprefix("/console")
+        said = _first(r'<div class="alert alert-success" role="status">(.*?)</div>', self.see(location))
+        return location, said
 
     def send(
         self, path: str, fields: dict[str, Any] | None = None, *, page: str | None = None

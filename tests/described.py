@@ -56,6 +56,11 @@ def _check(app: Flask, operation: dict[str, Any], answer: TestResponse) -> None:
     response = _resolve(_description(app), response)
     unknown = set(answer.headers.keys()) - _OF_HTTP - set(response.get("headers", {}))
     assert not unknown, f"{name}: the description does not have these headers: {unknown}"
+    for header, reference in response.get("headers", {}).items():
+        if value := answer.headers.get(header):
+            schema = _resolve(_description(app), reference)["schema"]
+            number = schema["type"] == "integer"
+            _validator(app, json.dumps(schema)).validate(int(value) if number else value)
     content = response.get("content", {})
     assert answer.mimetype in content, f"{name}: the description does not have {answer.mimetype}"
     schema = content[answer.mimetype]["schema"]
@@ -78,16 +83,17 @@ def _bodies(answer: TestResponse) -> list[Any]:
 def _description(app: Flask) -> dict[str, Any]:
     """Return the description of `app`, in which no object may have members that it does not list."""
     text = FlaskClient(app, TestResponse).get("/v1/openapi.json").get_data()
-    closed: dict[str, Any] = _close(json.loads(text))
+    closed: dict[str, Any] = close(json.loads(text))
     return closed
 
 
-def _close(value: Any) -> Any:
+def close(value: Any) -> Any:
+    """Return a description, or a schema, in which no object may have members that it does not list."""
     if isinstance(value, list):
-        return [_close(item) for item in value]
+        return [close(item) for item in value]
     if not isinstance(value, dict):
         return value
-    closed = {name: _close(below) for name, below in value.items()}
+    closed = {name: close(below) for name, below in value.items()}
     if isinstance(value.get("properties"), dict) and "type" in value:
         closed.setdefault("additionalProperties", False)
     return closed

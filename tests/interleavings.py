@@ -17,6 +17,7 @@ scenario:
 A step that waits for a lock is recognised by `pg_blocking_pids`. The other acts go on meanwhile, and it ends
 when they release the lock. Orders in which a waiting session would have to act are left out. If two acts end
 directly after each other while nobody waits, nobody can tell which ended first: one of both orders is tried.
+Of acts that are alike, the first one begins first: to exchange them would be the same order again.
 """
 
 import time
@@ -66,6 +67,8 @@ class Scenario:
 
     acts: Mapping[str, Sequence[Step]]
     check: Callable[[Run], None]
+    #: The names of acts that differ in nothing but their names.
+    alike: Sequence[str] = ()
 
 
 def explore(sessions: sessionmaker[Session], make: Callable[[], Scenario]) -> int:
@@ -112,6 +115,7 @@ def _perform(
         try:
             while any(act.is_left for act in acts):
                 ready = [act for act in acts if act.is_left and act.pending is None]
+                ready = _without_exchanges(ready, scenario.alike, run)
                 if not ready:  # a deadlock: after a second the database ends one of the steps
                     wait([act.pending for act in acts if act.pending], _STEP_TIMEOUT, FIRST_COMPLETED)
                     _settle(acts, observer)
@@ -138,6 +142,13 @@ def _without_repetitions(acts: Sequence["_Act"], before: Sequence["_Act"]) -> Se
     if all(act.would_end for act in acts):
         return acts[:1]
     return [act for act in acts if not (act.would_end and act in before)]
+
+
+def _without_exchanges(acts: Sequence["_Act"], alike: Sequence[str], run: Run) -> list["_Act"]:
+    """Return the acts that may go on. Acts that are alike begin in their order only."""
+    begun = {step.partition(".")[0] for step in run.order}
+    later = [name for name in alike if name not in begun][1:]
+    return [act for act in acts if act.name not in later]
 
 
 def _settle(acts: Sequence["_Act"], observer: Connection) -> None:

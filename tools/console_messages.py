@@ -11,7 +11,7 @@ from typing import Any
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_python
 from babel.messages.pofile import read_po, write_po
-from jinja2.ext import babel_extract
+from jinja2 import Environment
 
 from migration_service.blueprints.console.remedies import find_sentences
 
@@ -25,13 +25,16 @@ _KEYWORDS: Any = {
     "ngettext": (1, 2),
     "mark_plural": (1, 2),
 }
+_TEMPLATES: Any = Environment(
+    extensions=["jinja2.ext.i18n"], autoescape=True, trim_blocks=True, lstrip_blocks=True
+)
 
 
 def find_messages() -> Iterator[str | tuple[str, str]]:
     """Yield every message of the templates, the views and the codes, those with a plural as two."""
     for file in sorted(CONSOLE.rglob("*.html")):
-        options = {"trim_blocks": "true", "lstrip_blocks": "true"}
-        yield from _messages(babel_extract(BytesIO(file.read_bytes()), _KEYWORDS, [], options))
+        found = _TEMPLATES.extract_translations(file.read_text(), _KEYWORDS)
+        yield from _messages((*message, []) for message in found)
     for file in sorted(CONSOLE.glob("*.py")):
         yield from _messages(extract_python(BytesIO(file.read_bytes()), _KEYWORDS, [], {}))
     yield from find_sentences()

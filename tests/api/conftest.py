@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -15,7 +15,6 @@ from migration_service.app import create_app
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.tasks.resources import WorkerResources
-from servers import EmbeddedServers
 from supplier_client import SupplierClient
 
 
@@ -25,6 +24,12 @@ def client(app: Flask) -> FlaskClient:
     client = app.test_client()
     client.environ_base["REMOTE_ADDR"] = f"10.{secrets.randbelow(256)}.{secrets.randbelow(256)}.7"
     return client
+
+
+@pytest.fixture(scope="session")
+def description(app: Flask) -> Any:
+    """The interface description."""
+    return app.test_client().get("/v1/openapi.json").json
 
 
 @pytest.fixture
@@ -53,22 +58,6 @@ def customer(sessions: sessionmaker[Session]) -> Customer:
 def token(client: FlaskClient, customer: Customer) -> str:
     """An access token of the customer."""
     return str(obtain(client, APIKey=customer.api_key)["token"])
-
-
-@pytest.fixture(scope="session")
-def kept_account(
-    kept_supplier: SupplierClient, worker_resources: WorkerResources, embedded_servers: EmbeddedServers
-) -> ImportedAccount:
-    """The account of which tests get a copy."""
-    with embedded_servers.keeping("account"):
-        embedded_servers.put_back("supplier")
-        return ImportedAccount.create(kept_supplier, worker_resources)
-
-
-@pytest.fixture
-def account(supplier: SupplierClient, kept_account: ImportedAccount) -> ImportedAccount:
-    """An account of the supplier that was imported, with one ledger."""
-    return replace(kept_account, supplier=supplier)
 
 
 @pytest.fixture

@@ -4,22 +4,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from flask import Flask
 from jsonschema_rs import Draft202012Validator
 
-from migration_service.blueprints.error_catalogue import request_errors
-from migration_service.blueprints.examples import ACCOUNT
+from migration_service.blueprints.error_catalogue import field_errors, request_errors, rule_errors
+from migration_service.blueprints.examples import ACCOUNT, NUMBER
 from migration_service.rules.catalogue import check_account
 from migration_service.schemas.account import load_account
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.states import Profile
 from mutations import TODAY
-
-
-@pytest.fixture(scope="session")
-def description(app: Flask) -> Any:
-    return app.test_client().get("/v1/openapi.json").json
 
 
 def _operations(description: Any) -> list[tuple[str, str, Any]]:
@@ -32,7 +26,7 @@ def _operations(description: Any) -> list[tuple[str, str, Any]]:
 
 
 def test_each_route_of_the_interface_is_described(app: Flask, description: Any) -> None:
-    assert description["openapi"].startswith("3.1")
+    assert (description["openapi"], description["info"]["version"]) == ("3.1.0", "v1")
     routes = {
         re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
         for rule in app.url_map.iter_rules()
@@ -55,6 +49,27 @@ def test_each_operation_has_a_summary_and_examples_of_its_errors(description: An
                 assert example["value"]["errors"]
 
 
+def test_an_operation_that_validates_names_every_code_of_a_value(description: Any) -> None:
+    of_fields = {entry.code for entry in field_errors()}
+    of_accounts = of_fields | {entry.code for entry in rule_errors()}
+    for _, _, operation in _operations(description):
+        for code, within in _codes_within(operation["responses"]["400"].get("description", "")).items():
+            expected = {"request_failed_validation": of_fields, "account_failed_validation": of_accounts}
+            assert within == expected.get(code, set()), (operation["operationId"], code)
+
+
+def _codes_within(text: str) -> dict[str, set[str]]:
+    """Return the codes of the errors that a description lists, with those that each can have within."""
+    entries = [entry.partition("Codes within: ") for entry in text.split("\n* ")[1:]]
+    return {first.split("`")[1]: set(re.findall("`(.+?)`", within)) for first, _, within in entries}
+
+
+def test_the_example_of_an_account_that_exists_has_its_two_numbers(description: Any) -> None:
+    operation = description["paths"]["/v1/data-import/account-import-process/process/"]["post"]
+    examples = operation["responses"]["400"]["content"]["application/json"]["examples"]
+    assert examples["account_already_imported"]["value"]["external_account_number"] == NUMBER
+
+
 def test_each_operation_has_the_name_of_a_function_and_its_security(
     description: Any,
 ) -> None:
@@ -63,7 +78,8 @@ def test_each_operation_has_the_name_of_a_function_and_its_security(
     assert all(re.fullmatch("[a-z]+(_[a-z]+)+", name) for name in names), names
     open_ones = [it["operationId"] for _, _, it in _operations(description) if it["security"] == []]
     assert open_ones == ["obtain_token", "show_token_hint"]
-    (scheme,) = description["components"]["securitySchemes"]
+    ((scheme, token),) = description["components"]["securitySchemes"].items()
+    assert (token["type"], token["in"], token["name"]) == ("apiKey", "header", "Authorization")
     assert all(it["security"] in ([], [{scheme: []}]) for _, _, it in _operations(description))
 
 
@@ -71,8 +87,13 @@ def test_each_example_satisfies_its_schema(description: Any) -> None:
     components = {"components": description["components"]}
     found = list(_media(description))
     assert len(found) > 100
+    validators: dict[str, Draft202012Validator] = {}
     for media in found:
-        validator = Draft202012Validator(media["schema"] | components, validate_formats=True)
+        schema = media["schema"]
+        validator = validators.get(str(schema))
+        if validator is None:
+            validator = Draft202012Validator(schema | components, validate_formats=True)
+            validators[str(schema)] = validator
         examples = [example["value"] for example in media.get("examples", {}).values()]
         for example in [*examples, *([media["example"]] if "example" in media else [])]:
             validator.validate(example)

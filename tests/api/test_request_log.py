@@ -1,9 +1,12 @@
 """Each request has one log line: its content, and what it must not contain."""
 
 import logging
+import time
 
 import pytest
 from flask.testing import FlaskClient
+
+from migration_service.origin import SERVICE, current_origin
 
 LOGGER = "migration_service.blueprints.request_log"
 
@@ -19,10 +22,12 @@ def test_a_request_is_one_line_with_route_status_time_and_id(
     assert told["method"] == "GET"
     assert told["status"] == 401
     assert told["request_id"] == "request-7"
-    assert told["duration_ms"] >= 0
+    assert (told["address"], told["api_key"]) == (client.environ_base["REMOTE_ADDR"], None)
+    assert 0 <= told["duration_ms"] < 1000 * time.monotonic()
     assert told["route"].endswith("/<import_supplier_code>/<number:external_account_number>/")
     for secret in ("SECRET_SUPPLIER", "0612345678", "Jansen"):
         assert secret not in str(told)
+    assert current_origin() == SERVICE
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/metrics"])

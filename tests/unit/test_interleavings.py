@@ -79,6 +79,15 @@ def test_every_order_is_tried_once_except_for_ends_directly_after_each_other(
     assert {_with_sorted_ends(order) for order in every} == set(orders)
 
 
+def test_of_acts_that_are_alike_the_first_one_begins_first(sessions: sessionmaker[Session]) -> None:
+    orders: list[Run] = []
+    nothing: list[Step] = [("step", lambda session: None), ROLLBACK]
+    acts = dict.fromkeys(("a", "b", "c"), nothing)
+    assert explore(sessions, lambda: Scenario(acts, orders.append, alike=("a", "b"))) == 18, "half of 36"
+    assert all(run.before("a.step", "b.step") for run in orders)
+    assert {run.before("c.step", "a.step") for run in orders} == {True, False}
+
+
 def _with_sorted_ends(order: tuple[str, ...]) -> tuple[str, ...]:
     """Return the order in which acts that end directly after each other do so in the order of their names."""
     runs = (tuple(run) for _, run in groupby(order, lambda step: step.endswith("rollback")))

@@ -84,6 +84,8 @@ def test_a_part_of_an_expression_is_changed(line: str, expected: str) -> None:
         "def f(a: Literal[1]) -> Literal[2]: ...",
         "@dataclass(frozen=True, slots=True)\nclass A: ...",
         "x = min(a, b)",
+        "_EXAMPLE = {'number': 1, 'names': ['a']}",
+        "A_LONG_EXAMPLE: dict[str, int] = {'number': 1}",
     ],
 )
 def test_parts_without_a_meaning_are_not_changed(source: str) -> None:
@@ -263,6 +265,27 @@ def test_the_tests_of_a_line_run_in_the_order_in_which_they_probably_notice_its_
     assert selection.tests_for(4).tests == [quick, own, slow]
     hurried = Selection(tmp_path, module, recording, Uses(tmp_path, Path("src/product")), 5.0)
     assert hurried.tests_for(4).tests == [own]
+
+
+def test_a_line_that_runs_once_for_all_tests_has_those_named_for_its_module_and_its_neighbours(
+    tmp_path: Path,
+) -> None:
+    product = tmp_path / "src/product"
+    product.mkdir(parents=True)
+    (product / "unit.py").write_text("UNIT = 1\n")
+    (product / "size.py").write_text("from product.unit import UNIT\n\ndef size():\n    return UNIT\n")
+    (product / "page.py").write_text("from product.size import size\n")
+    named = [f"tests/test_{it}.py::test_{it}" for it in ("page", "size", "unit")]
+    recording = Recording(tmp_path, tmp_path)
+    recording.known.seconds = dict.fromkeys([*named, "tests/test_other.py::test_other"], 0.1)
+    data = CoverageData(str(recording.lines))
+    data.set_context("shared")
+    data.add_lines({"src/product/size.py": [4]})
+    data.write()
+    uses = Uses(tmp_path, Path("src/product"))
+    selection = Selection(tmp_path, "src/product/size.py", recording, uses)
+    assert selection.tests_for(4).is_shared
+    assert sorted(selection.tests_for(4).tests) == sorted(selection.tests_for(1).tests) == named
 
 
 def test_a_test_that_mentions_what_was_changed_runs_first(tmp_path: Path) -> None:

@@ -32,15 +32,16 @@ from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState
 from migration_service.tasks import batches as batch_tasks
-from migration_service.tasks import maintenance, run_log, waves
+from migration_service.tasks import maintenance, run_log, undo, waves
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import run_chunk, run_vendor_chunk
 from migration_service.tasks.counts import count_accounts_for_metrics
 from migration_service.tasks.heartbeat import show_heartbeat
 from migration_service.tasks.maintenance import sweep_batches
-from migration_service.tasks.names import RUN_CHUNK, RUN_VENDOR_CHUNK
+from migration_service.tasks.names import REVERT_ACCOUNTS, RUN_CHUNK, RUN_VENDOR_CHUNK
 from migration_service.tasks.publishing import publish
 from migration_service.tasks.resources import WorkerResources
+from migration_service.tasks.undo import sweep_undos
 from migration_service.tasks.worker_pool import end_children_promptly
 from supplier_client import SupplierClient
 
@@ -111,6 +112,15 @@ def test_chunks_of_payment_instructions_are_published_for_their_own_workers(
     published.clear()
     sweep_batches()
     assert published == [(RUN_VENDOR_CHUNK, (batch_id, 1))]
+
+
+def test_each_undo_that_is_due_is_published(
+    worker_resources: WorkerResources, published: list[Message]
+) -> None:
+    due = [UUID(int=1), UUID(int=2)]
+    with patch.object(undo, "take_due_undos", return_value=due):
+        sweep_undos()
+    assert published == [(REVERT_ACCOUNTS, (str(it),)) for it in due]
 
 
 def test_the_heartbeat_of_a_worker_and_each_task_that_beat_sends_touch_the_file(tmp_path: Path) -> None:

@@ -65,10 +65,10 @@ def _ignored(tree: ast.AST) -> set[int]:
             parts += node.decorator_list
         elif isinstance(node, ast.AnnAssign):
             parts.append(node.annotation)
-        elif _is_silent(node):
-            parts.append(node)
         elif isinstance(node, ast.keyword) and node.arg == "strict":
             # `zip(..., strict=True)` is an assertion.
+            parts.append(node)
+        if _is_silent(node):
             parts.append(node)
         for part in filter(None, parts):
             silent.update(id(inner) for inner in ast.walk(part))
@@ -78,6 +78,10 @@ def _ignored(tree: ast.AST) -> set[int]:
 def _is_silent(node: ast.AST) -> bool:
     if isinstance(node, ast.Expr):
         return _is_log(node.value) or isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        # An example of the interface description. Tests compare it with its schema.
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return ast.unparse(targets[0]).endswith("_EXAMPLE")
     return isinstance(node, ast.Call) and _name(node) in _SILENT_CALLS
 
 

@@ -57,6 +57,9 @@ class Selection:
         is_shared = self._recording.is_shared(lines)
         if not found or is_shared:
             found |= self._recording.tests_of_module(self._module)
+        if is_shared or not lines:
+            # What runs once for all tests is recorded for none of them. These probably read what it makes.
+            found |= self._named_for(self._uses.importers(self._module) | self._uses.imports(self._module))
         if not body:
             # A test of a constant may only read it.
             found |= {it for it in self._recording.tests_of_module(self._module) if self._is_near(it)}
@@ -93,6 +96,12 @@ class Selection:
                             for it in range(node.body[0].lineno, (node.end_lineno or 0) + 1)
                         }
         return users
+
+    def _named_for(self, modules: set[str]) -> set[str]:
+        """Return the tests in the files of the tests of these modules, and of this one."""
+        names = {f"test_{PurePath(it).stem}" for it in (self._module, *modules)}
+        tests = self._recording.known.seconds
+        return {it for it in tests if PurePath(it.partition("::")[0]).stem in names}
 
     def _is_near(self, test: str) -> bool:
         """Return True if a test is in the file of the tests of the module."""

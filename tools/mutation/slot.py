@@ -17,7 +17,6 @@ from itertools import zip_longest
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import pytest
@@ -209,14 +208,13 @@ class _Serving:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        functions = functions_by_file()
         _warm_up(session)
         self._cached = [it for it in gc.get_objects() if _keeps_results(it)]
         gc.freeze()
         with suppress(EOFError):
             while True:
                 module, patch, tests, anew = self._connection.recv()
-                live = self._live_module(module, functions)
+                live = self._live_module(module)
                 work = partial(self._run, session, partial(live.apply, patch), tests, anew)
                 ended = run_in_child(work, self._seconds_for, self._log)
                 if ended.outcome != Outcome.SURVIVED:
@@ -224,11 +222,13 @@ class _Serving:
                 self._connection.send(ended)
         return True
 
-    def _live_module(self, path: str, functions: dict[str, list[FunctionType]]) -> LiveModule:
+    def _live_module(self, path: str) -> LiveModule:
         if path not in self._live:
             name = ".".join(Path(path).with_suffix("").parts[1:])
-            module = importlib.import_module(name)
-            self._live[path] = LiveModule(module, Path(path).read_text(), functions[str(module.__file__)])
+            module = importlib.import_module(name)  # no test may have done so yet, as with the console
+            functions = functions_by_file()[str(module.__file__)]
+            gc.freeze()
+            self._live[path] = LiveModule(module, Path(path).read_text(), functions)
         return self._live[path]
 
     def _run(

@@ -51,6 +51,10 @@ class Uses:
         """Return the modules that import something of a module."""
         return self._importers[module]
 
+    def imports(self, module: str) -> set[str]:
+        """Return the modules of which a module imports something."""
+        return {it for it, importers in self._importers.items() if module in importers}
+
     def _read(self, module: str, path: Path) -> None:
         tree = ast.parse(path.read_text())
         known = {name: (module, name) for name in _assigned(tree)}

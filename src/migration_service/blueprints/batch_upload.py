@@ -34,7 +34,6 @@ _OPTIONS = ("check_previously_added", "force_add_to_current_statement")
 
 #: For OpenAPI: the body.
 BODY = {
-    "required": False,
     "description": "NDJSON: one body of the single endpoint per line. Plain or gzip, with or without "
     "`Content-Encoding: gzip`. Blank lines are ignored.",
     "content": {

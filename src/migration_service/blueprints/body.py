@@ -53,7 +53,7 @@ def _read_body() -> bytes:
 def _decompress(data: bytes) -> bytes:
     """Return decompressed gzip data, never more than a body may have."""
     limit = request.max_content_length or 0
-    member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    member = zlib.decompressobj(zlib.MAX_WBITS + 16)
     try:
         plain = member.decompress(data, limit + 1 if limit else 0)
     except zlib.error as error:

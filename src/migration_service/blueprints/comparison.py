@@ -64,7 +64,7 @@ _EXAMPLE = {
         "unnumbered_after": 0,
     },
 }
-_ACCOUNT = {
+_ACCOUNT_EXAMPLE = {
     "external_account_number": "100000038",
     "change": "NEWLY_BROKEN",
     "before_line": 38,
@@ -72,7 +72,7 @@ _ACCOUNT = {
     "after_line": 38,
     "after_codes": ["required"],
 }
-_ACCOUNT_CSV = (
+_ACCOUNT_CSV_EXAMPLE = (
     "external_account_number,change,before_line,before_codes,after_line,after_codes\r\n"
     "100000038,NEWLY_BROKEN,38,,38,required\r\n"
 )
@@ -98,8 +98,10 @@ def compare(batch_id: str, later_batch_id: str) -> Response:
 
 @blueprint.get("/accounts/", endpoint="get_changed_accounts")
 @query_arguments(blueprint, ChangedAccountsArgumentsSchema())
-@blueprint.response(200, ComparedAccountAnswerSchema, content_type="application/x-ndjson", example=_ACCOUNT)
-@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_ACCOUNT_CSV)
+@blueprint.response(
+    200, ComparedAccountAnswerSchema, content_type="application/x-ndjson", example=_ACCOUNT_EXAMPLE
+)
+@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_ACCOUNT_CSV_EXAMPLE)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,

@@ -9,7 +9,7 @@ from flask import Flask, Response, request
 SMALLEST = 1_000
 # A list of accounts shrinks to a twelfth of its size. Higher levels cost more time than they save.
 _LEVEL = 4
-_GZIP = zlib.MAX_WBITS | 16
+_GZIP = zlib.MAX_WBITS + 16
 _COMPRESSIBLE = (
     "application/json",
     "application/graphql-response+json",

@@ -22,16 +22,8 @@ INFO = {
     "`Content-Encoding: gzip`.",
     "contact": {"name": "The service operator, who issued your API key"},
 }
-#: The tags, as people write them, by the name of the blueprint.
-_TAGS = {
-    "account_imports": "Account imports",
-    "status": "Status and lists",
-    "attempts": "Attempts",
-    "import_suppliers": "Import suppliers",
-    "added_data": "Added data",
-    "batches": "Batches",
-    "reconciliation": "Reconciliation",
-}
+#: The tags that are not simply the name of the blueprint.
+_TAGS = {"status": "Status and lists"}
 _ACCESS = {"name": "Access", "description": "Obtain the token that every other operation requires."}
 _NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 128}
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
@@ -49,10 +41,15 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "The id of the batch, as returned when it was started.",
         "schema": {"type": "string", "format": "uuid"},
     },
+    "later_batch_id": {"description": "The id of the batch that is compared with it."},
     "attempt_id": {
         "description": "The id of the attempt, as returned when it was accepted.",
         "schema": {"type": "string", "format": "uuid"},
     },
+    "session_id": {"description": "The id of the session, as listed."},
+    "undo_id": {"description": "The id of the undo, as returned when it was started."},
+    "plan_id": {"description": "The id of the plan, as returned when it was made."},
+    "number": {"description": "The number of the wave in its plan. The first is 1."},
 }
 #: Schemas that flask-smorest adds, and that nothing refers to.
 _UNUSED = ("Error", "PaginationMetadata")

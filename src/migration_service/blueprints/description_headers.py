@@ -54,7 +54,6 @@ BY_STATUS = {
 KEY: dict[str, Any] = {
     "in": "header",
     "name": "Idempotency-Key",
-    "required": False,
     "description": "Any text up to 128 characters, new for each request. A repeated request with the same "
     "key gets the response of the first one, and has no further effect.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 128},
@@ -63,7 +62,6 @@ KEY: dict[str, Any] = {
 PREFER: dict[str, Any] = {
     "in": "header",
     "name": "Prefer",
-    "required": False,
     "description": "`respond-async`: respond with 202 at once, without waiting for the outcome (RFC 7240).",
     "schema": {"type": "string", "examples": ["respond-async"]},
 }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from migration_service.blueprints.description_headers import refer
+from migration_service.blueprints.graphql_errors import ErrorType
 
 PATH = "/v1/graphql/"
 _MUTATION = (
@@ -45,18 +45,29 @@ _TOKENS: dict[str, Any] = {
 }
 _ERROR: dict[str, Any] = {
     "type": "object",
+    "description": "A failure, as GraphQL reports it.",
     "required": ["message", "extensions"],
     "properties": {
         "message": {"type": "string", "description": "For people. It may change."},
-        "locations": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
-        "path": {"type": "array", "items": {"type": ["string", "integer"]}},
+        "locations": {
+            "type": "array",
+            "items": {"type": "object", "additionalProperties": True},
+            "description": "The lines and columns of the document.",
+        },
+        "path": {
+            "type": "array",
+            "items": {"type": ["string", "integer"]},
+            "description": "The field of the result that could not be computed.",
+        },
         "extensions": {
             "type": "object",
+            "description": "The kind of the failure, for programs.",
             "required": ["errorType", "errorCode", "errorDescription"],
             "properties": {
                 "errorType": {
                     "type": "string",
-                    "enum": ["VALIDATION", "AUTHENTICATION", "THROTTLING", "APPLICATION"],
+                    "description": "What to do about it.",
+                    "enum": list(ErrorType),
                 },
                 "errorCode": {"type": "string", "description": "Stable."},
                 "errorDescription": {"type": "string", "description": "For people. It may change."},
@@ -66,18 +77,24 @@ _ERROR: dict[str, Any] = {
 }
 _ANSWER: dict[str, Any] = {
     "type": "object",
+    "description": "The result of a GraphQL document.",
     "properties": {
         "data": {
             "type": ["object", "null"],
             "description": "By the names of the fields of the document, or of their aliases.",
             "properties": {
                 "obtainServiceToken": {
-                    "anyOf": [{"$ref": "#/components/schemas/ServiceToken"}, {"type": "null"}]
+                    "anyOf": [{"$ref": "#/components/schemas/ServiceToken"}, {"type": "null"}],
+                    "description": "Null if the token was refused.",
                 },
             },
             "additionalProperties": True,
         },
-        "errors": {"type": "array", "items": {"$ref": "#/components/schemas/GraphQLError"}},
+        "errors": {
+            "type": "array",
+            "items": {"$ref": "#/components/schemas/GraphQLError"},
+            "description": "What failed. Absent if nothing did.",
+        },
     },
 }
 SCHEMAS = {
@@ -87,8 +104,8 @@ SCHEMAS = {
     "GraphQLError": _ERROR,
 }
 
-_EXAMPLE_REQUEST = {"query": _MUTATION, "variables": {"input": {"APIKey": "<API_KEY>"}}}
-_EXAMPLE_ANSWER = {
+_REQUEST_EXAMPLE = {"query": _MUTATION, "variables": {"input": {"APIKey": "<API_KEY>"}}}
+_ANSWER_EXAMPLE = {
     "data": {
         "obtainServiceToken": {
             "token": "<ACCESS_TOKEN>",
@@ -116,7 +133,7 @@ def token_operation() -> dict[str, Any]:
     responses: dict[str, Any] = {
         "200": {
             "description": "The token, or `errors` if it was refused, for example for a wrong API key.",
-            "content": _content({**answer, "example": _EXAMPLE_ANSWER}),
+            "content": _content({**answer, "example": _ANSWER_EXAMPLE}),
         }
     }
     for status, (kind, code, detail) in _FAILURES.items():
@@ -126,7 +143,6 @@ def token_operation() -> dict[str, Any]:
             "description": detail,
             "content": _content({**_or_error_body(status, answer), "example": example}),
         }
-    responses["429"]["headers"] = refer("Retry-After")
     return {
         "operationId": "obtain_token",
         "summary": "Exchange an API key, or a refresh token, for a token",
@@ -140,7 +156,7 @@ def token_operation() -> dict[str, Any]:
             "content": {
                 "application/json": {
                     "schema": {"$ref": "#/components/schemas/TokenRequest"},
-                    "example": _EXAMPLE_REQUEST,
+                    "example": _REQUEST_EXAMPLE,
                 }
             },
         },
@@ -150,7 +166,8 @@ def token_operation() -> dict[str, Any]:
 
 def hint_operation() -> dict[str, Any]:
     """Return the operation of a GET, which executes nothing."""
-    hint = {"type": "object", "required": ["detail"], "properties": {"detail": {"type": "string"}}}
+    detail = {"type": "string", "description": "An example of the request."}
+    hint = {"type": "object", "required": ["detail"], "properties": {"detail": detail}}
     return {
         "operationId": "show_token_hint",
         "summary": "Show how a token is obtained",
@@ -160,7 +177,6 @@ def hint_operation() -> dict[str, Any]:
             {
                 "in": "query",
                 "name": "query",
-                "required": False,
                 "description": "A GraphQL document. Its response is 405.",
                 "schema": {"type": "string"},
             }

@@ -29,7 +29,7 @@ blueprint = Blueprint(
 blueprint.before_request(require_token)
 
 _EXAMPLE = {"import_supplier": SUPPLIER, "external_account_number": "10000001", "reason": "Request 2026-117"}
-_ERASED = {
+_ERASED_EXAMPLE = {
     "external_account_number": "10000001",
     "service_account_number": "A-7KX2M9QD",
     "payload": True,
@@ -40,7 +40,7 @@ _ERASED = {
 
 
 @blueprint.post("/", endpoint="erase_account")
-@blueprint.response(200, ErasureAnswerSchema, example=_ERASED)
+@blueprint.response(200, ErasureAnswerSchema, example=_ERASED_EXAMPLE)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,

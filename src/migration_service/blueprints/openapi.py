@@ -12,6 +12,7 @@ from migration_service.blueprints.description import complete_description
 from migration_service.blueprints.docs_page import docs_blueprint
 from migration_service.blueprints.error_catalogue import field_errors, meaning_of, rule_errors
 from migration_service.blueprints.errors import error_body, status_of
+from migration_service.blueprints.examples import NUMBER
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountFailedValidationError,
@@ -86,7 +87,7 @@ def _codes_within(error: type[ServiceError]) -> str:
 
 def _example(error: type[ServiceError]) -> ServiceError:
     if error is AccountAlreadyImportedError:
-        return AccountAlreadyImportedError("10000001", "A-7KX2M9QD")
+        return AccountAlreadyImportedError(NUMBER, "A-7KX2M9QD")
     return error()
 
 

@@ -38,7 +38,7 @@ def _begin() -> None:
 
 
 def _charge_with_last_byte(response: Response) -> Response:
-    shared, began = resources(), g.get("processor_time", time.thread_time())
+    shared, began = resources(), g.processor_time
     owner: Owner = g.caller.organisation_id if "caller" in g else _client()
     in_advance, place = g.get("charged_in_advance", 0.0), g.get("place")
 

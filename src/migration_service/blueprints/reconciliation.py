@@ -48,7 +48,7 @@ blueprint.before_request(require_token)
 blueprint.before_request(check_names)
 
 
-_ACKNOWLEDGEMENT = {
+_ACKNOWLEDGEMENT_EXAMPLE = {
     "external_account_numbers": ["10000002", "10000007"],
     "reason": "Moved to another supplier before the migration.",
 }
@@ -97,7 +97,7 @@ _EXAMPLE = {
 }
 
 
-_ID_MAP = (
+_ID_MAP_EXAMPLE = (
     "external_account_number,service_account_number,account_created_at\r\n"
     "10000001,A-7KX2M9QD,2026-03-01T10:15:00Z\r\n"
 )
@@ -143,7 +143,7 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     ImportSupplierNotFoundError,
     BatchNotFoundError,
 )
-@json_body(blueprint, AcknowledgementBodySchema(), _ACKNOWLEDGEMENT)
+@json_body(blueprint, AcknowledgementBodySchema(), _ACKNOWLEDGEMENT_EXAMPLE)
 def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
     """Accept, with a reason, that refused accounts or lines stay out
 
@@ -179,7 +179,7 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
 
 
 @blueprint.get("/<import_supplier_code>/id-map/")
-@blueprint.response(200, CSV, content_type="text/csv", example=_ID_MAP)
+@blueprint.response(200, CSV, content_type="text/csv", example=_ID_MAP_EXAMPLE)
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 def get_id_map(import_supplier_code: str) -> Response:
     """List the old and the new number of every created account

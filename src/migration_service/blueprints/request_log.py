@@ -31,7 +31,7 @@ def _begin() -> None:
 
 
 def _end_with_last_byte(response: Response) -> Response:
-    began_at = g.get("began_at", time.monotonic())
+    began_at = g.began_at
     method = request.method if request.method in _METHODS else "OTHER"
     route = request.url_rule.rule if request.url_rule else "none"
     id_ = request_id.get()

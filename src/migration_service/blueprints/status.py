@@ -37,12 +37,12 @@ blueprint = Blueprint(
 blueprint.before_request(require_token)
 blueprint.before_request(check_names)
 
-_CREATED = {
+_CREATED_EXAMPLE = {
     "external_account_number": "10000001",
     "service_account_number": "A-7KX2M9QD",
     "account_created_at": "2026-03-01T10:15:00Z",
 }
-_STAGED = {
+_STAGED_EXAMPLE = {
     "external_account_number": "10000002",
     "service_account_number": None,
     "account_created_at": None,
@@ -79,7 +79,9 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
 
 
 @blueprint.get("/all-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED, _STAGED], headers=refer("Link"))
+@blueprint.response(
+    200, ListedImportSchema(many=True), example=[_CREATED_EXAMPLE, _STAGED_EXAMPLE], headers=refer("Link")
+)
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
@@ -91,7 +93,7 @@ def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: st
 
 
 @blueprint.get("/pending-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=[_STAGED], headers=refer("Link"))
+@blueprint.response(200, ListedImportSchema(many=True), example=[_STAGED_EXAMPLE], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
@@ -103,7 +105,7 @@ def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code
 
 
 @blueprint.get("/imported-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED], headers=refer("Link"))
+@blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED_EXAMPLE], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_imported_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:

@@ -176,7 +176,6 @@ def cancel(undo_id: str) -> Response:
     with resources().Session.begin() as session:
         undo = get_undo(session, undo_id, organisation_id=caller().organisation_id)
         cancel_undo(session, undo)
-        session.flush()
         return jsonify(_report(session, undo_id))
 
 

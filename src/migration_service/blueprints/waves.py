@@ -54,7 +54,7 @@ blueprint = Blueprint(
 )
 blueprint.before_request(require_token)
 
-_DECISION = {"reason": "Two meters are corrected by hand."}
+_DECISION_EXAMPLE = {"reason": "Two meters are corrected by hand."}
 _WAVE_ERRORS = (RequestFailedValidationError, WavePlanNotFoundError, WaveNotFoundError, WaveStateError)
 
 
@@ -172,7 +172,7 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 @blueprint.post("/<plan_id>/waves/<int:number>/approve/", endpoint="approve_wave")
 @blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS, ParseError)
-@json_body(blueprint, WaveDecisionBodySchema(), _DECISION)
+@json_body(blueprint, WaveDecisionBodySchema(), _DECISION_EXAMPLE)
 def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Approve a reconciled wave, so that the next one begins
 
@@ -184,7 +184,7 @@ def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
 @blueprint.post("/<plan_id>/waves/<int:number>/stop/", endpoint="stop_wave")
 @blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS, ParseError)
-@json_body(blueprint, WaveDecisionBodySchema(), _DECISION)
+@json_body(blueprint, WaveDecisionBodySchema(), _DECISION_EXAMPLE)
 def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Stop a wave and every later one
 

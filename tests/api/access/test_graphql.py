@@ -176,6 +176,7 @@ def test_an_internal_error_is_logged_and_not_shown(
     assert response.status_code == status
     assert json_of(response)["errors"][0]["extensions"]["errorType"] == "APPLICATION"
     assert json_of(response)["errors"][0]["extensions"]["errorCode"] == code
+    assert response.headers.get("Retry-After") == ("1" if status == 503 else None)
     assert "secret_column" not in response.text
     assert caplog.records
     assert customer.api_key not in caplog.text
@@ -236,7 +237,7 @@ FRAGMENTS = "{...A} fragment A on Query {...A}"
         (json.dumps({"query": "{a(b:" + "[" * 480 + "]" * 480 + ")}"}).encode(), 400, "too_deep"),
         (json.dumps({"query": "{" * 20_000}).encode(), 400, "parse_error"),
         (json.dumps({"query": "{" + "a " * 1_001 + "}"}).encode(), 400, "document_too_long"),
-        (json.dumps({"query": "#\n" * 20_000 + "{documentation}"}).encode(), 400, "document_too_long"),
+        (json.dumps({"query": "#\n" * 101 + "{documentation}"}).encode(), 400, "document_too_long"),
         (json.dumps({"query": TYPES}).encode(), 400, "invalid"),
         (json.dumps({"query": FRAGMENTS}).encode(), 400, "invalid"),
         (b'{"query": "' + b" " * MAX_BODY_BYTES + b'"}', 413, "request_too_large"),
@@ -281,7 +282,9 @@ def test_more_recursion_than_python_allows_is_the_clients_error(
 def test_a_body_of_another_content_type_is_refused(client: FlaskClient, headers: dict[str, str]) -> None:
     response = client.post("/v1/graphql/", data=gzip.compress(b"{}"), headers=headers)
     assert response.status_code == 415
-    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "unsupported_media_type"
+    (error,) = json_of(response)["errors"]
+    assert error["extensions"]["errorCode"] == "unsupported_media_type"
+    assert error["message"].startswith("The body m")
 
 
 def test_get_explains_the_endpoint_and_runs_no_mutation(client: FlaskClient) -> None:
@@ -418,3 +421,23 @@ def test_a_misspelt_name_is_answered_with_a_suggestion(
     message = json_of(client.post("/v1/graphql/", json=body))["errors"][0]["message"]
     assert message.startswith(sentence)
     assert message.endswith("Did you mean APIKey?")
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({"query": "query A {documentation} query B {documentation}"}, "must have one operation, or"),
+        ({"query": "{documentation}", "operationName": "B"}, "has no operation with the given operationName"),
+        ({"query": "{"}, "has a syntax error. Expected: mutation"),
+        ({"query": "{" + "a " * 1_001 + "}"}, "has more than 1000 tokens or 100 comments"),
+    ],
+)
+def test_the_message_says_what_is_wrong_with_the_document(
+    client: FlaskClient, body: dict[str, Any], sentence: str
+) -> None:
+    message = json_of(client.post("/v1/graphql/", json=body))["errors"][0]["message"]
+    assert f"The GraphQL document {sentence}" in message
+
+
+def test_a_document_may_have_a_hundred_comments(client: FlaskClient) -> None:
+    assert _execute(client, "#\n" * 100 + "{documentation}").status_code == 200

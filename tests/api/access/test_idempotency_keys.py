@@ -11,6 +11,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.exceptions import HTTPException
 from werkzeug.test import TestResponse
 
 from imported_account import ImportedAccount, at_once, code_of, codes_of
@@ -197,6 +198,29 @@ def test_an_answer_that_is_not_final_is_not_kept(account: ImportedAccount, key: 
     assert _notes(account, key, "a").status_code == 201
 
 
+@pytest.mark.parametrize("status", [403, 404, 408, 411, 413, 415, 429])
+def test_a_refusal_that_says_nothing_about_the_request_is_not_kept(
+    account: ImportedAccount, key: str, status: int
+) -> None:
+    refusal = HTTPException("Refused.")
+    refusal.code = status
+    with patch("migration_service.blueprints.added_data.add_notes", side_effect=refusal):
+        assert _notes(account, key, "a").status_code == status
+    assert _notes(account, key, "a").status_code == (404 if status == 404 else 201)
+
+
+@pytest.mark.parametrize("number", ["\0", 7])
+def test_a_number_that_cannot_be_stored_is_refused_with_a_key_as_without(
+    account: ImportedAccount, key: str, number: Any
+) -> None:
+    body = {**account.pair, "external_account_number": number, "notes": [{"body": "a"}]}
+    answers = [
+        account.supplier.post("/notes/create/", body, headers=it) for it in ({}, {"Idempotency-Key": key})
+    ]
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert answers[0].data == answers[1].data
+
+
 @pytest.mark.parametrize("key", ["x" * 129, '""', "\x07"])
 def test_an_invalid_key_is_refused(account: ImportedAccount, key: str) -> None:
     answer = _notes(account, key, "a")
@@ -260,6 +284,14 @@ def test_a_request_that_was_killed_locks_its_key_until_its_lease_ends(
     assert code_of(_notes(account, key, "b")) == "idempotency_key_reused"
     assert _notes(account, key, "a").status_code == 201
     assert len(account.notes()) == 1
+
+
+def test_an_answer_is_kept_together_with_its_effect(account: ImportedAccount, key: str) -> None:
+    # The process is killed as soon as the view has returned.
+    with patch.object(Flask, "make_response", side_effect=_KilledError), pytest.raises(_KilledError):
+        _notes(account, key, "a")
+    assert len(account.notes()) == 1
+    assert _notes(account, key, "a").json[0]["status"] == "NOTE_CREATION_SUCCESS"  # type: ignore[index]
 
 
 def test_a_request_that_lost_its_lease_is_rolled_back(account: ImportedAccount, key: str) -> None:

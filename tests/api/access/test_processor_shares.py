@@ -1,7 +1,9 @@
 """Who has used up its share of a web process is refused, with the code and the form of the endpoint."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -10,14 +12,17 @@ from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, MakeClient, json_of, make_customer, obtain
-from migration_service.blueprints import batch_upload
+from imported_account import ImportedAccount
+from migration_service.blueprints import added_data, batch_upload
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
+from migration_service.errors import PaymentVendorUnavailableError
 from migration_service.services.access import processor_shares
 from migration_service.services.access.places import Place, Places
 from migration_service.services.access.processor_shares import Owner, ProcessorShares
 from migration_service.services.batches.ndjson import read_blocks
 from migration_service.services.processing import dispatch
+from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 LIST = "/v1/data-import/import-suppliers/"
@@ -82,14 +87,22 @@ def test_an_address_without_a_token_is_refused_in_the_form_of_the_endpoint(
 def test_what_a_request_costs_is_charged_to_its_organisation_or_to_its_address(
     client: FlaskClient, customer: Customer
 ) -> None:
-    charged: list[Owner] = []
+    charged: list[tuple[Owner, float]] = []
     headers = _headers(client, customer)
-    with patch.object(
-        processor_shares.ProcessorShares, "charge", lambda _self, owner, *_: charged.append(owner)
+
+    def charge(_shares: ProcessorShares, owner: Owner, seconds: float, in_advance: float) -> None:
+        # What was charged in advance is taken off.
+        charged.append((owner, in_advance))
+        assert 0 <= seconds < time.thread_time()
+
+    with (
+        patch.object(processor_shares.ProcessorShares, "enter", return_value=0.25),
+        patch.object(processor_shares.ProcessorShares, "charge", charge),
     ):
         client.get(LIST, headers=headers).close()
         client.get(LIST).close()
-    assert charged == [customer.organisation_id, HERE]
+        client.get("/health/live").close()
+    assert charged == [(customer.organisation_id, 0.25), (HERE, 0.25), (HERE, 0.0)]
 
 
 @pytest.fixture
@@ -142,6 +155,25 @@ def test_a_request_that_waits_for_its_outcome_has_no_place(
 
     with patch.object(dispatch, "wait_for_notification", wait):
         assert supplier.process(account["external_account_number"], prefer="").status_code == 201
+    assert held == [0]
+
+
+def test_a_request_that_waits_for_a_vendor_has_no_place(
+    supplier: SupplierClient, places: list[Places], worker_resources: WorkerResources
+) -> None:
+    account = ImportedAccount.create(supplier, worker_resources)
+    held: list[int] = []
+
+    def ask(_order: object) -> None:
+        held.append(len(places[-1]._owners))
+        raise PaymentVendorUnavailableError
+
+    with (
+        patch.object(added_data, "prepare_instruction", return_value=SimpleNamespace(exists=False)),
+        patch.object(added_data, "ask_vendor", ask),
+    ):
+        body = {**account.pair, "vendor": "bank", "reference": "1", "type": "CARD"}
+        assert supplier.post("/payment-instruction/create/", body).status_code == 500
     assert held == [0]
 
 

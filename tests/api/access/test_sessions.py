@@ -1,5 +1,6 @@
 """The sessions of an organisation over HTTP: listing them, and ending a single one."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -61,6 +62,19 @@ def test_a_session_is_listed_with_its_key_and_ended_with_all_its_tokens(
     ]
 
 
+def test_the_end_of_a_session_is_answered_when_every_process_knows_of_it(
+    app: Flask, client: FlaskClient, customer: Customer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers, tokens = _log_in(client, customer)
+    shared = app.extensions["migration_service"]
+    with_lease = replace(shared, settings=replace(shared.settings, reference_lease_seconds=2.0))
+    monkeypatch.setitem(app.extensions, "migration_service", with_lease)
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    assert client.post(f"{SESSIONS}{tokens['payload']['sid']}/end/", headers=headers).status_code == 200
+    assert max(slept, default=0.0) >= 2.0
+
+
 @pytest.mark.parametrize("kind", ["another organisation's", "unknown", "no id"])
 def test_another_organisations_session_is_as_one_that_does_not_exist(
     client: FlaskClient, customer: Customer, sessions: sessionmaker[Session], kind: str
@@ -86,6 +100,7 @@ def test_sessions_come_in_pages_and_those_of_a_revoked_key_are_over(
     assert first.json and len(first.json) == 2
     following = first.headers["Link"].partition("<")[2].partition(">")[0]
     (last,) = _list(client, headers, following)
+    assert "Link" not in client.get(f"{SESSIONS}?limit=3", headers=headers).headers
     assert last["session_id"] not in {it["session_id"] for it in first.json}
     for wrong in ("limit=0", "limit=501", "cursor=x"):
         assert client.get(f"{SESSIONS}?{wrong}", headers=headers).status_code == 400

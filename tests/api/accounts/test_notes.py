@@ -110,8 +110,8 @@ def test_documents_are_resolved_below_the_root_of_the_supplier(account: Imported
 def test_a_pinned_note_is_at_the_top_until_it_is_unpinned(account: ImportedAccount) -> None:
     later = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     account.post_notes(
-        {"body": "plain", "created_at": "2020-01-01T00:00:00Z"},
         {"body": "was pinned", "created_at": MOMENT, "is_pinned": True, "unpin_at": "2025-12-01T00:00:00Z"},
+        {"body": "plain", "created_at": "2020-01-01T00:00:00Z"},
         {"body": "pinned", "created_at": MOMENT, "is_pinned": True, "unpin_at": later},
         {"body": "pinned for ever", "created_at": MOMENT, "is_pinned": "true"},
     )

@@ -364,11 +364,12 @@ def test_a_transaction_nested_as_deep_as_can_be_read_is_answered(account: Import
         assert answer.status_code == 400
 
 
-def test_thousands_of_transactions_are_added_in_one_request(account: ImportedAccount) -> None:
-    many = [PAYMENT | {"transaction_id": f"T-{number}", "amount": 1} for number in range(5_000)]
+def test_more_than_a_thousand_transactions_are_added_in_one_request(account: ImportedAccount) -> None:
+    """SQLAlchemy inserts a thousand in a statement."""
+    many = [PAYMENT | {"transaction_id": f"T-{number}", "amount": 1} for number in range(1_100)]
     assert set(_statuses(account.post_transactions(*many))) == {ADDED}
     assert set(_statuses(account.post_transactions(*many))) == {EXISTS}
-    assert account.balance() == Decimal("5010.00")
+    assert account.balance() == Decimal("1110.00")
 
 
 @pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])

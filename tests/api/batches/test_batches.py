@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 
 from batch_client import BatchClient, counts, ndjson
+from messages import noted_messages
 from migration_service.models import AccountImportProcess, AuditEntry, Batch, BatchLine, ImportSupplier
 from migration_service.services.batches.chunks import release_chunk
 from migration_service.services.batches.ndjson import FileLimits
@@ -24,6 +25,7 @@ from migration_service.services.batches.upload import start_batch
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, SupplierStatus
+from migration_service.tasks.names import RUN_CHUNK
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
@@ -313,7 +315,9 @@ def test_results_are_filtered_by_status(batches: BatchClient) -> None:
 
 
 def test_a_batch_is_paused_resumed_and_cancelled(batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts(2))
+    with noted_messages() as messages:
+        batch_id = batches.start(batches.supplier.accounts(2))
+    assert messages == [(RUN_CHUNK, (batch_id, 1))]
     assert _error(batches.change(batch_id, "resume")) == (400, "batch_state_conflict")
     assert (batches.change(batch_id, "pause").json or {})["state"] == "PAUSED"
     batches.work()
@@ -491,6 +495,7 @@ def test_the_list_is_newest_first_in_pages(batches: BatchClient) -> None:
     rest = batches.supplier.get(link)
     assert [item["batch_id"] for item in rest.json or ()] == ids[:1]
     assert "Link" not in rest.headers
+    assert "Link" not in batches.supplier.get("/batches/?limit=3").headers
     assert batches.supplier.get("/batches/?import_supplier=OTHER").json == []
     for query in ("?limit=0", "?limit=501", "?cursor=x"):
         assert _error(batches.supplier.get(f"/batches/{query}")) == (400, "request_failed_validation")

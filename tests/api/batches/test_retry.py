@@ -1,10 +1,14 @@
 """Retrying those failed lines only that have an error of a code at a path."""
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from flask import Flask
 
 from batch_client import BatchClient, counts
+from messages import noted_messages
+from migration_service.tasks.names import RUN_CHUNK
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
@@ -24,6 +28,18 @@ def batch_id(batches: BatchClient) -> str:
     report = batches.run(accounts)
     assert counts(report) == {"IMPORTED": 1, "FAILED": 3}
     return str(report["batch_id"])
+
+
+def test_a_retry_is_answered_again_under_its_key_and_announced_once(
+    batches: BatchClient, batch_id: str
+) -> None:
+    path, headers = f"/batches/{batch_id}/retry-failed/?all=true", {"Idempotency-Key": "again"}
+    # The process is killed as soon as the view has returned.
+    killed = patch.object(Flask, "make_response", side_effect=KeyboardInterrupt)
+    with noted_messages() as messages, killed, pytest.raises(KeyboardInterrupt):
+        batches.supplier.post(path, headers=headers)
+    assert [task for task, _ in messages] == [RUN_CHUNK]
+    assert batches.supplier.post(path, headers=headers).json["retried"] == 3  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Logging in, and how sessions end."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,7 +8,8 @@ from flask import Flask
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from console_client import PASSWORD, ConsoleClient, LogIn, make_operator
+from console_client import PASSWORD, ConsoleClient, LogIn, make_operator, text_of
+from migration_service.blueprints.resources import resources
 from migration_service.models import AuditEntry, Operator, OperatorSession
 from migration_service.services.access.operators import (
     OperatorRole,
@@ -15,7 +17,7 @@ from migration_service.services.access.operators import (
     set_operator_password,
     set_operator_role,
 )
-from migration_service.services.access.throttle import MOST_FAILURES
+from migration_service.services.access.throttle import MOST_FAILURES, client_of_name
 
 
 @pytest.fixture
@@ -170,3 +172,115 @@ def test_an_operator_changes_their_own_password(stranger: ConsoleClient, name: s
     assert done.location == "/console/login/"
     assert not _is_in(stranger)
     assert stranger.log_in(name, new).status_code == 303
+
+
+def _said(page: str) -> str:
+    return text_of(page[page.index("<main") : page.index("</main>")])
+
+
+def test_somebody_who_is_logged_in_already_is_led_to_the_overview(administrator: ConsoleClient) -> None:
+    assert administrator.get("/login/").location == "/console/"
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "status"),
+    [
+        ("", "p", 400),
+        ("n", "", 400),
+        ("n" * 129, "p", 400),
+        ("n", "p" * 257, 400),
+        ("n" * 128, "p" * 256, 401),
+    ],
+)
+def test_a_login_needs_a_name_and_a_password_of_possible_length(
+    stranger: ConsoleClient, name: str, password: str, status: int
+) -> None:
+    answer = stranger.log_in(name, password)
+    assert answer.status_code == status
+    sentence = {
+        400: "Enter your name and your password.",
+        401: "The name or the password is not right.",
+    }[status]
+    assert sentence in _said(answer.text)
+    assert f'value="{name}"' in answer.text
+
+
+def test_too_many_attempts_are_told_when_to_try_again(
+    stranger: ConsoleClient, name: str, console_app: Flask
+) -> None:
+    with console_app.app_context():
+        for _attempt in range(MOST_FAILURES):
+            resources().throttle.count_failure(client_of_name(name))
+    answer = stranger.log_in(name)
+    assert answer.status_code == 429
+    assert re.search(
+        r"Too many attempts have failed\. Try again in [1-9][0-9]* seconds\.", _said(answer.text)
+    )
+
+
+def test_what_was_shown_to_one_operator_is_masked_for_the_next_at_the_same_browser(
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session], broken_batch: str
+) -> None:
+    page = f"/batches/{broken_batch}/lines/2/"
+    stranger.log_in(name)
+    csrf = stranger.tokens("/password/")["csrf_token"]
+    stranger.send(f"{page}reveal/", page=page)
+    assert "not a number" in stranger.see(page)
+    other = make_operator(sessions, OperatorRole.OPERATE)
+    form = {"name": other, "password": PASSWORD, "csrf_token": csrf}
+    assert stranger.post("/login/", form).location == "/console/"
+    assert other in stranger.see("/")
+    assert "not a number" not in stranger.see(page)
+
+
+def test_logging_out_and_another_password_forget_the_session_and_say_so(
+    stranger: ConsoleClient, name: str
+) -> None:
+    for path, fields, said in (
+        ("/logout/", {}, "You have logged out."),
+        (
+            "/password/",
+            {"old": PASSWORD, "new": PASSWORD, "again": PASSWORD},
+            "Your password has been changed. Log in with it.",
+        ),
+    ):
+        stranger.log_in(name)
+        answer = stranger.send(path, fields, page="/password/")
+        assert (answer.status_code, answer.location) == (303, "/console/login/")
+        assert said in _said(stranger.see("/login/"))
+
+
+def test_what_is_wrong_with_a_new_password_is_said(stranger: ConsoleClient, name: str) -> None:
+    stranger.log_in(name)
+    new = "another password"
+    twice = "Enter the old password, and the new one twice."
+    for old, first, second, status, said in (
+        (PASSWORD, new, "something else", 400, twice),
+        ("", new, new, 400, twice),
+        ("p" * 257, new, new, 400, twice),
+        (PASSWORD, "p" * 257, "p" * 257, 400, twice),
+        ("not the password", new, new, 401, "The old password is not right."),
+        (PASSWORD, "short", "short", 400, "12"),
+    ):
+        answer = stranger.send("/password/", {"old": old, "new": first, "again": second})
+        assert answer.status_code == status
+        assert said in _said(answer.text)
+    assert _is_in(stranger)
+
+
+def test_a_language_is_kept_for_a_year_for_the_console_alone(stranger: ConsoleClient) -> None:
+    answer = stranger.send("/language/", {"language": "nl", "next": "/console/login/?next=x"}, page="/login/")
+    assert (answer.status_code, answer.location) == (303, "/console/login/?next=x")
+    (cookie,) = (it for it in answer.headers.getlist("Set-Cookie") if it.startswith("console_language"))
+    parts = {it for it in cookie.split("; ") if not it.startswith("Expires=")}
+    assert parts == {
+        "console_language=nl",
+        "Max-Age=31536000",
+        "HttpOnly",
+        "Path=/console",
+        "SameSite=Lax",
+    }
+    assert '<html lang="nl">' in stranger.see("/login/")
+    answer = stranger.send("/language/", {"language": "xx", "next": "/v1/"}, page="/login/")
+    assert (answer.status_code, answer.location) == (303, "/console/")
+    assert not any("console_language" in it for it in answer.headers.getlist("Set-Cookie"))

@@ -1,31 +1,10 @@
 """Every page of the console answers its question."""
 
-import pytest
-
 from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("/", "/batches/", "/accounts/", "/accounts/?q=nobody", "/work/", "/emails/", "/emails/?state=SENT"),
-        *("/audit/", "/audit/?kind=everything", "/setup/organisations/", "/setup/teams/", "/setup/vendors/"),
-        *(
-            "/setup/keys/",
-            "/setup/operators/",
-            "/setup/keys/new/",
-            "/setup/operators/new/",
-            "/setup/teams/new/",
-        ),
-        *("/setup/organisations/new/", "/suppliers/new/", "/limit/", "/password/"),
-    ],
-)
-def test_a_page_answers(administrator: ConsoleClient, path: str) -> None:
-    assert "<h1" in administrator.see(path)
 
 
 def test_the_pages_of_a_book_lead_from_the_supplier_to_the_faulty_value(
@@ -47,30 +26,22 @@ def test_the_pages_of_a_book_lead_from_the_supplier_to_the_faulty_value(
     assert "not a number" not in line
 
 
-def test_every_page_of_a_batch_and_an_account_answers(
+def test_the_filters_and_parts_of_pages_answer(
     administrator: ConsoleClient, batches: BatchClient, broken_batch: str
 ) -> None:
     code, number = batches.supplier.code, batches.supplier.accounts(1)[0]["external_account_number"]
     for path in (
-        f"/batches/?supplier={code}",
-        f"/batches/{broken_batch}/lines/",
+        "/accounts/?q=nobody",
+        "/emails/?state=SENT",
+        f"/audit/?kind=everything&account={code} {number}",
         f"/batches/{broken_batch}/lines/?status=FAILED",
         f"/batches/{broken_batch}/lines/6/",
-        f"/batches/{broken_batch}/retry/",
         f"/batches/{broken_batch}/retry/?everything=1",
-        f"/suppliers/{code}/reconciliation/",
         f"/suppliers/{code}/reconciliation/?batch={broken_batch}",
-        f"/suppliers/{code}/upload/",
-        f"/suppliers/{code}/status/",
-        f"/suppliers/{code}/emails/",
-        f"/suppliers/{code}/accounts/{number}/",
-        f"/audit/?kind=everything&account={code} {number}",
-        "/work/?part=1",
         f"/batches/{broken_batch}/?part=1",
-        "/?part=1",
         f"/suppliers/{code}/?part=1",
     ):
-        administrator.see(path)
+        assert administrator.see(path)
 
 
 def test_an_account_is_found_by_either_number_and_by_its_meter_point(

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 from flask import Flask
@@ -16,6 +18,7 @@ from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, AccountImportProcess, Attempt
+from migration_service.services.imports import states
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import ImportState, Outcome
@@ -45,6 +48,19 @@ def make_supplier(
 def pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor() as pool:
         yield pool
+
+
+@contextmanager
+def changed_dispatch(supplier: SupplierClient, **changes: Any) -> Iterator[None]:
+    """Let the service hand its attempts to workers in another way."""
+    with supplier.app.app_context():
+        shared = resources()
+    changed = replace(shared, dispatch=replace(shared.dispatch, **changes))
+    supplier.app.extensions["migration_service"] = changed
+    try:
+        yield
+    finally:
+        supplier.app.extensions["migration_service"] = shared
 
 
 def stage(supplier: SupplierClient) -> str:
@@ -88,18 +104,14 @@ def test_a_request_that_waits_announces_its_attempt_again_unless_it_was_publishe
     supplier: SupplierClient, *, dry_run: bool
 ) -> None:
     number = stage(supplier)
-    with supplier.app.app_context():
-        shared = resources()
     acts: list[str] = []
-    dispatch = replace(
-        shared.dispatch,
+    with changed_dispatch(
+        supplier,
         wait_seconds=0.9,
         announce=lambda: acts.append("announced"),
         publish=lambda _: acts.append("published"),
         on_wait=lambda: acts.append("waits"),
-    )
-    supplier.app.extensions["migration_service"] = replace(shared, dispatch=dispatch)
-    try:
+    ):
         assert supplier.process(number, prefer="", dry_run=dry_run).status_code == 429
         first, waits, *again = acts
         assert (first, waits) == ("published" if dry_run else "announced", "waits")
@@ -107,8 +119,47 @@ def test_a_request_that_waits_announces_its_attempt_again_unless_it_was_publishe
         acts.clear()
         assert supplier.process(number, dry_run=dry_run).status_code == 202
         assert acts == (["published"] if dry_run else ["announced"])
-    finally:
-        supplier.app.extensions["migration_service"] = shared
+
+
+def test_an_attempt_that_ends_when_the_time_is_up_is_answered_with_its_number(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    number = stage(supplier)
+
+    def create() -> None:
+        perform_attempt(worker_resources.Session, supplier.current_attempt(number))
+
+    with changed_dispatch(supplier, wait_seconds=0.0, announce=create):
+        answer = supplier.process(number, prefer="")
+    assert answer.status_code == 201
+    status = {"status": "COMPLETED", "service_account_number": json_of(answer)["service_account_number"]}
+    assert supplier.status(number).json == status
+
+
+def test_an_account_that_is_pending_again_after_it_could_not_begin_is_answered_as_in_progress(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    """It was skipped just when the attempt was to begin, and not any more when the request asks why."""
+    number = stage(supplier)
+    before = held(worker_resources)
+
+    def begin_too_late(*args: Any, **named: Any) -> bool:
+        _change(supplier, number, ImportState.SKIPPED)
+        begun = begin(*args, **named)
+        _change(supplier, number, ImportState.PENDING)
+        return begun
+
+    begin = states.begin
+    with patch.object(states, "begin", begin_too_late):
+        answer = supplier.process(number)
+    assert (answer.status_code, json_of(answer)["code"]) == (400, "account_import_in_progress")
+    assert held(worker_resources) == before
+    assert attempts_of(supplier, number) == []
+
+
+def _change(supplier: SupplierClient, number: str, state: ImportState) -> None:
+    with supplier.Session.begin() as session:
+        session.execute(update(AccountImportProcess).where(supplier.process_of(number)).values(state=state))
 
 
 def test_an_attempt_that_runs_when_the_time_is_up_is_answered_202_and_keeps_its_slot(

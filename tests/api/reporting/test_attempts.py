@@ -130,6 +130,7 @@ def test_the_attempts_of_an_account_are_listed_newest_first_in_pages(
     pages = [[it["attempt_id"] for it in page.json] for page in (first, second)]  # type: ignore[union-attr]
     assert pages == [newest_first[:3], newest_first[3:]]
     assert _next(second) is None
+    assert _next(supplier.get(path + "?limit=4")) is None
 
 
 @pytest.mark.parametrize(

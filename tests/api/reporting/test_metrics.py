@@ -174,6 +174,9 @@ def test_a_stalled_batch_has_the_time_since_its_last_progress(
     def idle() -> float:
         return value(read_samples(client), "migration_batch_idle_seconds", supplier=supplier.code)
 
+    samples = read_samples(client)
+    assert value(samples, "migration_open_batches", supplier=supplier.code, state="RUNNING") == 1
+    assert value(samples, "migration_open_batch_lines", supplier=supplier.code, status="PENDING") == 1
     assert idle() < 60
     with worker_resources.Session.begin() as session:
         session.execute(

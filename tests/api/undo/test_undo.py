@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient
 from factories import obtain
 from imported_account import ImportedAccount
+from messages import noted_messages
 from migration_service.errors import PermissionDeniedError, RequestFailedValidationError
 from migration_service.models import Batch
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
@@ -22,6 +23,7 @@ from migration_service.services.undo.go_live import set_live
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
 from migration_service.states import BatchState, UndoBlocker
+from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from undo_client import UndoClient
@@ -58,9 +60,11 @@ def test_an_account_is_undone(supplier: SupplierClient, account: ImportedAccount
     number = (supplier.status(account.number).json or {})["service_account_number"]
     preview = undos.preview(account.number)
     assert (preview["accounts"], preview["revertible"], preview["blockers"]) == (1, 1, [])
-    answer = undos.post(account.number)
+    with noted_messages() as messages:
+        answer = undos.post(account.number)
     assert answer.status_code == 202
     started = answer.json or {}
+    assert messages == [(REVERT_ACCOUNTS, (started["undo_id"],))]
     assert (started["state"], started["reason"], started["overrides"]) == ("RUNNING", "A test.", [])
     assert started["counts"] == {"PENDING": 1, "REVERTED": 0, "KEPT": 0}
     assert answer.headers["Location"].endswith(f"/v1/data-import/undos/{started['undo_id']}/")
@@ -115,7 +119,7 @@ def test_the_outcomes_are_filtered_and_written_as_csv(batches: BatchClient, undo
     ImportedAccount(batches.supplier, kept).post_notes({"body": "Later."})
     undo_id = undos.run(batch=batch_id)["undo_id"]
     answer = batches.supplier.get(f"/undos/{undo_id}/results/?outcome=KEPT", headers={"Accept": "text/csv"})
-    assert answer.mimetype == "text/csv"
+    assert (answer.mimetype, answer.headers["Vary"]) == ("text/csv", "Accept, Accept-Encoding")
     (row,) = csv.DictReader(io.StringIO(answer.text))
     assert (row["external_account_number"], row["reasons"]) == (kept, "data_added_later")
     answer = batches.supplier.get(f"/undos/{undo_id}/results/?outcome=kept")
@@ -138,6 +142,7 @@ def test_undos_are_listed_in_pages(account: ImportedAccount, undos: UndoClient) 
     assert [item["undo_id"] for item in answer.json or []] == ids[:0:-1]
     rest = answer.headers["Link"].split(";")[0].strip("<>").removeprefix("/v1/data-import")
     assert [item["undo_id"] for item in undos.supplier.get(rest).json or []] == ids[:1]
+    assert "Link" not in undos.supplier.get("/undos/?limit=3").headers
     assert undos.supplier.get("/undos/?import_supplier=another").json == []
     for query, attr in (("limit=0", "limit"), ("limit=501", "limit"), ("cursor=x", "cursor")):
         answer = undos.supplier.get(f"/undos/?{query}")
@@ -285,6 +290,11 @@ def test_accounts_that_a_batch_only_found_are_not_its_own(batches: BatchClient, 
     batches.run(accounts)
     second = batches.run(accounts)["batch_id"]
     assert _error(undos.post(batch=second)) == (400, "nothing_to_undo")
+
+
+def test_an_undo_is_answered_as_cancelled(account: ImportedAccount, undos: UndoClient) -> None:
+    answer = undos.supplier.post(f"/undos/{undos.start(account.number)}/cancel/")
+    assert (answer.status_code, (answer.json or {})["state"]) == (200, "CANCELLED")
 
 
 def test_an_undo_that_is_over_cannot_be_cancelled(account: ImportedAccount, undos: UndoClient) -> None:

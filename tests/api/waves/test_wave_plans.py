@@ -8,8 +8,10 @@ from uuid import uuid4
 import pytest
 
 from batch_client import BatchClient
+from messages import noted_messages
 from migration_service.services.batches.quotas import BatchQuotas
 from migration_service.states import SupplierStatus
+from migration_service.tasks.names import RUN_CHUNK
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from wave_client import NIGHT, WaveClient
@@ -82,6 +84,14 @@ def test_a_supplier_has_one_plan_at_a_time(waves: WaveClient) -> None:
     assert waves.plan(REST)["waves"][0]["lines"] == 2
 
 
+def test_the_first_lines_of_a_wave_that_begins_are_announced_at_once(waves: WaveClient) -> None:
+    waves.stage(1)
+    plan = waves.plan(REST)
+    with noted_messages() as messages:
+        assert waves.act(plan, 1, "start").status_code == 200
+    assert [task for task, _ in messages] == [RUN_CHUNK]
+
+
 def test_the_same_key_plans_once(waves: WaveClient) -> None:
     waves.stage(1)
     supplier, headers = waves.supplier, {"Idempotency-Key": str(uuid4())}
@@ -89,6 +99,7 @@ def test_the_same_key_plans_once(waves: WaveClient) -> None:
     first = supplier.post("/wave-plans/", body, headers=headers)
     again = supplier.post("/wave-plans/", body, headers=headers)
     assert (first.status_code, again.status_code, first.json) == (201, 201, again.json)
+    assert first.headers["Location"] == again.headers["Location"]
     assert first.headers["Location"].endswith(f"/v1/data-import/wave-plans/{(first.json or {})['plan_id']}/")
 
 

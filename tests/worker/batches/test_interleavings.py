@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
-from batch_client import BatchClient, counts
+from batch_client import BatchClient, counts, ndjson
 from interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
@@ -25,6 +25,7 @@ from migration_service.services.batches.chunks import (
     release_chunk,
     work_on_chunk,
 )
+from migration_service.services.batches.counts import count_lines
 from migration_service.services.batches.feed import dispatch_chunks, recover_chunks
 from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.orders import BatchOrder
@@ -65,7 +66,14 @@ class Started:
     @classmethod
     def start(cls, batches: BatchClient, mode: str = "import") -> "Started":
         (account,) = _accounts(batches)
-        started = cls(batches, UUID(batches.start([account], mode)), account["external_account_number"])
+        order = BatchOrder(mode=BatchMode(mode), operations_team_name=batches.supplier.team)
+        limits = FileLimits(line=100_000, total=100_000)
+        with batches.resources.Session.begin() as session:
+            known = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+            identity = order.identify(known.code)
+            lines = SpooledLines(io.BytesIO(ndjson([account])), limits, identity=identity)
+            batch_id = start_batch(session, known, order, lines)
+        started = cls(batches, batch_id, account["external_account_number"])
         started.change(state=ChunkState.DISPATCHED, dispatched_at=func.now())
         return started
 
@@ -124,7 +132,8 @@ class Started:
             return session.scalar(own) or 0
 
     def counts(self) -> dict[str, int]:
-        return counts(self.batches.get(str(self.batch_id)))
+        with self.batches.resources.Session() as session:
+            return count_lines(session, [self.batch_id])[self.batch_id]
 
 
 def no_errors(run: Run) -> None:

@@ -1,7 +1,7 @@
 """What an undo may meet at an account, in every order: whatever comes first, nothing is half undone."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -51,6 +51,7 @@ from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import BatchState, ImportState, UndoOutcome
 from migration_service.tasks.resources import WorkerResources
+from servers import EmbeddedServers
 from supplier_client import SupplierClient
 from undo_client import UndoClient
 
@@ -71,9 +72,8 @@ class Undone:
     undo_id: UUID
 
     @classmethod
-    def start(cls, batches: BatchClient) -> "Undone":
+    def create(cls, batches: BatchClient) -> "Undone":
         (payload,) = batches.supplier.accounts()
-        payload |= {"external_account_number": f"interleaved {uuid4()}"}
         (line,) = batches.results(batches.run([payload])["batch_id"])
         number = payload["external_account_number"]
         undo_id = UUID(UndoClient(batches.supplier).start(number))
@@ -127,11 +127,34 @@ class Undone:
         assert len(self.accounts()) <= 1
 
 
-def _explore(batches: BatchClient, make: Callable[[Undone], tuple[list[Step], Callable[[Run], None]]]) -> int:
+#: Returns the account and its undo, the same ones for each order.
+Start = Callable[[], Undone]
+
+
+@pytest.fixture(scope="session")
+def kept_undone(
+    kept_supplier: SupplierClient, worker_resources: WorkerResources, embedded_servers: EmbeddedServers
+) -> Undone:
+    with embedded_servers.keeping("undone"):
+        embedded_servers.put_back("supplier")
+        return Undone.create(BatchClient(kept_supplier.copy(), worker_resources))
+
+
+@pytest.fixture
+def start(batches: BatchClient, kept_undone: Undone, embedded_servers: EmbeddedServers) -> Start:
+    def start() -> Undone:
+        embedded_servers.empty()
+        embedded_servers.put_back("undone")
+        return replace(kept_undone, batches=batches)
+
+    return start
+
+
+def _explore(start: Start, make: Callable[[Undone], tuple[list[Step], Callable[[Run], None]]]) -> int:
     """Try the undo of an account against another act, and check both."""
 
     def scenario() -> Scenario:
-        undone = Undone.start(batches)
+        undone = start()
         steps, check_act = make(undone)
 
         def check(run: Run) -> None:
@@ -140,7 +163,7 @@ def _explore(batches: BatchClient, make: Callable[[Undone], tuple[list[Step], Ca
 
         return Scenario({"undo": undone.revert(), "other": steps}, check)
 
-    return explore(batches.supplier.Session, scenario)
+    return explore(start().supplier.Session, scenario)
 
 
 def _caller(undone: Undone) -> Caller:
@@ -148,7 +171,7 @@ def _caller(undone: Undone) -> Caller:
     return Caller(organisation_id=known.organisation_id, api_key_id=1, prefix="test")
 
 
-def test_a_transaction_that_is_added(batches: BatchClient) -> None:
+def test_a_transaction_that_is_added(start: Start) -> None:
     def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
         payment = {
             "transaction_id": "added",
@@ -186,19 +209,17 @@ def test_a_transaction_that_is_added(batches: BatchClient) -> None:
 
         return [("add", add), COMMIT], check
 
-    assert _explore(batches, make) >= 4
+    assert _explore(start, make) >= 4
 
 
-def test_an_instruction_that_a_vendor_has_just_confirmed(batches: BatchClient) -> None:
-    with batches.supplier.Session.begin() as session:
-        vendor = PaymentVendor(name=f"vendor {uuid4()}", kind="http", url="http://localhost")
-        session.add(vendor)
-
+def test_an_instruction_that_a_vendor_has_just_confirmed(start: Start) -> None:
     def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
+        with undone.supplier.Session.begin() as session:
+            session.add(PaymentVendor(name="vendor", kind="http", url="http://localhost"))
         body = {
             "import_supplier": undone.supplier.code,
             "external_account_number": undone.number,
-            "vendor": vendor.name,
+            "vendor": "vendor",
             "reference": "r",
             "type": "CARD",
         }
@@ -224,10 +245,10 @@ def test_an_instruction_that_a_vendor_has_just_confirmed(batches: BatchClient) -
 
         return [("add", add), COMMIT], check
 
-    assert _explore(batches, make) >= 4
+    assert _explore(start, make) >= 4
 
 
-def test_a_process_request(batches: BatchClient) -> None:
+def test_a_process_request(batches: BatchClient, start: Start) -> None:
     with batches.supplier.Session() as session:
         named = OperationsTeam.name == batches.supplier.team
         team_id = session.scalars(select(OperationsTeam.id).where(named)).one()
@@ -258,10 +279,10 @@ def test_a_process_request(batches: BatchClient) -> None:
 
         return [("begin", begin), COMMIT], check
 
-    assert _explore(batches, make) >= 4
+    assert _explore(start, make) >= 4
 
 
-def test_an_erasure(batches: BatchClient) -> None:
+def test_an_erasure(start: Start) -> None:
     def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
         known = undone.known()
 
@@ -280,10 +301,10 @@ def test_an_erasure(batches: BatchClient) -> None:
 
         return [("erase", erase), COMMIT], check
 
-    assert _explore(batches, make) >= 4
+    assert _explore(start, make) >= 4
 
 
-def test_a_batch_that_has_the_account_again(batches: BatchClient) -> None:
+def test_a_batch_that_has_the_account_again(batches: BatchClient, start: Start) -> None:
     def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
         batch_id = UUID(batches.start([undone.payload]))
         claim = new_id()
@@ -309,7 +330,7 @@ def test_a_batch_that_has_the_account_again(batches: BatchClient) -> None:
 
         return [("work", work), COMMIT], check
 
-    assert _explore(batches, make) >= 4
+    assert _explore(start, make) >= 4
 
 
 def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
@@ -351,7 +372,7 @@ def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
     assert explore(batches.supplier.Session, scenario) > 3
 
 
-def test_another_worker_with_the_same_undo(batches: BatchClient) -> None:
+def test_another_worker_with_the_same_undo(start: Start) -> None:
     def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
         def check(run: Run) -> None:
             assert not run.errors
@@ -359,28 +380,28 @@ def test_another_worker_with_the_same_undo(batches: BatchClient) -> None:
 
         return undone.revert(), check
 
-    assert _explore(batches, make) >= 4
+    assert _explore(start, make) >= 4
 
 
-def test_another_undo_of_the_same_account(batches: BatchClient) -> None:
+def test_another_undo_of_the_same_account(start: Start) -> None:
     def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
         second = UUID(UndoClient(undone.supplier).start(undone.number))
 
         def check(run: Run) -> None:
             assert not run.errors
-            other = Undone(batches, undone.number, {}, undone.service_account_number, second)
+            other = replace(undone, undo_id=second)
             other.finish()
             outcomes = sorted([undone.outcome(), other.outcome()])
             assert outcomes == [("KEPT", ["account_not_imported"]), ("REVERTED", [])]
 
         return [("revert", lambda session: revert_piece(session, second)), COMMIT], check
 
-    assert _explore(batches, make) >= 4
+    assert _explore(start, make) >= 4
 
 
-def test_a_cancellation(batches: BatchClient) -> None:
+def test_a_cancellation(batches: BatchClient, start: Start) -> None:
     def scenario() -> Scenario:
-        undone = Undone.start(batches)
+        undone = start()
 
         def cancel(session: Session) -> None:
             cancel_undo(session, session.get_one(Undo, undone.undo_id))
@@ -399,13 +420,9 @@ def test_a_cancellation(batches: BatchClient) -> None:
     assert explore(batches.supplier.Session, scenario) >= 4
 
 
-def test_going_live(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
-    def scenario() -> Scenario:
-        mine = SupplierClient.create(supplier.app, supplier.Session)
-        undone = Undone.start(BatchClient(mine, worker_resources))
-
+def test_going_live(start: Start) -> None:
+    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
         def check(run: Run) -> None:
-            undone.check(run)
             outcome = undone.outcome()
             assert outcome in (("REVERTED", []), ("KEPT", ["import_supplier_live"]))
             if run.before("other.commit", "undo.revert"):
@@ -413,7 +430,7 @@ def test_going_live(supplier: SupplierClient, worker_resources: WorkerResources)
             if outcome[0] == UndoOutcome.REVERTED:
                 assert run.before("undo.commit", "other.commit"), "nothing is reverted after it"
 
-        live: list[Step] = [("live", lambda session: set_live(session, mine.code, None)), COMMIT]
-        return Scenario({"undo": undone.revert(), "other": live}, check)
+        code = undone.supplier.code
+        return [("live", lambda session: set_live(session, code, None)), COMMIT], check
 
-    assert explore(supplier.Session, scenario) >= 4
+    assert _explore(start, make) >= 4

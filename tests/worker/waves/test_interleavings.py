@@ -15,7 +15,7 @@ from migration_service.errors import WaveStateError
 from migration_service.models import AuditEntry, Batch, Wave, WavePlan
 from migration_service.services.batches.chunks import ChunkKey, read_chunk
 from migration_service.services.batches.feed import dispatch_chunks
-from migration_service.services.waves.progress import carry_on_plan
+from migration_service.services.waves.progress import carry_on, carry_on_plan
 from migration_service.services.waves.reconciliation import reconcile_page
 from migration_service.services.waves.steering import (
     approve_wave,
@@ -25,6 +25,7 @@ from migration_service.services.waves.steering import (
     stop_wave,
 )
 from migration_service.tasks.resources import WorkerResources
+from servers import EmbeddedServers
 from supplier_client import SupplierClient
 from wave_client import EVENING, NIGHT, NOON, WaveClient
 
@@ -37,16 +38,10 @@ def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterat
 
 
 class Planned:
-    """A plan of two waves of one account each."""
+    """A plan of two waves of one account each, in the evening."""
 
-    def __init__(self, waves: WaveClient, index: Iterator[int]) -> None:
+    def __init__(self, waves: WaveClient, plan: dict[str, Any]) -> None:
         self.waves = waves
-        waves.now = NOON
-        (payload,) = waves.supplier.accounts()
-        numbers = [f"interleaved {next(index)}" for _ in range(2)]
-        for number in numbers:
-            assert waves.supplier.stage(payload | {"external_account_number": number}).status_code == 201
-        plan = waves.plan({"size": 1}, {"rest": True}, window=NIGHT, continue_if_clean=True)
         self.plan_id = UUID(plan["plan_id"])
         self.batch_ids = [UUID(wave["batch_id"]) for wave in plan["waves"]]
         waves.now = EVENING
@@ -84,16 +79,6 @@ class Planned:
             subject = AuditEntry.subject.startswith(str(self.plan_id))
             return session.scalar(entries.where(subject, AuditEntry.action == action)) or 0
 
-    def end(self) -> None:
-        """Stop the plan, so that the supplier can have another one."""
-        sessions = self.waves.supplier.Session
-        with sessions.begin() as session:
-            plan = session.get_one(WavePlan, self.plan_id)
-            for number in (1, 2):
-                wave = lock_wave(session, plan, number)
-                if plan.finished_at is None and wave.state not in ("APPROVED", "STOPPED", "CLEAN"):
-                    stop_wave(session, plan, wave, reason="the next order")
-
 
 def at_once(action: Callable[[Session], Any]) -> Callable[[Session], Any]:
     """Do `action` and commit in one step, which leaves fewer orders."""
@@ -106,20 +91,59 @@ def at_once(action: Callable[[Session], Any]) -> Callable[[Session], Any]:
     return act
 
 
+#: Makes a plan, the same one for each order. Its first wave waits, or is being reconciled.
+Plan = Callable[..., Planned]
+
+
+@pytest.fixture(scope="session")
+def kept_plan(
+    kept_supplier: SupplierClient, worker_resources: WorkerResources, embedded_servers: EmbeddedServers
+) -> dict[str, Any]:
+    with embedded_servers.keeping("plan"):
+        embedded_servers.put_back("supplier")
+        client = WaveClient(BatchClient(kept_supplier.copy(), worker_resources), NOON)
+        with client.clock():
+            client.stage(2)
+            return client.plan({"size": 1}, {"rest": True}, window=NIGHT, continue_if_clean=True)
+
+
+@pytest.fixture(scope="session")
+def kept_created(
+    kept_supplier: SupplierClient,
+    kept_plan: dict[str, Any],
+    worker_resources: WorkerResources,
+    embedded_servers: EmbeddedServers,
+) -> dict[str, Any]:
+    with embedded_servers.keeping("created"):
+        embedded_servers.put_back("plan")
+        client = WaveClient(BatchClient(kept_supplier.copy(), worker_resources), EVENING)
+        with client.clock():
+            carry_on(worker_resources.Session)
+            client.batches.work()
+            carry_on(worker_resources.Session)
+    return kept_plan
+
+
 @pytest.fixture
-def index() -> Iterator[int]:
-    return iter(range(10_000))
+def plan(waves: WaveClient, kept_created: dict[str, Any], embedded_servers: EmbeddedServers) -> Plan:
+    def make(*, is_created: bool = False) -> Planned:
+        embedded_servers.empty()
+        embedded_servers.put_back("created" if is_created else "plan")
+        planned = Planned(waves, kept_created)
+        assert planned.state() == ("RECONCILING" if is_created else "WAITING")
+        return planned
+
+    return make
 
 
-def test_two_sweeps_and_a_person_begin_a_wave_once(waves: WaveClient, index: Iterator[int]) -> None:
+def test_two_sweeps_and_a_person_begin_a_wave_once(waves: WaveClient, plan: Plan) -> None:
     def scenario() -> Scenario:
-        planned = Planned(waves, index)
+        planned = plan()
 
         def check(run: Run) -> None:
             assert not run.errors
             assert (planned.state(), planned.batch().state) == ("RUNNING", "RUNNING")
             assert planned.told("wave.began") == 1
-            planned.end()
 
         acts: dict[str, list[Step]] = {
             "one": [("sweep", planned.sweep), COMMIT],
@@ -132,10 +156,10 @@ def test_two_sweeps_and_a_person_begin_a_wave_once(waves: WaveClient, index: Ite
 
 
 def test_at_the_end_of_the_window_a_sweep_a_worker_and_a_person_pause_it_once(
-    waves: WaveClient, index: Iterator[int]
+    waves: WaveClient, plan: Plan
 ) -> None:
     def scenario() -> Scenario:
-        planned = Planned(waves, index)
+        planned = plan()
         with waves.supplier.Session.begin() as session:
             planned.sweep(session)
         with waves.supplier.Session.begin() as session:
@@ -154,7 +178,6 @@ def test_at_the_end_of_the_window_a_sweep_a_worker_and_a_person_pause_it_once(
             waves.now = EVENING.replace(day=3)
             waves.sweep()
             assert planned.state() == ("PAUSED" if paused_by_person else "RUNNING")
-            planned.end()
 
         acts: dict[str, list[Step]] = {
             "sweep": [("carry on", planned.sweep), COMMIT],
@@ -166,17 +189,9 @@ def test_at_the_end_of_the_window_a_sweep_a_worker_and_a_person_pause_it_once(
     assert explore(waves.supplier.Session, scenario) > 10
 
 
-def test_a_wave_that_is_stopped_while_it_is_reconciled_is_decided_once(
-    waves: WaveClient, index: Iterator[int]
-) -> None:
+def test_a_wave_that_is_stopped_while_it_is_reconciled_is_decided_once(waves: WaveClient, plan: Plan) -> None:
     def scenario() -> Scenario:
-        planned = Planned(waves, index)
-        with waves.supplier.Session.begin() as session:
-            planned.sweep(session)
-        waves.batches.work()
-        with waves.supplier.Session.begin() as session:
-            planned.sweep(session)
-        assert planned.state() == "RECONCILING"
+        planned = plan(is_created=True)
 
         def reconcile(session: Session) -> None:
             while reconcile_page(session, planned.batch_ids[0]):
@@ -190,7 +205,6 @@ def test_a_wave_that_is_stopped_while_it_is_reconciled_is_decided_once(
             assert planned.state(2) in (("STOPPED",) if stopped else ("PLANNED", "WAITING", "RUNNING"))
             assert planned.told("wave.found_clean") <= 1
             assert planned.batch(2).state == ("CANCELLED" if stopped else planned.batch(2).state)
-            planned.end()
 
         acts: dict[str, list[Step]] = {
             "one": [("reconcile", reconcile), COMMIT],
@@ -202,12 +216,12 @@ def test_a_wave_that_is_stopped_while_it_is_reconciled_is_decided_once(
     explore(waves.supplier.Session, scenario)
 
 
-def test_of_an_approval_and_a_stop_one_holds(waves: WaveClient, index: Iterator[int]) -> None:
+def test_of_an_approval_and_a_stop_one_holds(waves: WaveClient, plan: Plan) -> None:
     def scenario() -> Scenario:
-        planned = Planned(waves, index)
+        planned = plan(is_created=True)
         with patch("migration_service.services.waves.reconciliation.count_sent") as sent:
             sent.return_value.open = 1
-            waves.run()
+            waves.sweep()
         assert planned.state() == "DIFFERS"
 
         def check(run: Run) -> None:
@@ -219,7 +233,6 @@ def test_of_an_approval_and_a_stop_one_holds(waves: WaveClient, index: Iterator[
                 int(approved),
                 stopped,
             )
-            planned.end()
 
         acts: dict[str, list[Step]] = {
             "one": [("approve", planned.act(approve_wave, reason="known")), COMMIT],

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from random import Random
+from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from sqlalchemy import func, select, update
 
 from batch_client import BatchClient
 from migration_service.db.base import new_id
-from migration_service.models import Account, BatchChunk
+from migration_service.models import Account, BatchChunk, WavePlan
 from migration_service.services.batches import upload as batch_upload
 from migration_service.services.batches.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
 from migration_service.services.batches.feed import recover_chunks
@@ -35,7 +36,7 @@ class Chaos:
     """Beat and workers, any of which may die at any step."""
 
     waves: WaveClient
-    plan_id: UUID
+    plan: dict[str, Any]
     rng: Random
     #: When lines came to their outcome: the moment at which their work began.
     worked_at: list[datetime] = field(default_factory=list)
@@ -51,22 +52,22 @@ class Chaos:
         elif fate < 0.35:
             self.killed["a worker within a sweep"] += 1
             with sessions() as session:
-                carry_on_plan(session, self.plan_id)
+                carry_on_plan(session, UUID(self.plan["plan_id"]))
                 session.flush()  # and no commit
         elif fate < 0.5:
             self.killed["a worker within the reconciliation"] += 1
             carry_on(sessions)
-            for batch_id in [UUID(it["batch_id"]) for it in self.waves.get(self.plan)["waves"]]:
+            for wave in self.plan["waves"]:
                 with sessions() as session:
-                    reconcile_page(session, batch_id)
+                    reconcile_page(session, UUID(wave["batch_id"]))
                     session.flush()
         else:
             carry_on(sessions)
             reconcile_waves(sessions, seconds=60)
 
-    @property
-    def plan(self) -> dict[str, str]:
-        return {"plan_id": str(self.plan_id)}
+    def is_over(self) -> bool:
+        with self.waves.batches.resources.Session() as session:
+            return session.get_one(WavePlan, UUID(self.plan["plan_id"])).finished_at is not None
 
     def work(self) -> None:
         """Find what was lost, dispatch, and work on one or two chunks, or die with them."""
@@ -130,11 +131,11 @@ def test_five_waves_over_three_nights_while_beat_and_workers_are_killed(waves: W
         seed=seed,
     )
     rng = Random(seed)
-    chaos = Chaos(waves, UUID(plan["plan_id"]), rng)
+    chaos = Chaos(waves, plan, rng)
     until = waves.now + timedelta(days=12)
-    while waves.get(plan)["finished_at"] is None and waves.now < until:
+    while not chaos.is_over() and waves.now < until:
         is_open = find_opening(WINDOW, waves.now)
-        waves.now += timedelta(minutes=rng.randint(5, 25) if is_open else rng.randint(30, 90))
+        waves.now += timedelta(minutes=rng.randint(5, 25) if is_open else rng.randint(60, 230))
         chaos.beat()
         chaos.work()
     assert waves.states(plan) == ["CLEAN"] * 5

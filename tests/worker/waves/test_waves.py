@@ -64,57 +64,6 @@ def test_a_plan_cuts_what_is_pending_and_every_account_is_in_one_wave(waves: Wav
     assert not _created(waves), "without a window a wave begins by hand"
 
 
-def test_the_same_seed_draws_the_same_accounts_from_every_stratum(waves: WaveClient) -> None:
-    waves.stage(40)
-    drawn, seeds = [], (7, 7, 8)
-    for seed in seeds:
-        plan = waves.plan({"sample": 12}, seed=seed)
-        (wave,) = plan["waves"]
-        drawn.append(waves.numbers(wave))
-        assert plan["unplanned"] == 28
-        strata = wave["strata"]
-        assert sum(stratum["drawn"] for stratum in strata) == 12
-        assert all(stratum["drawn"] >= 1 for stratum in strata)
-        assert sum(stratum["pending"] for stratum in strata) == 40, "every stratum is represented"
-        share = max(strata, key=lambda stratum: stratum["pending"])
-        assert abs(share["drawn"] - 12 * share["pending"] / 40) <= len(strata)
-        assert waves.act(plan, 1, "stop", reason="another draw").status_code == 200
-    assert drawn[0] == drawn[1] != drawn[2]
-
-
-def test_the_strata_are_kinds_of_supply_meter_points_agreements_and_statements(waves: WaveClient) -> None:
-    """One account of each stratum is drawn before any second one, however rare the stratum is."""
-    numbers = waves.stage(6)
-    with waves.supplier.Session() as session:
-        pending = select(AccountImportProcess.payload).where(waves.supplier.process_of(numbers[0]))
-        whole: dict[str, Any] = session.scalars(pending).one() or {}
-    point = {**whole["supply_addresses"][0]["meter_points"][0], "supply_type": "ELECTRICITY"}
-    assert point["agreements"]
-    gas, bare = point | {"supply_type": "GAS"}, point | {"agreements": []}
-    common: tuple[list[Any], list[Any]] = ([[point]], [{}])
-    rare: list[tuple[list[Any], list[Any]]] = [
-        ([[bare]], []),
-        ([[point, gas]], []),
-        ([[point], [point, gas]], [{}]),
-    ]
-    with waves.supplier.Session.begin() as session:
-        for number, (addresses, statements) in zip(numbers, [common] * 3 + rare, strict=True):
-            payload = {
-                "supply_addresses": [{"meter_points": points} for points in addresses],
-                "statements": statements,
-            }
-            process = update(AccountImportProcess).where(waves.supplier.process_of(number))
-            session.execute(process.values(payload=payload))
-    (wave,) = waves.plan({"sample": 4}, seed=3)["waves"]
-    assert {it["stratum"]: (it["pending"], it["drawn"]) for it in wave["strata"]} == {
-        "ELECTRICITY, 1 meter point, with agreements, with statements": (3, 1),
-        "ELECTRICITY, 1 meter point, without agreements, without statements": (1, 1),
-        "ELECTRICITY and GAS, 2 meter points, with agreements, without statements": (1, 1),
-        "ELECTRICITY and GAS, 3 or more meter points, with agreements, with statements": (1, 1),
-    }
-    assert set(numbers[3:]) < set(waves.numbers(wave))
-
-
 def test_a_wave_runs_in_its_window_pauses_at_its_end_and_goes_on_in_the_next(waves: WaveClient) -> None:
     waves.stage(15)
     plan = waves.plan({"rest": True, "window": NIGHT})

@@ -60,6 +60,10 @@ def guard_views(app: Flask, settings: Settings) -> None:
 
     @manager.user_loader
     def load(token: str) -> Person | None:
+        # If the database did not answer the first time, the page that says so is not for a known operator.
+        if "session_was_read" in g:
+            return None
+        g.session_was_read = True
         # What a page asks for by itself does not keep a session alive.
         is_used = not request.args.get("part")
         with resources().Session.begin() as session:
@@ -71,11 +75,9 @@ def guard_views(app: Flask, settings: Settings) -> None:
 
 
 def _require_access() -> Response | None:
-    if request.endpoint is None:
-        abort(404)
     if request.endpoint == "static":
         return None
-    need = VIEWS.get(request.endpoint)
+    need = VIEWS.get(request.endpoint or "")
     if need is None:
         abort(404)
     if current_user.is_authenticated:
@@ -108,14 +110,11 @@ def current_session() -> ActiveSession:
 
 def may(endpoint: str) -> bool:
     """Return whether the operator who is logged in may open a view: what they may not is not offered."""
-    need = VIEWS[endpoint]
-    if need.role is None:
-        return True
-    return bool(current_user.is_authenticated) and _satisfies(current_operator(), need)
+    return _satisfies(current_operator(), VIEWS[endpoint])
 
 
 def _operator_or_none() -> AuthenticatedOperator | None:
-    return current_operator() if current_user and current_user.is_authenticated else None
+    return current_operator() if current_user.is_authenticated else None
 
 
 def _satisfies(operator: AuthenticatedOperator, need: Need) -> bool:

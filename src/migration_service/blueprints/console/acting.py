@@ -14,7 +14,7 @@ from flask import flash, make_response, redirect, render_template, request
 from flask_wtf import FlaskForm
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import HiddenField
+from wtforms import HiddenField, validators
 
 from migration_service.blueprints.console.access import current_session
 from migration_service.blueprints.console.languages import gettext as _
@@ -36,7 +36,7 @@ Facts = tuple[tuple[str, Any], ...]
 class ActionForm(FlaskForm):
     """A form that changes something. Its fields follow the two hidden ones, which every form has."""
 
-    form_token = HiddenField(default=lambda: str(uuid4()))
+    form_token = HiddenField(default=lambda: str(uuid4()), validators=[validators.UUID()])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
+from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo, available_timezones
 
 from babel.dates import format_datetime, format_time, format_timedelta
 from babel.numbers import format_percent
-from flask import Flask, request, url_for
+from flask import Flask, request
 from markupsafe import Markup
 
 from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
@@ -133,9 +134,10 @@ def prose(sentence: str) -> Markup:
 
 def here_with(**values: Any) -> str:
     """Return the address of this page with some of its arguments changed; None removes one."""
-    endpoint = request.endpoint or ""
-    arguments: Mapping[str, Any] = {**request.args.to_dict(), **(request.view_args or {}), **values}
-    return url_for(endpoint, **{name: value for name, value in arguments.items() if name != "part"})
+    given = {**request.args.to_dict(), **values}
+    wanted = {name: value for name, value in given.items() if name != "part" and value is not None}
+    # `url_for` would take some of the names that somebody may write into an address for its own.
+    return f"{quote(request.script_root + request.path)}?{urlencode(wanted)}".rstrip("?")
 
 
 def _zone() -> ZoneInfo:

@@ -6,11 +6,11 @@ Flask would store the whole file before a view sees the first field.
 from collections.abc import Iterator
 from typing import IO
 
-from werkzeug.exceptions import BadRequest
+from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
 from werkzeug.sansio.multipart import Data, Epilogue, Event, Field, File, MultipartDecoder, NeedData
 
 _READ = 1 << 16
-#: Bytes of all fields together.
+#: Length of all fields together, with their names.
 _MAX_FIELDS = 100_000
 
 
@@ -18,22 +18,29 @@ class FormWithFile:
     """The fields before the file, the name of the file, and its content."""
 
     def __init__(self, stream: IO[bytes], boundary: str) -> None:
-        """Read up to the beginning of the file. Raise BadRequest if it is no such form."""
+        """Read up to the beginning of the file.
+
+        Raise BadRequest if it is no such form, and RequestEntityTooLarge if its fields are too long.
+        """
         self._stream = stream
         self._decoder = MultipartDecoder(boundary.encode(), max_form_memory_size=_MAX_FIELDS)
         self.fields: dict[str, str] = {}
         self.file_name: str | None = None
-        name, value = "", b""
+        name, value, size = "", b"", 0
         for event in self._events():
             if isinstance(event, Field):
                 name, value = event.name, b""
+                size += len(name)
             elif isinstance(event, File):
                 self.file_name = event.filename
                 return
             elif isinstance(event, Data):
                 value += event.data
+                size += len(event.data)
                 if not event.more_data:
                     self.fields[name] = value.decode(errors="replace")
+            if size > _MAX_FIELDS:  # the decoder only bounds what it holds at one time
+                raise RequestEntityTooLarge
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the content of the file. Raise BadRequest if the form ends before the file does."""

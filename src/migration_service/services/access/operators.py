@@ -50,7 +50,7 @@ class AuthenticatedOperator:
 
 def create_operator(
     session: Session, name: str, role: OperatorRole, *, organisations: Collection[str] = ()
-) -> Operator:
+) -> None:
     """Make an operator, who can log in once a password is set.
 
     `organisations` are the names of those that the operator is bound to; none: not bound. Raise
@@ -64,7 +64,6 @@ def create_operator(
     session.add_all(OperatorOrganisation(operator_id=operator.id, organisation_id=it) for it in set(bound))
     details = {"role": role.value, "organisations": sorted(set(bound))}
     record(session, AuditAction.OPERATOR_CREATED, "operator", name, details=details)
-    return operator
 
 
 def list_operators(session: Session) -> Sequence[tuple[Operator, list[str]]]:
@@ -77,16 +76,15 @@ def list_operators(session: Session) -> Sequence[tuple[Operator, list[str]]]:
     return [(operator, bound.get(operator.id, [])) for operator in operators]
 
 
-def set_operator_role(session: Session, name: str, role: OperatorRole) -> Operator:
+def set_operator_role(session: Session, name: str, role: OperatorRole) -> None:
     """Give an operator another role. Raise OperatorNotFoundError."""
     operator = _get(session, name)
     details = {"role": role.value, "before": operator.role}
     operator.role = role
     record(session, AuditAction.OPERATOR_ROLE_SET, "operator", name, details=details)
-    return operator
 
 
-def set_operator_password(session: Session, name: str, password: str) -> Operator:
+def set_operator_password(session: Session, name: str, password: str) -> None:
     """Set the password of an operator, and end their sessions.
 
     Raise OperatorNotFoundError and PasswordInvalidError.
@@ -97,7 +95,6 @@ def set_operator_password(session: Session, name: str, password: str) -> Operato
     operator.password_hash = _hasher().hash(password)
     _end_sessions(session, operator, "password_set")
     record(session, AuditAction.OPERATOR_PASSWORD_SET, "operator", name)
-    return operator
 
 
 def disable_operator(session: Session, name: str) -> Operator:

@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.statements import begin
-from migration_service.errors import AccountCreationFailedError, ServiceError
+from migration_service.errors import ServiceError
 from migration_service.services.imports.states import EndedAttempt
 from migration_service.services.processing.attempts import (
     count_redelivery,
@@ -110,9 +110,9 @@ def perform_attempt(
     return _fail(sessions, attempt_id, failure)
 
 
-def give_up_attempt(sessions: sessionmaker[Session], attempt_id: UUID) -> PerformedAttempt:
-    """End an attempt that is out of tries."""
-    return _fail(sessions, attempt_id, out_of_tries()) or PerformedAttempt(AccountCreationFailedError.code)
+def give_up_attempt(sessions: sessionmaker[Session], attempt_id: UUID) -> PerformedAttempt | None:
+    """End an attempt that is out of tries. Return None if it is no longer current."""
+    return _fail(sessions, attempt_id, out_of_tries())
 
 
 def _fail(

@@ -141,10 +141,10 @@ def _write(
     session.execute(_WRITE, values | {"undo_id": undo_id, "positions": list(positions)})
 
 
-_TAKE_DUE = text(f"""
+_TAKE_DUE = text("""
     UPDATE undo SET dispatched_at = clock_timestamp()
     WHERE id IN (SELECT id FROM undo
-                 WHERE finished_at IS NULL AND state = '{UndoState.RUNNING}'
+                 WHERE finished_at IS NULL
                    AND (dispatched_at IS NULL OR dispatched_at < clock_timestamp() - interval '10 seconds')
                  FOR UPDATE SKIP LOCKED)
     RETURNING id
@@ -168,19 +168,16 @@ _PROCESS_IDS = bindparam("process_ids", type_=ARRAY(BigInteger))
 _ACCOUNT_IDS = bindparam("account_ids", type_=ARRAY(BigInteger))
 
 _LOCK_PROCESSES = text("""
-    SELECT id FROM account_import_process WHERE id = ANY (:process_ids)
-    ORDER BY id FOR UPDATE SKIP LOCKED
+    SELECT id FROM account_import_process WHERE id = ANY (:process_ids) FOR UPDATE SKIP LOCKED
 """).bindparams(_PROCESS_IDS)
 
 _LOCK_ACCOUNTS = text("""
-    SELECT id FROM account WHERE account_import_process_id = ANY (:process_ids)
-    ORDER BY id FOR UPDATE SKIP LOCKED
+    SELECT id FROM account WHERE account_import_process_id = ANY (:process_ids) FOR UPDATE SKIP LOCKED
 """).bindparams(_PROCESS_IDS)
 
 _LOCK_EMAILS = text("""
     SELECT customer_email.id FROM customer_email JOIN customer ON customer.id = customer_pk
-    WHERE customer.account_pk = ANY (:account_ids)
-    ORDER BY customer_email.id FOR UPDATE OF customer_email SKIP LOCKED
+    WHERE customer.account_pk = ANY (:account_ids) FOR UPDATE OF customer_email SKIP LOCKED
 """).bindparams(_ACCOUNT_IDS)
 
 _FIND_OTHER_EMAILS = text("""

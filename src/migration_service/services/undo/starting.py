@@ -56,7 +56,6 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
         **origin.trace(),
     )
     session.add(undo)
-    session.flush()
     wanted = _ADD_OF_BATCH if order.batch else _ADD_OF_NUMBERS
     undo.accounts = session.execute(wanted, order.values() | {"undo_id": undo.id}).scalar_one()
     if not undo.accounts:

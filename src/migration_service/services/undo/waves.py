@@ -30,9 +30,8 @@ def hold_plan(session: Session, batch: Batch) -> None:
     if wave is None:
         return
     locked = {"key_share": True}
-    plan = session.get_one(WavePlan, wave.plan_id, populate_existing=True, with_for_update=locked)
-    require_plan_at_rest(session, batch)
-    session.refresh(wave)
+    plan = session.get_one(WavePlan, wave.plan_id, with_for_update=locked)
+    require_plan_at_rest(session, batch)  # reads the waves again
     locked_batch = lock_batch(session, wave)
     if wave.state in (WaveState.RUNNING, WaveState.PAUSED) and locked_batch.reason == WINDOW_CLOSED:
         follow_batch(session, plan, wave, locked_batch)

@@ -17,7 +17,7 @@ MAX_WAVES = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveOrder:
-    """Which accounts a wave takes, by one of the first four, and how it runs."""
+    """Which accounts a wave takes, and how it runs. Without any of the first three it takes what is left."""
 
     #: So many accounts, drawn at random from every stratum.
     sample: int | None = None
@@ -25,8 +25,6 @@ class WaveOrder:
     size: int | None = None
     #: The accounts with these numbers.
     accounts: Sequence[str] | None = None
-    #: Everything that is left.
-    rest: bool = False
     name: str | None = None
     #: None: it begins by hand.
     window: Window | None = None
@@ -40,10 +38,10 @@ class PlanOrder:
 
     operations_team_name: str
     waves: Sequence[WaveOrder]
+    continue_if_clean: bool
     name: str | None = None
     #: Where the random draw begins; None: anywhere.
     seed: int | None = None
-    continue_if_clean: bool = False
     api_key_id: int | None = None
 
 
@@ -106,7 +104,6 @@ def _read_wave(
         sample=given.get("sample"),
         size=given.get("size"),
         accounts=given.get("accounts") or None,
-        rest=given.get("rest", False),
         name=given.get("name"),
         window=window,
         lines_per_minute=given.get("lines_per_minute"),

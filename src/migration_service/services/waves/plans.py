@@ -67,7 +67,6 @@ def plan_waves(
                 strata=choice.strata,
             )
         )
-        session.flush()
     plan.unplanned = chosen.left
     change_wave(session, plan, session.get_one(Wave, (plan.id, 1)), QUEUE)
     return plan

@@ -131,12 +131,10 @@ def begin_wave(session: Session, plan: WavePlan, wave: Wave, batch: Batch, *, un
 
 
 def let_run(session: Session, batch: Batch, until: datetime | None) -> None:
-    """Resume a batch until the end of its window. Raise BatchStateError if it is over."""
-    session.refresh(batch, with_for_update=True)
+    """Resume a locked batch until the end of its window. Raise BatchStateError if it is over."""
     if batch.state not in OPEN:
         change_batch(session, batch, RESUME)
     batch.runs_until = until
-    session.flush()
 
 
 def closing_time(wave: Wave, now: datetime) -> datetime | None:

@@ -80,10 +80,9 @@ def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport
     """Return plans with the progress of each wave, with as many statements as for one plan."""
     if not plans:
         return []
-    session.flush()
     ids = [plan.id for plan in plans]
     found = session.scalars(
-        select(Wave).where(one_of(Wave.plan_id.expression, ids)).order_by(Wave.plan_id, Wave.number)
+        select(Wave).where(one_of(Wave.plan_id.expression, ids)).order_by(Wave.number)
     ).all()
     waves: dict[UUID, list[Wave]] = {plan_id: [] for plan_id in ids}
     for wave in found:

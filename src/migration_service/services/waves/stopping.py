@@ -23,8 +23,6 @@ def stop_waves(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by:
         batch = session.get_one(Batch, stopped.batch_id, populate_existing=True)
         if batch.state in CANCEL.sources:
             change_batch(session, batch, CANCEL)
-    session.flush()
     others = session.scalars(select(Wave).where(Wave.plan_id == plan.id)).all()
     if all(is_over(plan, other) for other in others):
         plan.finished_at = func.now()
-    session.flush()

@@ -34,7 +34,7 @@ def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
         return
     since = Undo.finished_at > wave.reconciled_at
     whole = exists().where(Undo.batch_id == wave.batch_id, since)
-    named = _NAMED.where(Wave.batch_id == wave.batch_id, WavePlan.id == plan.id, since).exists()
+    named = _NAMED.where(Wave.batch_id == wave.batch_id, since).exists()
     if not session.scalar(select(whole | named)):
         return
     change_wave(session, plan, wave, UNDO)

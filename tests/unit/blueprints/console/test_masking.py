@@ -1,8 +1,12 @@
 """What of a payload is masked."""
 
-import pytest
+from datetime import UTC, datetime, timedelta
 
-from migration_service.blueprints.console.masking import MASK, is_personal, mask
+import pytest
+from flask import Flask
+
+from migration_service.blueprints.console import masking
+from migration_service.blueprints.console.masking import MASK, is_personal, is_revealed, mask, reveal
 from migration_service.blueprints.console.payload_view import view_payload
 
 
@@ -13,6 +17,8 @@ def test_personal_values_are_masked_and_numbers_stay() -> None:
         "billing_address2": "",
         "customers": [{"family_name": "Jansen", "user_details": [{"namespace": "iban", "value": "NL00"}]}],
         "supply_addresses": [{"meter_points": [{"ean": "871"}]}],
+        "notes": [{"body": None}, {"body": True}, {"body": 0}],
+        "email": ["a@b.example", ""],
     }
     assert mask(payload) == {
         "external_account_number": "7",
@@ -20,6 +26,8 @@ def test_personal_values_are_masked_and_numbers_stay() -> None:
         "billing_address2": "",
         "customers": [{"family_name": MASK, "user_details": [{"namespace": "iban", "value": MASK}]}],
         "supply_addresses": [{"meter_points": [{"ean": "871"}]}],
+        "notes": [{"body": None}, {"body": True}, {"body": MASK}],
+        "email": [MASK, ""],
     }
 
 
@@ -47,3 +55,37 @@ def test_the_place_of_a_finding_is_open_and_a_missing_field_has_its_place() -> N
     assert not ledgers.is_open
     missing = customers.below[0].below[1]
     assert (missing.name, missing.text, missing.findings) == ("family_name", "", [("required", "error")])
+
+
+class _Clock(datetime):
+    moment = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+    @classmethod
+    def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+        return cls.moment
+
+
+def test_what_was_revealed_is_masked_again_after_ten_minutes_and_only_the_newest_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(masking, "datetime", _Clock)
+    noon = _Clock.moment
+    app = Flask("console")
+    app.secret_key = "of the test"
+    with app.test_request_context():
+        reveal("account A 1")
+        assert is_revealed("account A 1")
+        assert not is_revealed("account A 2")
+        monkeypatch.setattr(_Clock, "moment", noon + timedelta(minutes=5))
+        reveal("account A 2")
+        for later, shown in ((9, True), (10, False), (11, False)):
+            monkeypatch.setattr(_Clock, "moment", noon + timedelta(minutes=later))
+            assert is_revealed("account A 1") is shown
+        assert is_revealed("account A 2")
+        reveal("account A 1")  # once more: nothing is forgotten for it
+        for number in range(3, 21):
+            reveal(f"account A {number}")
+        assert all(is_revealed(f"account A {number}") for number in range(1, 21))
+        reveal("account A 21")
+        assert not is_revealed("account A 2")
+        assert is_revealed("account A 1")

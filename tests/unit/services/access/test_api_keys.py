@@ -17,9 +17,11 @@ from migration_service.errors import (
     NameInvalidError,
     NameTakenError,
     OrganisationNotFoundError,
+    PermissionDeniedError,
     UnauthenticatedError,
 )
 from migration_service.models import AuditEntry
+from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.api_keys import (
     KeyLimits,
     authenticate_api_key,
@@ -166,6 +168,20 @@ def test_a_key_has_its_name_and_limits_and_the_audit_has_them_too(sessions: sess
         assert (without.scopes, without.import_supplier_ids) == (None, None)
         assert (without.allowed_networks, without.expires_at, without.name) == (None, None, None)
         assert get_api_key_name(session, key.id) == f"API key {prefix}"
+
+
+def test_a_key_is_used_from_its_networks_only(sessions: sessionmaker[Session]) -> None:
+    limits = KeyLimits(networks=["192.0.2.0/24"])
+    with sessions.begin() as session:
+        organisation = make_customer(sessions).organisation
+        api_key = issue_api_key(session, organisation_name=organisation, limits=limits)
+        with acting_as(Origin(kind=ActorKind.SERVICE, address="192.0.2.7")):
+            assert authenticate_api_key(session, api_key).last_used_at is not None
+        with (
+            acting_as(Origin(kind=ActorKind.SERVICE, address="192.0.3.7")),
+            pytest.raises(PermissionDeniedError, match=r"from the address 192\.0\.3\.7"),
+        ):
+            authenticate_api_key(session, api_key)
 
 
 def test_a_key_is_not_issued_with_a_wrong_name_or_for_the_supplier_of_another_organisation(

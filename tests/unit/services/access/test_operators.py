@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Literal
 
 import pytest
 from argon2 import PasswordHasher
@@ -11,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer
 from migration_service.errors import (
+    NameInvalidError,
     NameTakenError,
     OperatorNotFoundError,
     OrganisationNotFoundError,
@@ -95,6 +97,29 @@ def test_a_wrong_password_is_refused_like_an_unknown_name(
                 authenticate_operator(session, who, password)
 
 
+def test_a_login_that_cannot_succeed_takes_as_much_work_as_one_with_a_wrong_password(
+    sessions: sessionmaker[Session], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verified: list[str] = []
+
+    class Noting(PasswordHasher):
+        def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002
+            verified.append(str(hash))
+            return super().verify(hash, password)
+
+    hasher = Noting(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(operators, "_hasher", lambda: hasher)
+    with sessions.begin() as session:
+        create_operator(session, f"{name} without password", OperatorRole.READ)
+        for who in (name, f"{name} without password", "Nobody"):
+            with pytest.raises(UnauthenticatedError):
+                authenticate_operator(session, who, "a wrong password")
+        disable_operator(session, name)
+        with pytest.raises(UnauthenticatedError):
+            authenticate_operator(session, name, PASSWORD)
+    assert [it.split("$")[1] for it in verified] == ["argon2id"] * 4
+
+
 def test_operators_that_are_disabled_or_have_no_password_cannot_log_in(
     sessions: sessionmaker[Session], name: str
 ) -> None:
@@ -112,6 +137,8 @@ def test_invalid_operators_are_refused(sessions: sessionmaker[Session], name: st
     with sessions.begin() as session:
         with pytest.raises(NameTakenError):
             create_operator(session, name, OperatorRole.READ)
+        with pytest.raises(NameInvalidError, match="The name of an operator must have"):
+            create_operator(session, f" {name}", OperatorRole.READ)
         with pytest.raises(OrganisationNotFoundError):
             create_operator(session, f"{name} 2", OperatorRole.READ, organisations=["nobody"])
         for password in ("x" * 11, "x" * 257):
@@ -124,16 +151,16 @@ def test_invalid_operators_are_refused(sessions: sessionmaker[Session], name: st
 def test_an_operator_is_bound_to_each_organisation_once_and_the_audit_says_so(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
-    other, name = make_customer(sessions), f"Zoe {secrets.token_hex(4)}"
+    other, name = make_customer(sessions), f"Anna {secrets.token_hex(4)}"
     names = [other.organisation, customer.organisation, other.organisation]
     with sessions.begin() as session:
         create_operator(session, name, OperatorRole.READ, organisations=names)
-        create_operator(session, "Anna", OperatorRole.ADMINISTER)
+        create_operator(session, "Zoe", OperatorRole.ADMINISTER)
     with sessions.begin() as session:
         set_operator_role(session, name, OperatorRole.OPERATE)
         listed = [(it.name, it.role, bound) for it, bound in list_operators(session)]
         bound = sorted([customer.organisation, other.organisation])
-        assert listed == [("Anna", "administer", []), (name, "operate", bound)]
+        assert listed == [(name, "operate", bound), ("Zoe", "administer", [])]
         entries = session.scalars(
             select(AuditEntry).where(AuditEntry.subject == name).order_by(AuditEntry.id)
         ).all()

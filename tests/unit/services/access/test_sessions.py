@@ -13,6 +13,7 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer, make_customer
+from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.config import Settings
 from migration_service.db.statements import autocommit
 from migration_service.errors import (
@@ -230,6 +231,29 @@ def test_a_session_that_is_ended_again_keeps_its_end_and_another_organisation_ca
     assert [(it.subject_kind, it.organisation_id, it.details) for it in entries] == [
         ("session", customer.organisation_id, {"api_key": customer.prefix, "reason": "why"})
     ]
+
+
+def test_of_two_that_end_a_session_simultaneously_one_does(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    def scenario() -> Scenario:
+        with sessions.begin() as session:
+            session_id = obtain_tokens(session, migrated, customer.api_key).payload["sid"]
+
+        def check(run: Run) -> None:
+            assert run.errors == {}
+            with sessions() as session:
+                entries = session.scalars(select(AuditEntry).where(AuditEntry.subject == session_id)).all()
+                reason = session.get_one(TokenSession, UUID(session_id)).end_reason
+            assert [it.details for it in entries] == [{"api_key": customer.prefix, "reason": "one"}]
+            assert reason == "one"
+
+        def end(name: str) -> list[Step]:
+            return [("end", lambda session: end_session(session, session_id, name)), COMMIT]
+
+        return Scenario({name: end(name) for name in ("one", "other")}, check, alike=("one", "other"))
+
+    assert explore(sessions, scenario) == 2
 
 
 def test_an_organisation_sees_the_sessions_of_its_keys_that_hold_the_newest_first(

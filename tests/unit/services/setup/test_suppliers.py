@@ -55,6 +55,7 @@ def test_a_supplier_of_another_organisation_does_not_exist(
             )
         of_another = get_import_supplier(session, other.import_supplier, organisation_id=None)
         assert of_another.organisation_id == other.organisation_id
+        assert of_another.organisation_name == other.organisation
 
 
 @pytest.mark.parametrize("code", ["Noord & Zuid", "Åbo 1", "a" * MAX_CODE, "50%", "..."])

@@ -210,6 +210,7 @@ def test_calls_are_reserved_one_after_the_other_at_the_rate_of_the_vendor(
         # Another second is free: nothing is reserved beyond it.
         assert _reserve(session, other, "1 hour") is None
         assert _reserved_until(session, other) == 3_600
+        assert _reserved_until(session, vendor) == 3_600, "calls of another vendor were reserved"
         session.rollback()
 
 

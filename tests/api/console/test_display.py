@@ -1,0 +1,210 @@
+"""How values become text, in the language and the time zone of whoever reads them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+
+from migration_service.blueprints.console import display
+from migration_service.blueprints.console.display import (
+    DASH,
+    ZONE_COOKIE,
+    ago,
+    count_done,
+    duration,
+    here_with,
+    json_text,
+    moment,
+    number,
+    percent,
+    prose,
+    share,
+)
+from migration_service.blueprints.console.filters import read_filter, read_id
+from migration_service.blueprints.console.languages import current_language
+from migration_service.services.batches.results import ResultFilter
+from migration_service.states import LineStatus
+
+NOON = datetime(2026, 3, 2, 12, 0, 5, tzinfo=UTC)
+
+
+@contextmanager
+def _reading(app: Flask, path: str = "/", *, language: str = "en", cookie: str = "") -> Iterator[None]:
+    console: Flask = app.extensions["migration_service_console"]
+    headers = {"Accept-Language": language, "Cookie": cookie}
+    with console.test_request_context(path, headers=headers):
+        yield
+
+
+class _Clock(datetime):
+    @classmethod
+    def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+        return NOON.astimezone(tz)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("language", "numbers"),
+    [("en", [DASH, "0", "1,234", "2.5"]), ("nl", [DASH, "0", "1.234", "2,5"])],
+)
+def test_numbers(console_app: Flask, language: str, numbers: list[str]) -> None:
+    with _reading(console_app, language=language):
+        assert [number(it) for it in (None, 0, 1234, 2.5)] == numbers
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "shown"),
+    [
+        (0, 0, DASH),
+        (0, 8, "0%"),
+        (1, 1_000_000, "0.1%"),
+        (1, 11, "9.1%"),
+        (1, 10, "10%"),
+        (1, 3, "33%"),
+        (98, 100, "98%"),
+        (990, 1000, "99%"),
+        (995, 1000, "99.5%"),
+        (999_999, 1_000_000, "99.9%"),
+        (5, 5, "100%"),
+        (7, 5, "100%"),
+    ],
+)
+def test_a_share_is_all_or_nothing_only_if_it_is(
+    console_app: Flask, part: int, whole: int, shown: str
+) -> None:
+    with _reading(console_app):
+        assert percent(part, whole) == shown
+
+
+def test_the_width_of_a_bar() -> None:
+    assert [share(1, 3), share(2, 2), share(0, 5), share(1, 0)] == ["33.33%", "100.00%", "0.00%", "0%"]
+
+
+def test_lines_with_an_outcome_are_done() -> None:
+    assert count_done({"PENDING": 5, "IMPORTED": 3, "FAILED": 2}) == 5
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (None, DASH),
+        (0, "0 s"),
+        (99.4, "99 s"),
+        (100, "2 min"),
+        (60 * 99, "99 min"),
+        (60 * 100, "1 h 40 min"),
+        (60 * 120, "2 h 0 min"),
+        (60 * (48 * 60 - 1), "47 h 59 min"),
+        (60 * 48 * 60, "2 days"),
+        (60 * (72 * 60 - 1), "2 days"),
+        (60 * 72 * 60, "3 days"),
+    ],
+)
+def test_a_duration_is_in_the_unit_that_suits_it(
+    console_app: Flask, seconds: float | None, shown: str
+) -> None:
+    with _reading(console_app):
+        assert duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("later", "zone", "shown"),
+    [
+        (0, "", "13:00:05"),
+        (0, "Asia/Tokyo", "21:00:05"),
+        (0, "../etc", "13:00:05"),
+        (-24, "", "1 Mar 2026 13:00"),
+        (12, "UTC", "3 Mar 2026 00:00"),
+        (11.5, "Europe/Amsterdam", "3 Mar 2026 00:30"),
+        (11.5, "UTC", "23:30:05"),
+    ],
+)
+def test_a_time_is_in_the_zone_of_the_browser_or_else_of_the_service(
+    console_app: Flask, monkeypatch: pytest.MonkeyPatch, later: float, zone: str, shown: str
+) -> None:
+    monkeypatch.setattr(display, "datetime", _Clock)
+    value = NOON + timedelta(hours=later)
+    with _reading(console_app, cookie=f"{ZONE_COOKIE}={zone}" if zone else ""):
+        title = f"{value:%Y-%m-%d %H:%M:%S} UTC"
+        assert moment(value) == f'<time datetime="{value.isoformat()}" title="{title}">{shown}</time>'
+
+
+def test_a_time_with_its_seconds_and_one_that_is_not_known(console_app: Flask) -> None:
+    with _reading(console_app, cookie=f"{ZONE_COOKIE}=UTC"):
+        assert ">2 Mar 2020 12:00:05<" in moment(NOON.replace(year=2020), seconds=True)
+        assert moment(None) == DASH
+    with _reading(console_app, cookie=f"{ZONE_COOKIE}=UTC", language="nl"):
+        assert ">2 mrt 2020 12:00<" in moment(NOON.replace(year=2020))
+
+
+def test_how_long_ago_a_time_was(console_app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(display, "datetime", _Clock)
+    with _reading(console_app):
+        assert ago(None) == "never"
+        before = NOON - timedelta(minutes=5)
+        title = "2026-03-02 11:55:05 UTC"
+        assert ago(before) == f'<time datetime="{before.isoformat()}" title="{title}">5 minutes ago</time>'
+        assert ">in 2 hours<" in ago(NOON + timedelta(hours=2))
+
+
+def test_json_and_sentences_with_code() -> None:
+    assert json_text({"at": NOON, "n": [1, None]}) == '{"at":"2026-03-02T12:00:05Z","n":[1,null]}'
+    assert prose("Set `a<b` or `c` & go.") == "Set <code>a&lt;b</code> or <code>c</code> &amp; go."
+
+
+@pytest.mark.parametrize(
+    ("path", "changed", "address"),
+    [
+        ("/batches/?state=RUNNING&part=1", {}, "/batches/?state=RUNNING"),
+        ("/batches/?state=RUNNING&before=1", {"before": None}, "/batches/?state=RUNNING"),
+        ("/batches/?state=RUNNING", {"state": None}, "/batches/"),
+        ("/batches/?q=a%20%26", {"before": 7}, "/batches/?q=a+%26&before=7"),
+        ("/suppliers/S%20X/?after=1", {"after": 2}, "/suppliers/S%20X/?after=2"),
+        ("/emails/?endpoint=a&_scheme=javascript&_method=PUT", {"before": None}, None),
+    ],
+)
+def test_the_address_of_a_page_with_other_arguments(
+    console_app: Flask, path: str, changed: dict[str, object], address: str | None
+) -> None:
+    with _reading(console_app, path):
+        assert here_with(**changed) == (path if address is None else address)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "preferred", "language"),
+    [
+        ("", "nl-NL,nl;q=0.9,en;q=0.8", "nl"),
+        ("", "de,en-US;q=0.5", "en"),
+        ("", "de", "en"),
+        ("", "", "en"),
+        ("nl", "en", "nl"),
+        ("en", "nl", "en"),
+        ("xx", "nl", "nl"),
+    ],
+)
+def test_the_language_is_the_chosen_one_or_else_that_of_the_browser(
+    console_app: Flask, chosen: str, preferred: str, language: str
+) -> None:
+    with _reading(console_app, language=preferred, cookie=f"console_language={chosen}"):
+        assert current_language() == language
+
+
+def test_what_is_no_filter_filters_nothing(console_app: Flask) -> None:
+    largest = 2**31 - 1
+    for query, expected in (
+        ("", ResultFilter()),
+        ("status=&code=&path=&line=", ResultFilter()),
+        ("status=nonsense&line=-1", ResultFilter()),
+        (
+            "status=FAILED&code=required&path=a.b&line=7",
+            ResultFilter(status=LineStatus.FAILED, code="required", path="a.b", line=7),
+        ),
+        (f"line={largest}", ResultFilter(line=largest)),
+        (f"line={largest + 1}", ResultFilter(line=largest)),
+        ("line=" + "9" * 5000, ResultFilter(line=largest)),
+    ):
+        with _reading(console_app, f"/?{query}"):
+            assert read_filter() == expected, query[:50]
+    known = "01a2046c-90f7-7843-9181-a7c7ead46244"
+    assert [str(read_id(it)) for it in (known, "", None, "nonsense")] == [known, "None", "None", "None"]

@@ -1,0 +1,465 @@
+"""Each form says what it will do and how many things it touches, and afterwards what it has done."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient
+from console_client import ConsoleClient, ShownForm
+from messages import Message, noted_messages
+from migration_service.models import ApiKey, ImportSupplier, Operator
+from migration_service.services.access.api_keys import find_prefix
+from wave_client import WaveClient
+
+
+def test_the_forms_of_a_batch(administrator: ConsoleClient, batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(1))
+    back, short = f"/batches/{batch_id}/", batch_id[-12:]
+    will_wait = "1 line that is left will wait until the batch is resumed."
+    goes_on = "1 line that is left will be worked on."
+    never = "1 line will never be worked on. What is done stays. This cannot be taken back."
+    for action, shown, done in (
+        ("pause", ShownForm(f"Pause the batch: {short}", will_wait, "Pause", back), "The batch is paused."),
+        ("resume", ShownForm(f"Resume the batch: {short}", goes_on, "Resume", back), "The batch continues."),
+        (
+            "cancel",
+            ShownForm(
+                f"Cancel the batch: {short}", never, "Cancel the batch for good", back, is_dangerous=True
+            ),
+            "The batch is cancelled.",
+        ),
+    ):
+        path = f"{back}{action}/"
+        assert administrator.form(path) == shown
+        assert administrator.act(path) == (back, done)
+
+
+def test_a_batch_is_called_by_its_name_or_else_by_its_file(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    accounts = batches.supplier.accounts(2)
+    for account, given, name in (
+        (accounts[0], {"name": "week 12", "file_name": "12.ndjson"}, "week 12"),
+        (accounts[1], {"file_name": "13.ndjson"}, "13.ndjson"),
+    ):
+        batch_id = batches.run([account], **given)["batch_id"]
+        assert administrator.form(f"/batches/{batch_id}/pause/").title == f"Pause the batch: {name}"
+        assert administrator.form(f"/batches/{batch_id}/undo/").title == f"Undo the imports of batch {name}"
+
+
+def test_the_form_that_retries_lines(administrator: ConsoleClient, batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    batch_id = batches.run([account])["batch_id"]
+    batch, retry, left = (
+        f"/batches/{batch_id}/",
+        f"/batches/{batch_id}/retry/",
+        "Failed for their content, to be corrected and sent again",
+    )
+    nothing = "0 lines that may pass now will be retried."
+    one = "1 line will be retried, unchanged."
+    code = "invalid_phone_number"
+    path = "customers.*.landline"
+    for query, back, facts in (
+        ("", batch, {}),
+        (f"code={code}", f"{batch}codes/{code}/", {"Code": code}),
+        (
+            f"code={code}&path={path}",
+            f"{batch}codes/{code}/?path={path}",
+            {"Code": code, "Path": path},
+        ),
+        ("line=1", f"{batch}lines/1/", {"Line": "1"}),
+    ):
+        some = administrator.form(f"{retry}?{query}")
+        assert some == ShownForm("Retry failed lines", nothing, None, back, facts=facts | {left: "1"})
+        link = f'"/console{retry}?everything=1{"&" * bool(query)}{query}"'
+        assert link in administrator.see(f"{retry}?{query}").replace("&amp;", "&")
+        everything = administrator.form(f"{retry}?everything=1&{query}")
+        assert everything == ShownForm(
+            "Retry failed lines", one, "Retry 1 line", back, facts=facts | {left: "0"}
+        )
+    assert "Also retry" not in administrator.see(f"{retry}?everything=1")
+    done = administrator.act(f"{retry}?everything=1&code={code}")
+    assert done == (batch, "1 line is pending again.")
+
+
+def test_the_forms_of_a_supplier(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    first, second = batches.supplier.accounts(2)
+    batches.run([first])
+    batches.start([second])
+    code = batches.supplier.code
+    back, statuses = (
+        f"/suppliers/{code}/",
+        {
+            "Ongoing": "accepts new accounts; batches that wait continue",
+            "Paused": "requests are refused; batches wait, and continue later",
+            "Complete": "requests are refused; batches stop",
+        },
+    )
+    ongoing = "It is Ongoing now, and has 1 batch that has not ended."
+    shown = ShownForm(f"Status of {code}", ongoing, "Set the status", back, facts=statuses)
+    assert administrator.form(f"{back}status/") == shown
+    assert administrator.act(f"{back}status/", {"status": "Paused"}) == (
+        back,
+        f"Supplier {code} is Paused.",
+    )
+    paused = administrator.see(f"{back}status/?status=Complete")
+    assert "It is Paused now" in paused
+    assert '<option selected value="Complete">' in paused
+
+    title = f"Customer e-mails of {code}"
+    no, yes = (f"Customers get {it} when their account is created." for it in ("no e-mail", "an e-mail"))
+    assert administrator.form(f"{back}emails/") == ShownForm(title, no, "Set", back)
+    on = administrator.act(f"{back}emails/", {"on": "y"})
+    assert on == (back, f"Customers of {code} get an e-mail from now on.")
+    assert administrator.form(f"{back}emails/") == ShownForm(title, yes, "Set", back)
+    off = administrator.act(f"{back}emails/")
+    assert off == (back, f"Customers of {code} get no e-mail from now on.")
+
+
+def test_the_form_of_a_new_supplier(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    sentence = "Creates one import supplier, which is Ongoing from the start."
+    assert administrator.form("/suppliers/new/") == ShownForm("New import supplier", sentence, "Create", "/")
+    code = f"N_{uuid4().hex[:8]}"
+    fields = {
+        "organisation": batches.supplier.organisation,
+        "code": code,
+        "profile": "strict",
+        "document_root": "s3://bucket/folder",
+    }
+    done = administrator.act("/suppliers/new/", fields)
+    assert done == (f"/suppliers/{code}/", f"Import supplier {code} was created.")
+    with sessions() as session:
+        made = session.scalars(select(ImportSupplier).where(ImportSupplier.code == code)).one()
+    assert (made.profile, made.document_root, made.status) == ("strict", "s3://bucket/folder", "Ongoing")
+
+
+def test_the_forms_of_a_key_and_what_the_list_says_of_them(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    back, organisation = "/setup/keys/", batches.supplier.organisation
+    issues = "Issues one key. It is shown once, because only its hash is stored."
+    assert administrator.form(f"{back}new/") == ShownForm("New API key", issues, "Issue", back)
+    limited = {"organisation": organisation, "name": "soon", "days": "3", "suppliers": batches.supplier.code}
+    for fields in (limited, {"organisation": organisation, "name": "free"}):
+        page = administrator.send(f"{back}new/", fields).text
+        assert "The key was issued. It is not shown again." in page
+        assert f'href="/console{back}">Done</a>' in page
+    with sessions() as session:
+        soon, free = session.scalars(
+            select(ApiKey).where(ApiKey.name.in_(["soon", "free"])).order_by(ApiKey.name.desc())
+        )
+        supplier_id = session.scalar(
+            select(ImportSupplier.id).where(ImportSupplier.code == batches.supplier.code)
+        )
+    assert soon.expires_at and abs(soon.expires_at - datetime.now(UTC) - timedelta(days=3)) < timedelta(
+        hours=1
+    )
+    assert (soon.scopes, soon.import_supplier_ids, soon.allowed_networks) == (None, [supplier_id], None)
+    assert (free.expires_at, free.scopes, free.import_supplier_ids, free.allowed_networks) == (None,) * 4
+
+    roll = f"{back}{free.prefix}/roll/"
+    successor = "Makes one successor with the same name and limits. The old key ends after the overlap."
+    shown = ShownForm(f"Roll API key {free.prefix}", successor, "Roll", back, facts={"Last used": "never"})
+    assert administrator.form(roll) == shown
+    assert 'value="7"' in administrator.see(roll)
+    page = administrator.send(roll, {"days": "0"}).text
+    assert "The successor was issued. It is not shown again." in page
+
+    assert administrator.lead(back) == "3 API keys are valid. 1 ends within 30 days. 2 were never used."
+    revoke = f"{back}{soon.prefix}/revoke/"
+    ends = "The key and 0 sessions end at once. Its batches pause. This cannot be taken back."
+    assert administrator.form(revoke) == ShownForm(
+        f"Revoke API key {soon.prefix}", ends, "Revoke for good", back, is_dangerous=True
+    )
+    assert administrator.act(revoke) == (back, f"API key {soon.prefix} was revoked.")
+    assert administrator.lead(back) == "2 API keys are valid. 1 was never used."
+
+
+def test_the_forms_of_operators(administrator: ConsoleClient, sessions: sessionmaker[Session]) -> None:
+    back = "/setup/operators/"
+    makes = "Creates one operator, who can log in once a password is set."
+    assert administrator.form(f"{back}new/") == ShownForm("New operator", makes, "Save", back)
+    name = f"o-{uuid4().hex[:8]}"
+    done = administrator.act(f"{back}new/", {"name": name, "role": "read"})
+    assert done == (f"{back}{name}/password/", f"Operator {name} was created. Set a password next.")
+    with sessions() as session:
+        made = session.scalars(select(Operator).where(Operator.name == name)).one()
+    assert made.role == "read"
+
+    ends = "0 sessions of the operator end at once."
+    path = f"{back}{name}/password/"
+    assert administrator.form(path) == ShownForm(f"Password of {name}", ends, "Save", back)
+    password = "p" * 12
+    done = administrator.act(path, {"password": password, "again": password})
+    assert done == (back, f"The password of operator {name} is set.")
+    client = ConsoleClient(administrator.app)
+    assert client.log_in(name, password).status_code == 303
+    assert administrator.form(path).sentence == "1 session of the operator ends at once."
+
+    at_once = "The role applies at once, also where the operator is logged in."
+    path = f"{back}{name}/role/"
+    assert administrator.form(path) == ShownForm(f"Role of {name}", at_once, "Save", back)
+    assert administrator.act(path, {"role": "operate"}) == (back, f"Operator {name} has the role operate.")
+
+    path, ends = f"{back}{name}/disable/", "1 session of the operator ends at once."
+    assert administrator.form(path) == ShownForm(
+        f"Disable operator {name}", ends, "Disable", back, is_dangerous=True
+    )
+    assert administrator.act(path) == (back, f"Operator {name} is disabled.")
+
+
+def test_an_administrator_who_disables_themselves_is_told(
+    administrator: ConsoleClient, sessions: sessionmaker[Session]
+) -> None:
+    page = administrator.see("/")
+    (name,) = re.findall('<span class="menu-name">(.*?)</span>', page)
+    assert administrator.form(f"/setup/operators/{name}/disable/").sentence == (
+        "This is you: you will be logged out, and cannot log in again. "
+        "1 session of the operator ends at once."
+    )
+
+
+def test_the_forms_of_an_undo(administrator: ConsoleClient, batches: BatchClient) -> None:
+    (first,) = batches.supplier.accounts(1)
+    batches.run([first])
+    code, number = batches.supplier.code, first["external_account_number"]
+    account = f"/suppliers/{code}/accounts/{number}/"
+    removed = "1 account is removed with everything below it, and its import is pending again."
+    stays = "Accounts that something blocks, and that stay"
+    assert administrator.form(f"{account}undo/") == ShownForm(
+        f"Undo the import of account {number}",
+        removed,
+        "Undo 1 import",
+        account,
+        is_dangerous=True,
+        facts={stays: "0"},
+    )
+    undo, said = administrator.act(f"{account}undo/", {"reason": "The mapping was wrong."})
+    assert said == "The undo has begun."
+    left = "1 account that is left stays. This cannot be taken back."
+    assert administrator.form(f"{undo}cancel/") == ShownForm(
+        f"Cancel the undo for {code}", left, "Cancel the undo for good", undo, is_dangerous=True
+    )
+    assert administrator.act(f"{undo}cancel/") == (undo, "The undo is cancelled.")
+
+    given = {"import_supplier": code, "external_account_number": number}
+    batches.run([{**given, "notes": [{"body": "One."}]}], kind="notes")
+    blocked = administrator.form(f"{account}undo/")
+    assert blocked.sentence.startswith("0 accounts are removed")
+    assert blocked.facts == {stays: "1", f"data_added_later: {number}": "1"}
+    assert blocked.button == "Undo 0 imports"
+
+
+def test_the_forms_of_a_wave(administrator: ConsoleClient, batches: BatchClient) -> None:
+    waves, code = WaveClient(batches), batches.supplier.code
+    with waves.clock():
+        waves.stage(2)
+        plan = waves.plan({"size": 1}, {"rest": True}, brake={"stop_after_errors": "5%"})
+        first, second = (f"/waves/{plan['plan_id']}/{number}/" for number in (1, 2))
+
+        def acts(action: str, shown: ShownForm, done: str, **fields: str) -> None:
+            assert administrator.form(f"{first}{action}/") == shown
+            assert administrator.act(f"{first}{action}/", fields) == (first, done)
+
+        begins, brake = "The import of 1 account begins.", {"Paused after": "5% errors"}
+        unknown = {
+            "Failed": "0",
+            "Created, and different from what was staged": "not known yet",
+            "Open: neither created nor acknowledged": "not known yet",
+        }
+        assert administrator.form(f"{first}reconcile/").facts == unknown
+        acts(
+            "start",
+            ShownForm("Start wave 1", begins, "Import 1 account", first, facts=brake),
+            "The wave has begun.",
+        )
+        waits = "1 account that is left waits until a person resumes the wave, whatever its window."
+        acts("pause", ShownForm("Pause wave 1", waits, "Pause", first), "The wave is paused.")
+        goes_on = "The import of 1 account that is left goes on: now, or in the next window."
+        shown = ShownForm("Resume wave 1", goes_on, "Resume", first, facts={"Failed so far": "0"})
+        acts("resume", shown, "The wave goes on.")
+        waves.run()
+        found, compared = dict.fromkeys(unknown, "0"), "1 account is compared with what was staged."
+        shown = ShownForm("Reconcile wave 1 again", compared, "Reconcile again", first, facts=found)
+        acts("reconcile", shown, "The wave is being reconciled.")
+        waves.run()
+        reason = {"reason": "r" * 1001}
+        assert "longer than 1000" in administrator.send(f"{first}approve/", reason).text
+        following = "Wave 2 may begin, with 1 account."
+        shown = ShownForm("Approve wave 1", following, "Approve", first, facts=found)
+        acts("approve", shown, "The wave is approved.", reason="It is right.")
+        last = administrator.form(f"{second}approve/")
+        assert (last.title, last.sentence) == ("Approve wave 2", "It is the last wave: the plan is finished.")
+
+        left = "{} not imported. What was created stays. This cannot be taken back."
+        assert administrator.form(f"{second}stop/") == ShownForm(
+            f"Stop wave 2 of {code}",
+            left.format("1 account that is left is"),
+            "Stop 1 wave for good",
+            second,
+            is_dangerous=True,
+            facts={"Waves that are stopped": "2"},
+        )
+        said = administrator.act(f"{second}stop/", {"reason": "Enough."})
+        assert said == (second, "The wave is stopped, and every later one.")
+        over = administrator.form(f"{second}stop/")
+        assert over.sentence == left.format("0 accounts that are left are")
+        assert (over.button, over.facts) == ("Stop 0 waves for good", {"Waves that are stopped": ""})
+
+
+def test_the_forms_of_an_account(administrator: ConsoleClient, batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account], "stage")
+    number = account["external_account_number"]
+    page = f"/suppliers/{batches.supplier.code}/accounts/{number}/"
+    skips = "One account will be neither staged nor created, until it is put back."
+    shown = ShownForm(f"Skip account {number}", skips, "Skip the account", page)
+    assert administrator.form(f"{page}skip/") == shown
+    assert administrator.act(f"{page}skip/") == (page, f"Account {number} is skipped.")
+    again = "One account can be staged and created again."
+    shown = ShownForm(f"Put back account {number}", again, "Put the account back", page)
+    assert administrator.form(f"{page}unskip/") == shown
+    assert administrator.act(f"{page}unskip/") == (page, f"Account {number} is put back.")
+
+
+def test_the_form_of_the_limit(administrator: ConsoleClient) -> None:
+    now = "The limit is {}. 0 accounts are being processed, and are not affected."
+    for before, given, done in (
+        ("250", "", "The number of accounts processed at once is no longer limited."),
+        ("none", "7", "At most 7 accounts are processed at once."),
+    ):
+        shown = ShownForm("Concurrency limit", now.format(before), "Set the limit", "/work/")
+        assert administrator.form("/limit/") == shown
+        assert administrator.act("/limit/", {"limit": given}) == ("/work/", done)
+
+
+def test_the_form_of_the_next_step(administrator: ConsoleClient, batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(1)
+    checked = batches.run(accounts, "validate", name="week 12", file_name="12.ndjson")["batch_id"]
+    back, team = f"/batches/{checked}/", batches.supplier.team
+    for mode, title, sentence in (
+        ("stage", "Stage", "1 line is checked and stored. No account is created."),
+        ("dry-run", "Rehearse", "1 line is imported and rolled back: nothing stays, and every error shows."),
+        (
+            "import",
+            "Import",
+            "1 line is imported: its account is created, unless the line has an error.",
+        ),
+    ):
+        path = f"{back}repeat/{mode}/"
+        assert administrator.form(path) == ShownForm(title, sentence, title, back)
+        location, said = administrator.act(path, {"team": team})
+        assert said == "The batch has begun."
+        batches.work()
+        report = batches.get(location.split("/")[-2])
+        told = {name: report[name] for name in ("mode", "name", "file_name", "state")}
+        assert told == {"mode": mode, "name": "week 12", "file_name": "12.ndjson", "state": "COMPLETED"}
+
+
+def test_fields_have_bounds(administrator: ConsoleClient, batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account])
+    supplier, prefix = batches.supplier, find_prefix(batches.supplier.api_key)
+    undo = f"/suppliers/{supplier.code}/accounts/{account['external_account_number']}/undo/"
+    owned = {"organisation": supplier.organisation}
+    vendor = {**owned, "name": "V", "kind": "http", "url": "https://gateway.example/v2"}
+    csrf = administrator.tokens("/limit/")["csrf_token"]
+    for path, fields, name, bad, said in (
+        ("/setup/keys/new/", owned, "name", "n" * 129, "longer than 128"),
+        ("/setup/keys/new/", owned, "days", "0", "between 1 and 3660"),
+        ("/setup/keys/new/", owned, "days", "3661", "between 1 and 3660"),
+        (f"/setup/keys/{prefix}/roll/", {}, "days", "366", "between 0 and 365"),
+        ("/setup/operators/new/", {"role": "read"}, "name", "n" * 129, "longer than 128"),
+        ("/setup/organisations/new/", {}, "name", "n" * 129, "longer than 128"),
+        ("/setup/teams/new/", owned, "name", "n" * 129, "longer than 128"),
+        ("/setup/vendors/new/", vendor, "name", "n" * 129, "longer than 128"),
+        ("/setup/vendors/new/", vendor, "url", "https://v.example/" + "n" * 1007, "longer than 1024"),
+        ("/setup/vendors/new/", vendor, "secret_env", "N" * 256, "longer than 255"),
+        ("/suppliers/new/", {**owned, "profile": "strict"}, "code", "C" * 65, "longer than 64"),
+        (
+            "/suppliers/new/",
+            {**owned, "profile": "strict", "code": "C"},
+            "document_root",
+            "s3://b/" + "f" * 1018,
+            "longer than 1024",
+        ),
+        (undo, {}, "reason", "r" * 501, "longer than 500"),
+        ("/limit/", {}, "limit", "0", "between 1 and"),
+    ):
+        answer = administrator.post(path, {"csrf_token": csrf, **fields, name: bad})
+        assert answer.status_code == 400, (path, name)
+        assert said in answer.text, (path, name)
+
+
+def test_a_form_that_is_sent_twice_acts_once_and_answers_the_same(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    path = "/suppliers/new/"
+    code = f"N_{uuid4().hex[:8]}"
+    fields = administrator.tokens(path) | {
+        "organisation": batches.supplier.organisation,
+        "code": code,
+        "profile": "lenient",
+        "document_root": "",
+    }
+    for _time in range(2):
+        answer = administrator.post(path, fields)
+        assert (answer.status_code, answer.location) == (303, f"/console/suppliers/{code}/")
+        assert f"Import supplier {code} was created." in administrator.see(f"/suppliers/{code}/")
+    with sessions() as session:
+        document_root = session.scalar(
+            select(ImportSupplier.document_root).where(ImportSupplier.code == code)
+        )
+    assert not document_root
+
+
+def test_workers_are_told_at_once_of_what_a_form_begins(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    good, faulty = batches.supplier.accounts(2)
+    faulty["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    batch_id = str(batches.run([good, faulty])["batch_id"])
+    supplier, batch = f"/suppliers/{batches.supplier.code}/", f"/batches/{batch_id}/"
+    status, retry = f"{supplier}status/", f"{batch}retry/?everything=1"
+    chunk, team = ("batches.run_chunk", (batch_id, 1)), batches.supplier.team
+    with noted_messages() as messages:
+
+        def told(path: str, **fields: str) -> list[Message]:
+            messages.clear()
+            administrator.act(path, fields)
+            return list(messages)
+
+        assert told(retry) == [chunk]
+        batches.work()
+        assert told(status, status="Paused") == []
+        assert told(retry) == []
+        assert told(status, status="Ongoing") == [chunk]
+        batches.work()
+        told(status, status="Paused")
+        told(retry)
+        told(f"{batch}pause/")
+        assert told(status, status="Ongoing") == []
+        assert told(f"{batch}resume/") == [chunk]
+        batches.work()
+        assert [task for task, _args in told(f"{batch}repeat/stage/", team=team)] == [chunk[0]]
+        undo = f"{supplier}accounts/{good['external_account_number']}/undo/"
+        assert [task for task, _args in told(undo, reason="Again.")] == ["undos.revert_accounts"]
+
+
+def test_a_form_with_a_token_of_no_page_is_refused(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    batch_id = batches.start(batches.supplier.accounts(1))
+    for token in ("", "not a token"):
+        answer = administrator.send(f"/batches/{batch_id}/pause/", {"form_token": token})
+        assert answer.status_code == 400
+        assert "The page has expired. Open it again." in answer.text
+    assert batches.get(batch_id)["state"] == "RUNNING"

@@ -1,0 +1,222 @@
+"""The interface description says of everything what it is, and its limits are those of the service."""
+
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from jsonschema_rs import Draft202012Validator
+
+from migration_service.blueprints.error_catalogue import request_errors
+from migration_service.blueprints.errors import RETRY_LATER_CODES
+from supplier_client import API, SupplierClient
+
+#: The errors that the web server and Flask answer in place of any operation, and of those that take a body.
+_OF_ALL = {"400", "404", "414", "417", "431", "500"}
+_WITH_BODY = {"408", "411", "413", "415"}
+_STATUS_PATH = f"{API}/account-transfer-status/{{import_supplier_code}}/{{external_account_number}}/"
+
+
+def _operations(description: Any) -> list[Any]:
+    return [it for item in description["paths"].values() for name, it in item.items() if name != "parameters"]
+
+
+def _objects(value: Any, where: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield each object of the description, except for examples: its place, its name, and itself."""
+    for name, below in value.items() if isinstance(value, dict) else enumerate(value):
+        if name not in ("example", "examples") and isinstance(below, dict | list):
+            if isinstance(below, dict):
+                yield where, str(name), below
+            yield from _objects(below, f"{where}/{name}")
+
+
+def _schemas(description: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for where, name, it in _objects(description):
+        if name in ("schema", "items") or where.endswith(("/properties", "/components/schemas")):
+            yield f"{where}/{name}", it
+
+
+def _allows(schema: dict[str, Any], value: Any) -> bool:
+    return Draft202012Validator(schema, validate_formats=True).is_valid(value)
+
+
+def test_each_schema_has_a_type(description: Any) -> None:
+    for where, schema in _schemas(description):
+        if where.endswith("/TransactionErrorBody/properties/transaction_data"):  # is returned as it was sent
+            continue
+        assert {"type", "anyOf", "allOf", "$ref"} & set(schema) or schema.get("enum") == [None], where
+        kinds = schema.get("type", ())
+        assert "object" not in kinds or {"properties", "additionalProperties"} & set(schema), where
+        assert "array" not in kinds or "items" in schema, where
+
+
+def test_everything_has_a_sentence_for_people(description: Any) -> None:
+    described = re.compile("/(properties|headers|parameters|responses|tags|servers|securitySchemes)")
+    for where, name, it in _objects(description):
+        # The properties of counts are states.
+        if described.fullmatch(where[where.rfind("/") :]) and "$ref" not in it and not name.isupper():
+            assert it.get("description"), f"{where}/{name}"
+    for name in ("TokenRequest", "ServiceToken", "TokenAnswer", "GraphQLError"):
+        assert description["components"]["schemas"][name]["description"]
+    for operation in _operations(description):
+        assert operation["summary"]
+        assert operation["description"]
+        for answer in operation["responses"].values():
+            for media in answer.get("content", {}).values():
+                assert media["schema"].get("type") != "string" or media["schema"]["description"]
+
+
+def test_it_says_where_it_is_from_and_whom_to_ask(description: Any) -> None:
+    assert {"title", "version", "summary", "description", "contact"} <= set(description["info"])
+    assert [it["url"] for it in description["servers"]] == ["/"]
+
+
+def test_each_tag_is_written_for_people_and_has_operations(description: Any) -> None:
+    tags = [it["name"] for it in description["tags"]]
+    assert set(tags) == {tag for it in _operations(description) for tag in it["tags"]}
+    assert {"Access", "Account imports", "Status and lists"} <= set(tags)
+    assert all(re.fullmatch("[A-Z][a-z ]+", tag) for tag in tags)
+
+
+def test_each_reference_leads_to_a_component_and_each_component_is_referred_to(description: Any) -> None:
+    references = {it["$ref"] for _, _, it in _objects(description) if "$ref" in it}
+    components = {
+        f"#/components/{kind}/{name}"
+        for kind, named in description["components"].items()
+        for name in named
+        if kind != "securitySchemes"
+    }
+    assert references == components
+
+
+def test_each_error_is_described_with_its_status_and_an_example(description: Any) -> None:
+    statuses = {entry.code: entry.status for entry in request_errors()} | {"invalid": "400"}
+    components = description["components"]["responses"]
+    for operation in _operations(description):
+        for status, answer in operation["responses"].items():
+            if "$ref" in answer:
+                answer = components[answer["$ref"].rpartition("/")[2]]  # noqa: PLW2901
+                assert answer["description"].startswith(f"{HTTPStatus(int(status)).phrase}. ")
+            if int(status) >= 400 and operation["operationId"] != "show_token_hint":
+                codes = _codes_of(answer)
+                assert codes, (operation["operationId"], status)
+                assert all(status in statuses[code] for code in codes), (codes, status)
+
+
+def _codes_of(answer: Any) -> set[str]:
+    """Return the codes of the examples of an answer, each of which states its code once or twice."""
+    codes = set()
+    for media in answer["content"].values():
+        for example in [it["value"] for it in media.get("examples", {}).values()] or [media["example"]]:
+            (item,) = example["errors"][:1]
+            codes |= {example["code"]} if "code" in example else {item["extensions"]["errorCode"]}
+    return codes
+
+
+def test_an_operation_has_the_errors_of_a_body_if_it_takes_one(description: Any) -> None:
+    for operation in _operations(description):
+        statuses = set(operation["responses"])
+        assert statuses >= _OF_ALL
+        if "requestBody" in operation:
+            assert statuses >= _WITH_BODY, operation["operationId"]
+        else:
+            assert not statuses & _WITH_BODY, operation["operationId"]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        ("202", {"Location", "Retry-After"}),
+        ("401", {"WWW-Authenticate"}),
+        ("405", {"Allow"}),
+        ("429", {"Retry-After"}),
+        ("503", {"Retry-After"}),
+    ],
+)
+def test_an_answer_says_where_or_how_or_when_to_go_on(
+    description: Any, status: str, headers: set[str]
+) -> None:
+    answers = [it["responses"][status] for it in _operations(description) if status in it["responses"]]
+    assert answers
+    assert all(set(it["headers"]) >= {"X-Request-ID"} | headers for it in answers)
+
+
+def test_a_400_has_retry_after_if_one_of_its_errors_passes(description: Any) -> None:
+    for operation in _operations(description):
+        answer = operation["responses"]["400"]
+        if "$ref" not in answer:
+            passes = bool(_codes_of(answer) & set(RETRY_LATER_CODES))
+            assert ("Retry-After" in answer["headers"]) == passes, operation["operationId"]
+
+
+def test_numbers_in_headers_are_not_negative(description: Any) -> None:
+    kinds = [it["schema"] for it in description["components"]["headers"].values()]
+    assert {it.get("minimum") for it in kinds if it["type"] == "integer"} == {0}
+
+
+def test_a_file_is_described_as_bytes_that_may_be_absent(description: Any) -> None:
+    body = description["paths"][f"{API}/batches/"]["post"]["requestBody"]
+    assert body["description"]
+    assert not body.get("required")
+    assert {(it["schema"]["type"], it["schema"]["format"]) for it in body["content"].values()} == {
+        ("string", "binary")
+    }
+
+
+def test_no_parameter_in_a_path_is_empty(description: Any) -> None:
+    for item in description["paths"].values():
+        for parameter in item.get("parameters", []):
+            assert not _allows(parameter["schema"], "")
+
+
+@pytest.mark.parametrize("length", [1, 128, 129])
+def test_a_name_in_a_path_may_be_as_long_as_described(
+    description: Any, supplier: SupplierClient, length: int
+) -> None:
+    for parameter in description["paths"][_STATUS_PATH]["parameters"]:
+        names = {"import_supplier_code": supplier.code, "external_account_number": "1"}
+        path = _STATUS_PATH.format(**names | {parameter["name"]: "1" * length})
+        is_read = supplier.get(path.removeprefix(API)).status_code == 404
+        assert is_read == _allows(parameter["schema"], "1" * length)
+
+
+@pytest.mark.parametrize("length", [0, 1, 128, 129])
+def test_an_id_of_a_request_is_kept_if_it_is_as_long_as_described(
+    description: Any, client: FlaskClient, length: int
+) -> None:
+    given = "1" * length
+    answer = client.get("/v1/graphql/", headers={"X-Request-ID": given})
+    header = description["components"]["headers"]["X-Request-ID"]
+    assert (answer.headers["X-Request-ID"] == given) == _allows(header["schema"], given)
+
+
+@pytest.mark.parametrize("length", [1, 128, 129])
+def test_an_idempotency_key_may_be_as_long_as_described(
+    description: Any, supplier: SupplierClient, length: int
+) -> None:
+    (key,) = _header_parameters(description, "/notes/create/")
+    answer = supplier.post("/notes/create/", {}, headers={key["name"]: "1" * length})
+    codes = {item["code"] for item in (answer.json or {})["errors"]}
+    assert ("idempotency_key_invalid" not in codes) == _allows(key["schema"], "1" * length)
+    assert not _allows(key["schema"], "")
+
+
+def test_the_example_of_prefer_is_applied(description: Any, supplier: SupplierClient) -> None:
+    _, prefer = sorted(
+        _header_parameters(description, "/account-import-process/process/"), key=lambda it: str(it["name"])
+    )
+    (account,) = supplier.accounts()
+    supplier.stage(account)
+    (example,) = prefer["schema"]["examples"]
+    answer = supplier.process(account["external_account_number"], prefer=example)
+    assert (answer.status_code, answer.headers["Preference-Applied"]) == (202, example)
+
+
+def _header_parameters(description: Any, path: str) -> list[Any]:
+    """Return the headers that an operation reads. It takes a request without them."""
+    parameters = description["paths"][API + path]["post"]["parameters"]
+    headers = [it for it in parameters if it["in"] == "header"]
+    assert not any(it.get("required") for it in headers)
+    return headers

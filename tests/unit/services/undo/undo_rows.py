@@ -1,0 +1,128 @@
+"""Rows of created accounts and of undos, as tests need them."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from factories import Customer
+from migration_service.db.base import new_id
+from migration_service.models import Account, AccountImportProcess, BatchLine, CustomerEmail, Undo, UndoLine
+from migration_service.models import Customer as Person
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.setup.teams import get_operations_team_id
+from migration_service.states import UndoOutcome
+
+MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def find_supplier(session: Session, customer: Customer) -> KnownSupplier:
+    """Return the customer's supplier."""
+    return get_import_supplier(session, customer.import_supplier, organisation_id=None)
+
+
+def add_account(
+    session: Session,
+    customer: Customer,
+    number: str,
+    service_account_number: str | None = None,
+    **values: Any,
+) -> Account:
+    """Insert an account that was created, with its import process. `values` are of the process."""
+    supplier_id = find_supplier(session, customer).id
+    service_account_number = service_account_number or f"A-{number}"
+    given = {
+        "payload": {},
+        "payload_sha256": b"",
+        "rules_version": "1",
+        "profile": "lenient",
+        "state": "IMPORTED",
+        "service_account_number": service_account_number,
+        "account_created_at": MOMENT,
+    }
+    process = AccountImportProcess(
+        import_supplier_id=supplier_id, external_account_number=number, **given | values
+    )
+    session.add(process)
+    session.flush()
+    account = Account(
+        service_account_number=service_account_number,
+        account_import_process_id=process.id,
+        import_supplier_id=supplier_id,
+        operations_team_id=get_operations_team_id(
+            session, customer.organisation_id, customer.operations_team
+        ),
+        external_account_number=number,
+        unknown_occupier=False,
+    )
+    session.add(account)
+    session.flush()
+    return account
+
+
+def add_email(session: Session, account: Account, **values: Any) -> CustomerEmail:
+    """Insert a customer of the account, and the customer's e-mail."""
+    person = Person(account_pk=account.id, position=0)
+    session.add(person)
+    session.flush()
+    email = CustomerEmail(customer_pk=person.id, **values)
+    session.add(email)
+    session.flush()
+    return email
+
+
+def add_line(session: Session, batch_id: Any, line_number: int, number: str, **values: Any) -> None:
+    """Insert a line of a batch that has created the account of this number."""
+    given = {"status": "IMPORTED", "service_account_number": f"A-{number}"} | values
+    session.add(
+        BatchLine(batch_id=batch_id, line_number=line_number, external_account_number=number, **given)
+    )
+    session.flush()
+
+
+def add_undo(session: Session, customer: Customer, *accounts: Account, **values: Any) -> Undo:
+    """Insert an undo with a pending line for each of these accounts, the last one first."""
+    supplier = find_supplier(session, customer)
+    given = {"reason": "because"} | values
+    undo = Undo(
+        id=new_id(), organisation_id=supplier.organisation_id, import_supplier_id=supplier.id, **given
+    )
+    session.add(undo)
+    session.flush()
+    for position, account in reversed([*enumerate(accounts, 1)]):
+        add_undo_line(
+            session, undo, position, account.account_import_process_id, account.service_account_number
+        )
+    session.refresh(undo)
+    return undo
+
+
+def add_undo_line(
+    session: Session, undo: Undo, position: int, process_id: int, number: str, **values: Any
+) -> None:
+    """Insert a line of an undo."""
+    session.add(
+        UndoLine(
+            undo_id=undo.id,
+            position=position,
+            account_import_process_id=process_id,
+            service_account_number=number,
+            **values,
+        )
+    )
+    session.flush()
+
+
+def outcomes(session: Session, undo: Undo) -> Sequence[tuple[str, list[str] | None, bool]]:
+    """Return of each line its outcome, the reasons, and whether it has an end."""
+    lines = select(UndoLine).where(UndoLine.undo_id == undo.id).order_by(UndoLine.position)
+    found = session.scalars(lines.execution_options(populate_existing=True)).all()
+    assert all(it.finished_at is None or it.outcome != UndoOutcome.PENDING for it in found)
+    return [(it.outcome, it.reasons, it.finished_at is not None) for it in found]
+
+
+def count(session: Session, model: Any) -> int:
+    """Return how many rows a table has."""
+    return session.scalar(select(func.count()).select_from(model)) or 0

@@ -1,0 +1,320 @@
+"""Making a plan: which pending accounts are in which wave, and the batch of each. Its preview."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, time
+from hashlib import md5
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer
+from migration_service.errors import (
+    ErrorItem,
+    ImportSupplierCompleteError,
+    ImportSupplierPausedError,
+    OperationsTeamNotFoundError,
+    RequestFailedValidationError,
+    TooManyOpenBatchesError,
+    TooManyUploadsError,
+    WavePlanOpenError,
+)
+from migration_service.models import ApiKey, AuditEntry, Batch, BatchLine, WavePlan
+from migration_service.services.batches.brakes import Brake
+from migration_service.services.batches.quotas import BatchQuotas, lock_storing
+from migration_service.services.setup.suppliers import set_status
+from migration_service.services.waves.orders import PlanOrder, WaveOrder
+from migration_service.services.waves.plans import plan_waves
+from migration_service.services.waves.preview import count_pending, preview_plan
+from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.windows import Window
+from migration_service.states import ImportState, SupplierStatus, WaveState
+from unit.services.waves.wave_rows import EVENING, acts, add_pending, batch_of, find_supplier, make_plan
+
+REST = WaveOrder()
+
+
+def _order(customer: Customer, *waves: WaveOrder, **more: Any) -> PlanOrder:
+    given: dict[str, Any] = {"continue_if_clean": False, "seed": 7} | more
+    team = given.pop("operations_team_name", customer.operations_team)
+    return PlanOrder(waves=waves, operations_team_name=team, **given)
+
+
+def _plan(session: Session, customer: Customer, *waves: WaveOrder, **more: Any) -> WavePlan:
+    return plan_waves(session, find_supplier(session, customer), _order(customer, *waves, **more))
+
+
+def _preview(session: Session, customer: Customer, *waves: WaveOrder) -> tuple[Sequence[int], int]:
+    found = preview_plan(session, find_supplier(session, customer), _order(customer, *waves))
+    return found.sizes, found.unplanned
+
+
+def _accounts(session: Session, plan: WavePlan) -> list[list[str]]:
+    """Return the accounts of each wave, in the order of its lines."""
+    numbers = select(BatchLine.external_account_number).order_by(BatchLine.line_number)
+    return [
+        [str(it) for it in session.scalars(numbers.where(BatchLine.batch_id == wave.batch_id))]
+        for wave in list_waves(session, plan.id)
+    ]
+
+
+@pytest.fixture
+def letters(session: Session, customer: Customer, other: Customer) -> str:
+    """Pending accounts of the customer, in an order of their own, and accounts that are not to be planned."""
+    add_pending(session, other, *"axyz")
+    add_pending(session, customer, "skipped", state=ImportState.SKIPPED)
+    add_pending(session, customer, *"hbgadfce")
+    return "abcdefgh"
+
+
+def test_each_account_is_in_one_wave(session: Session, customer: Customer, letters: str) -> None:
+    waves = (WaveOrder(sample=2), WaveOrder(accounts=["f", "b"]), WaveOrder(size=3))
+    assert _preview(session, customer, *waves) == ([2, 2, 3], 1)
+    assert _preview(session, customer, *waves, REST) == ([2, 2, 3, 1], 0)
+    assert session.scalars(select(WavePlan)).all() == []
+    plan = _plan(session, customer, *waves)
+    drawn, listed, next_ones = _accounts(session, plan)
+    assert listed == ["b", "f"]
+    left = [it for it in letters if it not in drawn + listed]
+    assert (len(drawn), next_ones, plan.unplanned) == (2, left[:3], 1)
+    assert [it.state for it in list_waves(session, plan.id)] == ["WAITING", "PLANNED", "PLANNED"]
+
+
+def test_the_last_wave_takes_what_is_left(session: Session, customer: Customer, letters: str) -> None:
+    plan = _plan(session, customer, WaveOrder(size=3), REST)
+    assert _accounts(session, plan) == [[*letters[:3]], [*letters[3:]]]
+    assert plan.unplanned == 0
+
+
+def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
+    session: Session, customer: Customer, letters: str
+) -> None:
+    key_id = session.scalars(select(ApiKey.id).where(ApiKey.prefix == customer.prefix)).one()
+    window = Window(start=time(22), end=time(6), time_zone="UTC", first_day=date(2026, 3, 2))
+    brake = Brake(stop_after_errors="5")
+    waves = WaveOrder(size=1, name="Pilot", window=window, lines_per_minute=60, brake=brake), REST
+    more = {"name": "Spring", "continue_if_clean": True, "api_key_id": key_id}
+    plan = _plan(session, customer, *waves, **more)
+    session.refresh(plan)
+    assert (plan.organisation_id, plan.name, plan.seed, plan.continue_if_clean, plan.finished_at) == (
+        *(customer.organisation_id, "Spring", 7, True),
+        None,
+    )
+    assert plan.import_supplier_id == find_supplier(session, customer).id
+    first, second = list_waves(session, plan.id)
+    assert [(it.number, it.name, it.time_window) for it in (first, second)] == [
+        (1, "Pilot", window.to_dict()),
+        (2, None, None),
+    ]
+    batches = [batch_of(session, it) for it in (first, second)]
+    assert [(it.name, it.lines_per_minute, it.lines) for it in batches] == [
+        ("Pilot", 60, 1),
+        ("Wave 2", None, len(letters) - 1),
+    ]
+    assert batches[0].brake == brake.to_dict()
+    for batch in batches:
+        assert (batch.mode, batch.source, batch.kind) == ("import", "pending", "accounts")
+        assert (batch.operations_team_id, batch.api_key_id) == (plan.operations_team_id, key_id)
+        assert (batch.state, batch.reason, batch.runs_until) == (
+            *("PAUSED", "window_closed"),
+            datetime(1970, 1, 1, tzinfo=UTC),
+        )
+    assert acts(session) == [("wave.queued", "1", {"batch_id": str(first.batch_id)})]
+    entry = session.scalars(select(AuditEntry).where(AuditEntry.subject_kind == "wave_plan")).one()
+    assert (entry.action, entry.subject, entry.organisation_id) == (
+        *("wave_plan.created", str(plan.id)),
+        customer.organisation_id,
+    )
+    assert entry.details == {"import_supplier": customer.import_supplier, "waves": 2, "seed": 7}
+
+
+@pytest.mark.usefixtures("letters")
+def test_a_plan_without_a_seed_gets_one_that_fits_its_column(session: Session, customer: Customer) -> None:
+    with patch("secrets.randbelow", lambda below: below - 1):
+        assert _plan(session, customer, REST, seed=None).seed == 2**31 - 1
+
+
+@pytest.mark.usefixtures("letters")
+def test_the_seed_of_a_plan_may_be_nought(session: Session, customer: Customer) -> None:
+    assert _plan(session, customer, REST, seed=0).seed == 0
+
+
+@pytest.mark.parametrize("make", [_plan, _preview])
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (SupplierStatus.PAUSED, ImportSupplierPausedError),
+        (SupplierStatus.COMPLETE, ImportSupplierCompleteError),
+    ],
+)
+def test_a_supplier_that_accepts_nothing_has_nothing_to_plan(
+    session: Session,
+    customer: Customer,
+    status: SupplierStatus,
+    error: type[Exception],
+    make: Callable[..., Any],
+) -> None:
+    set_status(session, customer.import_supplier, status)
+    with pytest.raises(error):
+        make(session, customer, REST)
+
+
+@pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("make", [_plan, _preview])
+def test_a_supplier_has_one_plan_at_a_time(
+    session: Session, customer: Customer, other: Customer, make: Callable[..., Any]
+) -> None:
+    make_plan(session, other, WaveState.RUNNING)
+    plan = make_plan(session, customer, WaveState.RUNNING)
+    with pytest.raises(WavePlanOpenError):
+        make(session, customer, REST)
+    plan.finished_at = EVENING
+    session.flush()
+    assert make(session, customer, REST)
+
+
+@pytest.mark.parametrize("make", [_plan, _preview])
+def test_a_wave_without_an_account_is_named(
+    session: Session, customer: Customer, letters: str, make: Callable[..., Any]
+) -> None:
+    waves = (WaveOrder(size=len(letters)), WaveOrder(size=1), REST)
+    with pytest.raises(RequestFailedValidationError) as raised:
+        make(session, customer, *waves)
+    assert raised.value.errors == [
+        ErrorItem("empty", "No pending account is left for this wave.", f"waves.{index}") for index in (1, 2)
+    ]
+
+
+@pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("make", [_plan, _preview])
+def test_accounts_that_are_not_pending_or_listed_twice_are_named(
+    session: Session, customer: Customer, make: Callable[..., Any]
+) -> None:
+    waves = (WaveOrder(accounts=["a", "skipped", "b", "b"]), REST, WaveOrder(accounts=["x", "a", "c"]))
+    with pytest.raises(RequestFailedValidationError) as raised:
+        make(session, customer, *waves)
+    assert raised.value.errors == [
+        ErrorItem("invalid", f"The account {fault}.", f"waves.{place}")
+        for fault, place in (
+            ("is not pending", "0.accounts.1"),
+            ("is listed before", "0.accounts.3"),
+            ("is not pending", "2.accounts.0"),
+            ("is listed before", "2.accounts.1"),
+        )
+    ]
+
+
+@pytest.mark.usefixtures("letters")
+def test_a_team_that_does_not_exist_is_refused(session: Session, customer: Customer) -> None:
+    with pytest.raises(OperationsTeamNotFoundError):
+        _plan(session, customer, REST, operations_team_name="nobody")
+
+
+@pytest.mark.usefixtures("letters")
+def test_the_batches_of_a_plan_count_for_the_quotas(session: Session, customer: Customer) -> None:
+    supplier, order = find_supplier(session, customer), _order(customer, WaveOrder(size=1), REST)
+    with pytest.raises(TooManyOpenBatchesError), session.begin_nested():
+        plan_waves(session, supplier, order, BatchQuotas(1, 10**9))
+    assert session.scalars(select(Batch)).all() == []
+    plan_waves(session, supplier, order, BatchQuotas(2, 10**9))
+    assert len(session.scalars(select(Batch)).all()) == 2
+
+
+@pytest.mark.usefixtures("letters")
+def test_of_two_who_store_at_once_one_is_told_to_wait(
+    sessions: sessionmaker[Session], session: Session, customer: Customer
+) -> None:
+    supplier, order = find_supplier(session, customer), _order(customer, REST)
+    with sessions() as another:
+        assert lock_storing(another, customer.organisation_id)
+        with pytest.raises(TooManyUploadsError):
+            plan_waves(session, supplier, order, BatchQuotas(9, 10**9))
+    assert plan_waves(session, supplier, order, BatchQuotas(9, 10**9))
+
+
+def test_drawing_from_many_accounts_may_take_an_hour(session: Session, customer: Customer) -> None:
+    with pytest.raises(RequestFailedValidationError):
+        _plan(session, customer, REST)
+    assert session.scalar(text("SHOW statement_timeout")) == "1h"
+
+
+def _payload(points: int = 1, *kinds: str, agreements: bool = True, statements: bool = False) -> Any:
+    given = [{"supply_type": kind, "agreements": [{}] * agreements} for kind in kinds or ("GAS",)]
+    addresses = [{"meter_points": given[:1] * points if len(kinds) < 2 else given}]
+    return {"supply_addresses": addresses, "statements": [{}] * statements}
+
+
+def test_a_draw_takes_one_of_each_stratum_and_then_its_share(session: Session, customer: Customer) -> None:
+    """Of 12 + 6 + 2 accounts, eight are one of each, and then those whose share is due."""
+    add_pending(session, customer, *(f"G{n:02}" for n in range(12)), payload=_payload())
+    add_pending(session, customer, *(f"P{n:02}" for n in range(6)), payload=_payload(1, "ELECTRICITY"))
+    add_pending(session, customer, *(f"R{n:02}" for n in range(2)), payload=_payload(2, "GAS", "ELECTRICITY"))
+    drawn = {}
+    for size in (2, 8, 20):
+        with session.begin_nested() as undone:
+            plan = _plan(session, customer, WaveOrder(sample=size))
+            ((*numbers,),) = _accounts(session, plan)
+            (wave,) = list_waves(session, plan.id)
+            drawn[size] = Counter(number[0] for number in numbers)
+            strata = {it["stratum"]: (it["pending"], it["drawn"]) for it in wave.strata or ()}
+            undone.rollback()
+    assert drawn == {
+        2: {"G": 1, "P": 1},
+        8: {"G": 5, "P": 2, "R": 1},
+        20: {"G": 12, "P": 6, "R": 2},
+    }
+    ending = "with agreements, without statements"
+    assert [*strata.items()] == [
+        (f"GAS, 1 meter point, {ending}", (12, 12)),
+        (f"ELECTRICITY, 1 meter point, {ending}", (6, 6)),
+        (f"ELECTRICITY and GAS, 2 meter points, {ending}", (2, 2)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("payload", "stratum"),
+    [
+        ({}, "no supply, no meter point, without agreements, without statements"),
+        (_payload(1, agreements=False), "GAS, 1 meter point, without agreements, without statements"),
+        (_payload(2, statements=True), "GAS, 2 meter points, with agreements, with statements"),
+        (_payload(4), "GAS, 3 or more meter points, with agreements, without statements"),
+    ],
+)
+def test_a_stratum_is_described(session: Session, customer: Customer, payload: Any, stratum: str) -> None:
+    add_pending(session, customer, "a", payload=payload)
+    (wave,) = list_waves(session, _plan(session, customer, WaveOrder(sample=5)).id)
+    assert wave.strata == [{"stratum": stratum, "pending": 1, "drawn": 1}]
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_within_a_stratum_the_seed_decides(session: Session, customer: Customer, seed: int) -> None:
+    numbers = [f"N{n:02}" for n in range(20)]
+    random.Random(seed).shuffle(numbers)
+    add_pending(session, customer, *numbers)
+    plan = _plan(session, customer, WaveOrder(sample=4), seed=seed)
+    by_hash = sorted(numbers, key=lambda number: md5(f"{seed} {number}".encode()).hexdigest())  # noqa: S324
+    assert _accounts(session, plan) == [sorted(by_hash[:4])]
+
+
+def test_of_two_strata_whose_turn_it_is_the_seed_takes_one(session: Session, customer: Customer) -> None:
+    add_pending(session, customer, "G1", "G2", payload=_payload())
+    add_pending(session, customer, "P1", "P2", payload=_payload(1, "ELECTRICITY"))
+    preferred = set()
+    for seed in range(6):
+        with session.begin_nested() as undone:
+            ((*numbers,),) = _accounts(session, _plan(session, customer, WaveOrder(sample=3), seed=seed))
+            preferred |= {letter for letter, n in Counter(it[0] for it in numbers).items() if n == 2}
+            undone.rollback()
+    assert preferred == {"G", "P"}
+
+
+def test_what_is_pending_is_counted_by_supplier(
+    session: Session, customer: Customer, other: Customer, letters: str
+) -> None:
+    assert count_pending(session, find_supplier(session, customer).id) == len(letters)
+    assert count_pending(session, find_supplier(session, other).id) == 4
+    assert count_pending(session, 0) == 0

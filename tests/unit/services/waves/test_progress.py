@@ -1,0 +1,342 @@
+"""What a sweep does with a plan, by its clock and by what became of the batches."""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer
+from migration_service.db.base import new_id
+from migration_service.models import Batch, Wave, WavePlan
+from migration_service.services.waves.progress import (
+    carry_on,
+    carry_on_plan,
+    find_wave,
+    list_waves,
+    lock_batch,
+)
+from migration_service.states import BatchState, ChunkState, WaveState
+from unit.services.batches.batch_rows import add_chunk
+from unit.services.waves.wave_rows import (
+    CLOSED_NOW,
+    EVENING,
+    MIDNIGHT,
+    OPEN_NOW,
+    acts,
+    add_undo,
+    batch_of,
+    make_plan,
+    make_wave,
+)
+
+pytestmark = pytest.mark.usefixtures("now")
+
+PLANNED, WAITING, RUNNING, PAUSED = (
+    WaveState.PLANNED,
+    WaveState.WAITING,
+    WaveState.RUNNING,
+    WaveState.PAUSED,
+)
+CLOSED = "window_closed"
+BRAKE = "error_threshold_reached"
+BEFORE = EVENING - timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A wave with its batch before a sweep, and what is different after it."""
+
+    wave: WaveState
+    batch: BatchState
+    window: dict[str, Any] | None = None
+    #: Of the batch.
+    reason: str | None = None
+    #: The states afterwards, the reasons, and the end of the batch's time. It was an hour ago.
+    then: tuple[str, str] | None = None
+    why: tuple[str | None, str | None] = (None, None)
+    until: datetime | None = BEFORE
+    #: What the audit tells.
+    told: tuple[str, ...] = ()
+
+
+_CASES = {
+    "it is its turn": Case(PLANNED, BatchState.PAUSED, then=("WAITING", "PAUSED"), told=("queued",)),
+    "it waits for a person": Case(WAITING, BatchState.PAUSED),
+    "it waits for its window": Case(WAITING, BatchState.PAUSED, CLOSED_NOW),
+    "its window opens": Case(
+        WAITING, BatchState.PAUSED, OPEN_NOW, then=("RUNNING", "RUNNING"), until=MIDNIGHT, told=("began",)
+    ),
+    "it is its turn in its window": Case(
+        *(PLANNED, BatchState.PAUSED, OPEN_NOW),
+        then=("RUNNING", "RUNNING"),
+        until=MIDNIGHT,
+        told=("queued", "began"),
+    ),
+    "its batch was resumed by itself": Case(
+        WAITING, BatchState.RUNNING, OPEN_NOW, then=("RUNNING", "RUNNING"), until=MIDNIGHT, told=("began",)
+    ),
+    "its batch was cancelled before its turn": Case(
+        PLANNED, BatchState.CANCELLED, then=("STOPPED", "CANCELLED"), told=("stopped",)
+    ),
+    "its batch was cancelled before it began": Case(
+        WAITING, BatchState.CANCELLED, OPEN_NOW, then=("STOPPED", "CANCELLED"), told=("stopped",)
+    ),
+    "it runs": Case(RUNNING, BatchState.RUNNING),
+    "it runs in its window": Case(RUNNING, BatchState.RUNNING, OPEN_NOW, until=MIDNIGHT),
+    "its supplier is paused": Case(RUNNING, BatchState.WAITING, reason="why", why=(None, "why")),
+    "its window closes": Case(
+        *(RUNNING, BatchState.RUNNING, CLOSED_NOW),
+        then=("PAUSED", "PAUSED"),
+        why=(CLOSED, CLOSED),
+        told=("paused",),
+    ),
+    "its window closes while its supplier is paused": Case(
+        *(RUNNING, BatchState.WAITING, CLOSED_NOW, "why"),
+        then=("PAUSED", "PAUSED"),
+        why=(CLOSED, CLOSED),
+        told=("paused",),
+    ),
+    "a worker has found that its window is closed": Case(
+        *(RUNNING, BatchState.PAUSED, CLOSED_NOW, CLOSED),
+        then=("PAUSED", "PAUSED"),
+        why=(CLOSED, CLOSED),
+        told=("paused",),
+    ),
+    "a person has paused its batch": Case(
+        RUNNING, BatchState.PAUSED, OPEN_NOW, then=("PAUSED", "PAUSED"), told=("paused",)
+    ),
+    "a brake has paused its batch": Case(
+        *(RUNNING, BatchState.PAUSED, None, BRAKE),
+        then=("PAUSED", "PAUSED"),
+        why=(BRAKE, BRAKE),
+        told=("paused",),
+    ),
+    "its supplier is complete": Case(
+        *(RUNNING, BatchState.STOPPED, None, "why"),
+        then=("PAUSED", "STOPPED"),
+        why=("why", "why"),
+        told=("paused",),
+    ),
+    "it waits for its next window": Case(PAUSED, BatchState.PAUSED, CLOSED_NOW, CLOSED, why=(CLOSED, CLOSED)),
+    "its next window opens": Case(
+        *(PAUSED, BatchState.PAUSED, OPEN_NOW, CLOSED),
+        then=("RUNNING", "RUNNING"),
+        until=MIDNIGHT,
+        told=("went_on",),
+    ),
+    "a person keeps it out of its window": Case(PAUSED, BatchState.PAUSED, OPEN_NOW),
+    "a brake keeps it out of its window": Case(
+        PAUSED, BatchState.PAUSED, OPEN_NOW, BRAKE, why=(BRAKE, BRAKE)
+    ),
+    "what stopped in its window is not what the window stopped": Case(
+        PAUSED, BatchState.STOPPED, OPEN_NOW, CLOSED, why=(CLOSED, CLOSED)
+    ),
+    "its batch was resumed": Case(PAUSED, BatchState.RUNNING, then=("RUNNING", "RUNNING"), told=("went_on",)),
+    "its batch was resumed outside its window": Case(
+        PAUSED, BatchState.RUNNING, CLOSED_NOW, then=("PAUSED", "PAUSED"), why=(CLOSED, CLOSED)
+    ),
+    "every line has an outcome": Case(
+        RUNNING, BatchState.COMPLETED, then=("RECONCILING", "COMPLETED"), told=("reconciled",)
+    ),
+    "every line has an outcome at the end of the window": Case(
+        PAUSED, BatchState.COMPLETED, CLOSED_NOW, then=("RECONCILING", "COMPLETED"), told=("reconciled",)
+    ),
+    "its batch was cancelled": Case(
+        RUNNING, BatchState.CANCELLED, then=("RECONCILING", "CANCELLED"), told=("reconciled",)
+    ),
+    "it is being reconciled": Case(WaveState.RECONCILING, BatchState.COMPLETED, OPEN_NOW),
+    "a person decides about it": Case(WaveState.DIFFERS, BatchState.CANCELLED, OPEN_NOW),
+    "its failed lines are retried": Case(
+        WaveState.CLEAN, BatchState.RUNNING, then=("RUNNING", "RUNNING"), told=("reopened",)
+    ),
+    "its failed lines are retried outside its window": Case(
+        *(WaveState.DIFFERS, BatchState.RUNNING, CLOSED_NOW),
+        then=("PAUSED", "PAUSED"),
+        why=(CLOSED, CLOSED),
+        told=("reopened", "paused"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_a_sweep_does_what_is_due_in_a_wave(session: Session, customer: Customer, name: str) -> None:
+    case = _CASES[name]
+    plan, wave = make_wave(session, customer, case.wave, time_window=case.window, differing=3, open=3)
+    if case.wave is PAUSED:
+        wave.reason = case.reason
+    batch = batch_of(
+        session, wave, state=case.batch, reason=case.reason, runs_until=BEFORE, brake_since=BEFORE
+    )
+    add_chunk(session, batch, state=ChunkState.PENDING)
+    carry_on_plan(session, plan.id)
+    session.flush()
+    assert (wave.state, batch.state) == (case.then or (case.wave, case.batch))
+    assert (wave.reason, batch.reason, batch.runs_until) == (*case.why, case.until)
+    assert [action for action, _, _ in acts(session)] == [f"wave.{action}" for action in case.told]
+    is_compared = case.told == ("reconciled",)
+    assert (wave.reconciled_to, wave.differing, wave.open) == ((0, None, None) if is_compared else (0, 3, 3))
+    assert (wave.began_at == EVENING) is ("began" in case.told)
+    if "went_on" in case.told:
+        assert batch.brake_since == BEFORE, "nobody has looked at the errors"
+    assert (plan.finished_at is not None) is (wave.state == "STOPPED")
+    if wave.state == "STOPPED":
+        assert wave.decision_reason == "batch_cancelled"
+
+
+@pytest.mark.parametrize("chunk", [ChunkState.DONE, None])
+def test_a_wave_without_lines_left_does_not_wait_for_its_next_window_to_end(
+    session: Session, customer: Customer, other: Customer, chunk: ChunkState | None
+) -> None:
+    elsewhere = batch_of(session, make_wave(session, other, RUNNING)[1])
+    add_chunk(session, elsewhere, state=ChunkState.PENDING)
+    plan, wave = make_wave(session, customer, PAUSED, time_window=CLOSED_NOW, reason=CLOSED)
+    batch = batch_of(session, wave, reason=CLOSED, runs_until=BEFORE)
+    if chunk:
+        add_chunk(session, batch, state=chunk)
+    carry_on_plan(session, plan.id)
+    assert (wave.state, batch.state, batch.runs_until) == ("RECONCILING", "COMPLETED", BEFORE)
+    assert [action for action, _, _ in acts(session)] == ["wave.reconciled"]
+    assert elsewhere.state == "RUNNING"
+
+
+@pytest.mark.parametrize("chunk", [ChunkState.DISPATCHED, ChunkState.PENDING])
+def test_a_wave_with_lines_left_waits_for_its_next_window(
+    session: Session, customer: Customer, chunk: ChunkState
+) -> None:
+    plan, wave = make_wave(session, customer, PAUSED, time_window=CLOSED_NOW, reason=CLOSED)
+    batch = batch_of(session, wave, reason=CLOSED)
+    add_chunk(session, batch, 1, state=ChunkState.DONE)
+    add_chunk(session, batch, 10, state=chunk)
+    carry_on_plan(session, plan.id)
+    assert (wave.state, batch.state) == ("PAUSED", "PAUSED")
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ([WaveState.APPROVED, PLANNED, PLANNED], ["APPROVED", "WAITING", "PLANNED"]),
+        ([WaveState.STOPPED, PLANNED, PLANNED], ["STOPPED", "WAITING", "PLANNED"]),
+        # The next one is already announced, for the approval that it waits for.
+        ([WaveState.CLEAN, PLANNED, PLANNED], ["CLEAN", "WAITING", "PLANNED"]),
+        ([WaveState.DIFFERS, WAITING, PLANNED], ["DIFFERS", "WAITING", "PLANNED"]),
+        ([WaveState.RECONCILING, PLANNED, PLANNED], ["RECONCILING", "PLANNED", "PLANNED"]),
+        ([WaveState.APPROVED, WaveState.CLEAN], ["APPROVED", "CLEAN"]),
+    ],
+)
+def test_waves_come_one_after_the_other(
+    session: Session, customer: Customer, states: list[WaveState], expected: list[str]
+) -> None:
+    plan = make_plan(session, customer, *states)
+    carry_on_plan(session, plan.id)
+    waves = list_waves(session, plan.id)
+    assert [(it.number, it.state) for it in waves] == [*enumerate(expected, 1)]
+    assert plan.finished_at is None
+
+
+def test_a_plan_is_finished_once_after_its_last_wave(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    elsewhere = make_plan(session, other, WaveState.STOPPED)
+    plan = make_plan(session, customer, WaveState.APPROVED, WaveState.CLEAN, continue_if_clean=True)
+    carry_on_plan(session, plan.id)
+    assert (plan.finished_at, elsewhere.finished_at) == (EVENING, None)
+    plan.finished_at = BEFORE
+    session.flush()
+    carry_on_plan(session, plan.id)
+    assert plan.finished_at == BEFORE
+
+
+def test_while_accounts_are_being_undone_a_plan_holds_and_then_a_wave_is_compared_again(
+    session: Session, customer: Customer
+) -> None:
+    plan = make_plan(session, customer, WaveState.APPROVED, WaveState.APPROVED, PLANNED)
+    _, wave, following = list_waves(session, plan.id)
+    wave.reconciled_at = BEFORE
+    undo = add_undo(session, customer, wave)
+    carry_on_plan(session, plan.id)
+    assert (wave.state, following.state) == ("APPROVED", "PLANNED")
+    undo.finished_at = EVENING
+    session.flush()
+    carry_on_plan(session, plan.id)
+    assert (wave.state, following.state) == ("RECONCILING", "PLANNED")
+
+
+def test_a_plan_that_somebody_else_has_locked_is_left_to_them(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session, sessions() as another:
+        plan = make_plan(session, customer, PLANNED)
+        session.commit()
+        row = select(WavePlan.id).where(WavePlan.id == plan.id)
+        another.execute(row.with_for_update(key_share=True))
+        carry_on_plan(session, plan.id)
+        session.commit()
+        assert _states(session, plan.id) == ["PLANNED"]
+        another.rollback()
+        another.execute(row.with_for_update(key_share=True, read=True))
+        carry_on_plan(session, plan.id)
+        session.commit()
+        assert _states(session, plan.id) == ["WAITING"], "what only refers to the plan hinders nobody"
+
+
+def _states(session: Session, plan_id: UUID) -> list[str]:
+    return [wave.state for wave in list_waves(session, plan_id)]
+
+
+def test_what_hinders_one_plan_hinders_no_other(
+    sessions: sessionmaker[Session], customer: Customer, other: Customer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sessions.begin() as session:
+        hindered, wave = make_wave(session, customer, WAITING, time_window=OPEN_NOW)
+        batch_of(session, wave, state=BatchState.COMPLETED)
+        finished = make_plan(session, customer, PLANNED, finished_at=EVENING)
+        plan = make_plan(session, other, PLANNED)
+    with caplog.at_level(logging.WARNING):
+        carry_on(sessions)
+    with sessions() as session:
+        assert _states(session, hindered.id) == ["WAITING"]
+        assert _states(session, finished.id) == ["PLANNED"]
+        assert _states(session, plan.id) == ["WAITING"]
+    (line,) = caplog.messages
+    assert line.startswith(f"Wave plan {hindered.id} was not carried on: The batch is COMPLETED.")
+
+
+def test_a_wave_is_found_by_its_batch(session: Session, customer: Customer) -> None:
+    plan = make_plan(session, customer, PLANNED, PLANNED)
+    for wave in list_waves(session, plan.id):
+        assert find_wave(session, wave.batch_id) is wave
+    assert find_wave(session, new_id()) is find_wave(session, None) is None
+
+
+def test_waves_are_listed_as_they_are_now(sessions: sessionmaker[Session], customer: Customer) -> None:
+    with sessions() as session:
+        plan, wave = make_wave(session, customer, PLANNED)
+        session.commit()
+        with sessions.begin() as another:
+            another.execute(update(Wave).values(name="changed"))
+        assert list_waves(session, plan.id) == [wave]
+        assert wave.name == "changed"
+
+
+def test_the_batch_of_a_wave_is_locked_as_it_is_now(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        _, wave = make_wave(session, customer, RUNNING)
+        batch = batch_of(session, wave)
+        session.commit()
+        with sessions.begin() as another:
+            another.execute(update(Batch).values(name="changed"))
+        assert lock_batch(session, wave) is batch
+        assert batch.name == "changed"
+        with sessions() as another:
+            row = select(Batch.id)
+            free = row.with_for_update(skip_locked=True, key_share=True)
+            assert another.scalars(free).all() == []
+            to_refer_to = row.with_for_update(skip_locked=True, key_share=True, read=True)
+            assert another.scalars(to_refer_to).all() == [batch.id]

@@ -1,0 +1,145 @@
+"""What is reported of plans and their waves."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy.orm import Session
+
+from factories import Customer
+from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reports import WaveReport, report_plan, report_plans
+from migration_service.states import LineStatus, UndoOutcome, WaveState
+from unit.services.batches.batch_rows import add_chunk
+from unit.services.waves.wave_rows import (
+    CLOSED_NOW,
+    EVENING,
+    MIDNIGHT,
+    OPEN_NOW,
+    add_pending,
+    add_undo,
+    batch_of,
+    make_plan,
+    make_wave,
+)
+
+pytestmark = pytest.mark.usefixtures("now")
+
+NONE = dict.fromkeys((status.value for status in LineStatus), 0)
+
+
+def test_a_plan_is_reported_as_a_whole(session: Session, customer: Customer, other: Customer) -> None:
+    elsewhere, foreign = make_wave(session, other, WaveState.APPROVED)
+    add_undo(session, other, foreign)
+    times = {"created_at": EVENING - timedelta(days=1), "finished_at": EVENING}
+    values = {"name": "Spring", "seed": 7, "continue_if_clean": True, "unplanned": 3} | times
+    plan = make_plan(session, customer, **values)
+    expected = {
+        "plan_id": plan.id,
+        "import_supplier": customer.import_supplier,
+        "operations_team_name": customer.operations_team,
+        "undo_id": None,
+        "waves": [],
+    }
+    assert asdict(report_plan(session, plan)) == values | expected
+    plan.finished_at = None
+    held = make_plan(session, other, WaveState.APPROVED, finished_at=EVENING)
+    (undone,) = list_waves(session, held.id)
+    undo = add_undo(session, other, undone)
+    assert report_plan(session, held).undo_id == undo.id
+    plans = [elsewhere, plan, held]
+    assert [it.plan_id for it in report_plans(session, plans)] == [it.id for it in plans]
+    assert report_plans(session, []) == []
+
+
+def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> None:
+    stored = {
+        "name": "Pilot",
+        "reason": "why",
+        "strata": [{"stratum": "GAS", "pending": 2, "drawn": 1}],
+        "began_at": EVENING - timedelta(hours=3),
+        "reconciled_at": EVENING - timedelta(hours=2),
+        "decided_at": EVENING - timedelta(hours=1),
+        "differing": 1,
+        "open": 2,
+        "decided_by": "ann",
+        "decision_reason": "known",
+    }
+    plan, wave = make_wave(session, customer, WaveState.APPROVED, time_window=OPEN_NOW, **stored)
+    batch = batch_of(session, wave, lines=9, lines_per_minute=60, brake={"stop_after_errors": "5"})
+    add_chunk(session, batch, 1, counts={"IMPORTED": 2, "FAILED": 1})
+    add_chunk(session, batch, 4, counts={"IMPORTED": 4})
+    processes = add_pending(session, customer, "one", "two", "three")
+    outcomes = (UndoOutcome.REVERTED, UndoOutcome.REVERTED, UndoOutcome.KEPT)
+    lines = [(process_id, "A-1", outcome) for process_id, outcome in zip(processes, outcomes, strict=True)]
+    add_undo(session, customer, wave, lines, finished_at=EVENING)
+    (report,) = report_plan(session, plan).waves
+    assert asdict(report) == {
+        **stored,
+        "number": 1,
+        "state": "APPROVED",
+        "waits_for": None,
+        "batch_id": wave.batch_id,
+        "lines": 9,
+        "counts": NONE | {"IMPORTED": 6, "FAILED": 1},
+        "window": OPEN_NOW,
+        "opens_at": None,
+        "closes_at": None,
+        "lines_per_minute": 60,
+        "brake": {"stop_after_errors": "5"},
+        "reverted": 2,
+    }
+
+
+def _report(session: Session, customer: Customer, state: WaveState, **values: Any) -> WaveReport:
+    plan, _ = make_wave(session, customer, state, **values)
+    (report,) = report_plan(session, plan).waves
+    return report
+
+
+@pytest.mark.parametrize("state", WaveState)
+def test_a_wave_has_an_opening_for_as_long_as_it_needs_one(
+    session: Session, customer: Customer, state: WaveState
+) -> None:
+    report = _report(session, customer, state, time_window=OPEN_NOW)
+    is_needed = state in ("PLANNED", "WAITING", "RUNNING", "PAUSED")
+    expected = (EVENING.replace(minute=0), MIDNIGHT) if is_needed else (None, None)
+    assert (report.opens_at, report.closes_at) == expected
+    assert (report.counts, report.reverted) == (NONE, 0)
+
+
+def test_the_opening_of_a_wave_is_the_next_one_or_none_if_it_has_no_window(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    report = _report(session, customer, WaveState.WAITING, time_window=CLOSED_NOW)
+    morning = MIDNIGHT.replace(hour=6)
+    assert (report.opens_at, report.closes_at) == (morning, morning.replace(hour=8))
+    without = _report(session, other, WaveState.WAITING)
+    assert (without.window, without.opens_at, without.closes_at) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("states", "window", "expected"),
+    [
+        ([WaveState.WAITING], None, ["person"]),
+        ([WaveState.WAITING], CLOSED_NOW, ["window"]),
+        ([WaveState.DIFFERS, WaveState.WAITING], CLOSED_NOW, [None, "approval"]),
+        ([WaveState.CLEAN, WaveState.WAITING], None, [None, "approval"]),
+        ([WaveState.APPROVED, WaveState.WAITING], None, [None, "person"]),
+        ([WaveState.APPROVED, WaveState.WAITING, WaveState.PLANNED], CLOSED_NOW, [None, "window", None]),
+        ([WaveState.RUNNING, WaveState.PLANNED], CLOSED_NOW, [None, None]),
+    ],
+)
+def test_what_a_wave_waits_for(
+    session: Session,
+    customer: Customer,
+    states: list[WaveState],
+    window: dict[str, Any] | None,
+    expected: list[str | None],
+) -> None:
+    plan = make_plan(session, customer, *states)
+    for wave in list_waves(session, plan.id):
+        wave.time_window = window
+    waves = report_plan(session, plan).waves
+    assert [(it.number, it.waits_for) for it in waves] == [*enumerate(expected, 1)]

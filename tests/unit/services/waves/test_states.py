@@ -1,0 +1,100 @@
+"""The table of the changes of a wave: every change from every state, and its entry in the audit."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer
+from migration_service.errors import WaveStateError
+from migration_service.models import AuditEntry, Wave
+from migration_service.services.waves import states
+from migration_service.services.waves.states import CHANGES, PAUSE, STOP, WaveChange, change_wave, is_over
+from migration_service.states import WaveState
+from unit.services.waves.wave_rows import acts, make_wave
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.action.value)
+def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
+    session: Session, customer: Customer, change: WaveChange
+) -> None:
+    plan, wave = make_wave(session, customer, WaveState.PLANNED)
+    for state in WaveState:
+        wave.state, wave.reason = state, "before"
+        if state not in change.sources:
+            refusal = f"The wave is {state}. This is only possible if it is {' or '.join(change.sources)}."
+            with pytest.raises(WaveStateError, match=f"^{refusal}$"):
+                change_wave(session, plan, wave, change)
+            expected: tuple[str, str | None] = (state, "before")
+        else:
+            change_wave(session, plan, wave, change)
+            expected = (change.target, None)
+        session.flush()
+        assert (wave.state, wave.reason) == expected
+    batch = {"batch_id": str(wave.batch_id)}
+    assert acts(session) == [(change.action, "1", batch)] * len(change.sources)
+
+
+@pytest.mark.parametrize("reason", [None, "window_closed"])
+def test_the_audit_tells_which_wave_it_was_and_why(
+    session: Session, customer: Customer, reason: str | None
+) -> None:
+    plan, wave = make_wave(session, customer, WaveState.RUNNING)
+    change_wave(session, plan, wave, PAUSE, reason=reason, details={"more": 1})
+    session.flush()
+    entry = session.scalars(select(AuditEntry).where(AuditEntry.action == "wave.paused")).one()
+    assert (entry.subject_kind, entry.subject) == ("wave", f"{plan.id} 1")
+    assert entry.organisation_id == customer.organisation_id
+    given: dict[str, Any] = {"reason": reason} if reason else {}
+    assert entry.details == {"more": 1, "batch_id": str(wave.batch_id), **given}
+    assert wave.reason == reason
+
+
+def test_a_change_locks_the_wave_and_sees_what_another_session_has_changed(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        plan, wave = make_wave(session, customer, WaveState.RUNNING)
+        session.commit()
+        with sessions.begin() as another:
+            another.execute(update(Wave).values(state=WaveState.RECONCILING))
+        with pytest.raises(WaveStateError, match="The wave is RECONCILING"):
+            change_wave(session, plan, wave, PAUSE)
+        change_wave(session, plan, wave, STOP)
+        with sessions() as another:
+            free = select(Wave.number).with_for_update(skip_locked=True)
+            assert another.scalars(free).all() == []
+
+
+def test_what_was_changed_of_a_wave_before_is_kept(session: Session, customer: Customer) -> None:
+    plan, wave = make_wave(session, customer, WaveState.RUNNING)
+    wave.differing = 7
+    change_wave(session, plan, wave, STOP)
+    assert (wave.state, wave.differing) == ("STOPPED", 7)
+
+
+def test_every_change_of_the_module_is_in_the_table() -> None:
+    named = {value for value in vars(states).values() if isinstance(value, WaveChange)}
+    assert named == set(CHANGES)
+
+
+def test_every_state_can_be_reached_and_only_what_is_over_cannot_be_left() -> None:
+    assert {change.target for change in CHANGES} | {WaveState.PLANNED} == set(WaveState)
+    sources = {source for change in CHANGES for source in change.sources}
+    assert set(WaveState) - sources == {WaveState.STOPPED}
+
+
+@pytest.mark.parametrize("continue_if_clean", [True, False])
+def test_the_next_wave_may_begin_after_a_decision_or_a_clean_wave_if_the_plan_says_so(
+    session: Session, customer: Customer, *, continue_if_clean: bool
+) -> None:
+    plan, wave = make_wave(session, customer, WaveState.PLANNED)
+    plan.continue_if_clean = continue_if_clean
+    over = set()
+    for state in WaveState:
+        wave.state = state
+        if is_over(plan, wave):
+            over.add(state)
+    clean = {WaveState.CLEAN} if continue_if_clean else set()
+    assert over == {WaveState.APPROVED, WaveState.STOPPED} | clean
