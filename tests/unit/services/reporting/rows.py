@@ -90,10 +90,10 @@ def make_account(session: Session, process: AccountImportProcess, **values: Any)
 
 def make_batch(session: Session, known: KnownSupplier, **values: Any) -> Batch:
     """Insert a batch without lines. It stages."""
-    given = {"mode": "stage", "source": "upload"} | values
+    given = {"id": new_id(), "mode": "stage", "source": "upload"} | values
     if given["mode"] in ("import", "dry-run"):
         given["operations_team_id"] = team_of(known)
-    batch = Batch(id=new_id(), organisation_id=known.organisation_id, import_supplier_id=known.id, **given)
+    batch = Batch(organisation_id=known.organisation_id, import_supplier_id=known.id, **given)
     return add(session, batch)
 
 

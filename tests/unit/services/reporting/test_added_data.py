@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import delete, null
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.base import new_id
 from migration_service.models import (
     Account,
     Acknowledgement,
@@ -255,11 +256,12 @@ def test_notes_are_compared_by_their_text_or_their_documents(
         {"body": "dated", "created_at": "2026-01-01T00:00:01Z"},
         {"body": "", "document_paths": _paths("a", "b")},
         {"document_paths": _paths("a")},
+        {"document_paths": _paths("c")},
     ]
     _send(session, batch, 1, "1", {"notes": items})
     _send(session, batch, 2, "1", {"notes": items[:1]})
     _send(session, batch, 3, "2", {"body": "on another account"})
-    for target, sums in ((batch, (7, 4)), (None, (6, 3))):
+    for target, sums in ((batch, (8, 4)), (None, (7, 3))):
         totals, found = _compare(within, known, target)
         assert found == {"1": [_difference("added notes", *sums)]}
         assert totals == {"added notes": (Decimal(sums[0] + 1), Decimal(sums[1] + 1))}
@@ -340,8 +342,8 @@ def test_a_supplier_has_the_batches_that_added_something(
 ) -> None:
     _make(session, known, "1")
     _make(session, other, "1")
-    first = _make_batch(session, known, "notes")
-    _note_lines(session, first, "1")
+    earlier = new_id()
+    _note_lines(session, _make_batch(session, known, "notes"), "1")
     for supplier, kind, values in (
         (known, "notes", {"mode": "dry-run"}),
         (known, "notes", {"lines_removed_at": _AT}),
@@ -349,19 +351,17 @@ def test_a_supplier_has_the_batches_that_added_something(
         (other, "notes", {}),
     ):
         _note_lines(session, _make_batch(session, supplier, kind, **values), "1")
-    second = _make_batch(session, known, "statements")
-    make_chunk(session, second)
-    _send(session, second, 1, "1", {"statements": [{"statement_id": "s", "gross_amount": 1}]})
-    first.name = "changed last"
-    session.flush()
+    batch = _make_batch(session, known, "statements", id=earlier)
+    make_chunk(session, batch)
+    _send(session, batch, 1, "1", {"statements": [{"statement_id": "s", "gross_amount": 1}]})
     totals = Totals()
     found = list(find_differences(within, known.id, totals))
     assert [[it.measure for it in account.differences] for account in found] == [
-        ["added notes"],
         ["added gross_amount in cents", "added statements"],
+        ["added notes"],
     ]
     assert totals.measures["added notes"] == (Decimal(1), Decimal(0))
-    assert list(find_differences(within, known.id, Totals(), batch_id=second.id)) == found[1:]
+    assert list(find_differences(within, known.id, Totals(), batch_id=batch.id)) == found[:1]
 
 
 _SENT = Sent(
