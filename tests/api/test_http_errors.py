@@ -3,7 +3,6 @@
 import pytest
 from flask.testing import FlaskClient
 
-from imported_account import codes_of
 from supplier_client import API, SupplierClient
 
 
@@ -23,43 +22,6 @@ def test_an_unknown_path_and_a_wrong_method_have_their_codes(
     assert (answer.status_code, answer.json["code"]) == (status, code)
     assert answer.json["errors"] == [{"detail": detail, "code": code, "attr": None}]
     assert ("Allow" in answer.headers) == (status == 405)
-
-
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("%00", "invalid_characters"),
-        ("1%0A", "invalid_characters"),
-        ("%E2%80%AE1", "bidirectional_characters"),
-        ("1%E2%80%8B", "invisible_characters"),
-        ("%201", "outer_spaces"),
-        ("%EF%BC%91", "compatibility_characters"),
-        ("e%CC%81", "not_normalised"),
-        ("1" * 129, "max_length"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("path", "attr"),
-    [
-        ("/account-transfer-status/{supplier}/{name}/", "external_account_number"),
-        ("/account-import-attempts/{supplier}/{name}/", "external_account_number"),
-        ("/account-transfer-status/{name}/1/", "import_supplier_code"),
-        ("/pending-account-import-processes/{name}/", "import_supplier_code"),
-        ("/import-suppliers/{name}/", "import_supplier_code"),
-        ("/reconciliation/{name}/id-map/", "import_supplier_code"),
-    ],
-)
-def test_a_name_in_a_path_that_cannot_exist_is_refused(
-    supplier: SupplierClient, path: str, attr: str, name: str, code: str
-) -> None:
-    answer = supplier.get(path.format(supplier=supplier.code, name=name))
-    assert answer.status_code == 400
-    assert codes_of(answer) == [(attr, code)]
-
-
-def test_a_request_without_a_token_learns_only_that_it_has_none(client: FlaskClient) -> None:
-    answer = client.get(f"{API}/account-transfer-status/%00/%00/")
-    assert (answer.status_code, answer.json and answer.json["code"]) == (401, "not_authenticated")
 
 
 def test_u_0000_in_an_unknown_path_is_404(client: FlaskClient) -> None:
@@ -84,3 +46,15 @@ def test_413_names_the_limit(supplier: SupplierClient) -> None:
     assert answer.status_code == 413
     assert answer.json is not None
     assert f"{limit:,} bytes" in answer.json["detail"]
+
+
+def test_a_body_that_is_cut_off_is_400(supplier: SupplierClient) -> None:
+    answer = supplier.post(
+        "/notes/create/",
+        data=b"{}",
+        headers={"Content-Type": "application/json"},
+        environ_overrides={"CONTENT_LENGTH": "9"},
+    )
+    assert (answer.status_code, answer.json and answer.json["code"]) == (400, "parse_error")
+    assert answer.json is not None
+    assert answer.json["errors"][0]["attr"] is None

@@ -101,13 +101,15 @@ class Selection:
         """Return the tests in the files of the tests of these modules, and of this one."""
         names = {f"test_{PurePath(it).stem}" for it in (self._module, *modules)}
         tests = self._recording.known.seconds
-        return {it for it in tests if PurePath(it.partition("::")[0]).stem in names}
+        return {it for it in tests if PurePath(_file_of(it)).stem in names}
 
     def _is_near(self, test: str) -> bool:
-        """Return True if a test is in the file of the tests of the module."""
-        of_module = f"test_{PurePath(self._module).stem}"
-        # The statements of a module may be in another one. They have no tests of their own.
-        return PurePath(test.partition("::")[0]).stem in (of_module, of_module.removesuffix("_sql"))
+        """Return True if a test is in the file of the tests of the module, or of what it is a part of.
+
+        The tests of `description` are also those of `description_headers`, and those of `counts` are also
+        those of `counts_sql`, which has its statements.
+        """
+        return f"test_{PurePath(self._module).stem}_".startswith(f"{PurePath(_file_of(test)).stem}_")
 
     def _in_turn(self, found: set[str], ways: Mapping[str, frozenset[Line]], what: str) -> list[str]:
         """Return the tests: the last that noticed something, and those that mention most of what was changed.
@@ -122,7 +124,7 @@ class Selection:
         folder = PurePath(self._module).parent.name
 
         def distance(test: str) -> tuple[bool, bool, float]:
-            is_far = folder not in PurePath(test.partition("::")[0]).parts
+            is_far = folder not in PurePath(_file_of(test)).parts
             return (not self._is_near(test), is_far, seconds[test])
 
         turns: dict[str, tuple[int, int, bool, int]] = {}
@@ -140,6 +142,11 @@ class Selection:
                 chosen.append(test)
                 total += charged
         return chosen
+
+
+def _file_of(test: str) -> str:
+    """Return the file of a test."""
+    return test.partition("::")[0]
 
 
 def _function_of(test: str) -> str:

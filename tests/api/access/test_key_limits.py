@@ -74,6 +74,13 @@ def test_a_key_with_one_scope_reaches_its_views_and_is_refused_at_all_others(
     assert reached == {it for it in _endpoints(app) if scope in scopes_of(it)}
 
 
+def test_a_key_that_reads_reaches_whatever_changes_nothing_except_for_sessions(app: Flask) -> None:
+    rules = [rule for rule in app.url_map.iter_rules() if rule.rule.startswith(PREFIX)]
+    reads = {rule.endpoint for rule in rules if "GET" in (rule.methods or ())}
+    reached = {rule.endpoint for rule in rules if Scope.READ in scopes_of(rule.endpoint)}
+    assert reached == reads - {"sessions.list_sessions"}
+
+
 def test_a_key_without_limits_reaches_everything(client: FlaskClient, customer: Customer) -> None:
     headers = _token(client, customer.api_key)
     path = f"{PREFIX}/all-account-import-processes/{customer.import_supplier}/"

@@ -1,6 +1,6 @@
 """A request that creates no account releases its slot, and leaves no attempt that could still run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,14 +8,12 @@ from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
-from flask import Flask
 from sqlalchemy import delete, select, text, update
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
 
-from factories import MakeClient, json_of
+from factories import json_of
 from migration_service.blueprints.resources import resources
-from migration_service.config import Settings
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.services.imports import states
@@ -25,23 +23,6 @@ from migration_service.states import ImportState, Outcome
 from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
 from supplier_client import SupplierClient
-
-MakeSupplier = Callable[[float], SupplierClient]
-
-
-@pytest.fixture
-def make_supplier(
-    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
-) -> MakeSupplier:
-    """Makes a supplier of a service that waits this many seconds for a worker."""
-
-    def make(seconds: float) -> SupplierClient:
-        client = make_client(replace(migrated, process_wait_seconds=seconds))
-        application = client.application
-        assert isinstance(application, Flask)
-        return SupplierClient.create(application, sessions)
-
-    return make
 
 
 @pytest.fixture
@@ -81,12 +62,12 @@ def held(resources: WorkerResources) -> set[bytes]:
 
 
 def test_without_a_worker_in_time_the_answer_is_429_and_the_attempt_is_withdrawn(
-    make_supplier: MakeSupplier, worker_resources: WorkerResources
+    supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    supplier = make_supplier(0.1)
     number = stage(supplier)
     before = held(worker_resources)
-    answer = supplier.process(number, prefer="")
+    with changed_dispatch(supplier, wait_seconds=0.1):
+        answer = supplier.process(number, prefer="")
     assert (answer.status_code, json_of(answer)["code"]) == (429, "no_worker_available")
     assert answer.headers["Retry-After"]
     assert held(worker_resources) == before
@@ -163,14 +144,13 @@ def _change(supplier: SupplierClient, number: str, state: ImportState) -> None:
 
 
 def test_an_attempt_that_runs_when_the_time_is_up_is_answered_202_and_keeps_its_slot(
-    make_supplier: MakeSupplier, worker_resources: WorkerResources, pool: ThreadPoolExecutor
+    supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
-    supplier = make_supplier(1.5)
     number = stage(supplier)
-    waiting = pool.submit(supplier.process, number, prefer="")
-    wait_until(lambda: attempts_of(supplier, number), "the attempt began")
-    attempt_id = supplier.current_attempt(number)
-    with supplier.Session() as session:
+    with changed_dispatch(supplier, wait_seconds=1.5), supplier.Session() as session:
+        waiting = pool.submit(supplier.process, number, prefer="")
+        wait_until(lambda: attempts_of(supplier, number), "the attempt began")
+        attempt_id = supplier.current_attempt(number)
         created = run_attempt(OpenTransaction.of(session), attempt_id)
         answer = waiting.result(30)
         assert answer.status_code == 202
@@ -239,9 +219,8 @@ def test_a_request_whose_connection_is_lost_at_its_beginning_releases_its_slot(
 
 
 def test_a_request_whose_attempt_a_crash_of_the_database_has_undone_is_answered_503(
-    make_supplier: MakeSupplier, worker_resources: WorkerResources, pool: ThreadPoolExecutor
+    supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
-    supplier = make_supplier(30)
     number = stage(supplier)
     before = held(worker_resources)
     waiting = pool.submit(supplier.process, number, prefer="")

@@ -158,6 +158,7 @@ def test_an_operator_is_bound_to_each_organisation_once_and_the_audit_says_so(
         create_operator(session, "Zoe", OperatorRole.ADMINISTER)
     with sessions.begin() as session:
         set_operator_role(session, name, OperatorRole.OPERATE)
+        set_operator_password(session, name, PASSWORD)
         listed = [(it.name, it.role, bound) for it, bound in list_operators(session)]
         bound = sorted([customer.organisation, other.organisation])
         assert listed == [(name, "operate", bound), ("Zoe", "administer", [])]
@@ -168,6 +169,7 @@ def test_an_operator_is_bound_to_each_organisation_once_and_the_audit_says_so(
     assert [(it.action, it.subject_kind, it.details) for it in entries] == [
         ("operator.created", "operator", {"role": "read", "organisations": ids}),
         ("operator.role_set", "operator", {"role": "operate", "before": "read"}),
+        ("operator.password_set", "operator", None),
     ]
 
 

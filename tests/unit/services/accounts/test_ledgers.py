@@ -66,9 +66,10 @@ def test_each_account_has_its_own_ledgers_in_their_order(
     session: Session, another: ImportedAccount, known: KnownSupplier, opened: OpenAccount
 ) -> None:
     with_two = find_accounts(session, known, [another.number])[another.number]
-    session.execute(update(Ledger).where(Ledger.account_pk == opened.id).values(ledger_code="FIRST"))
     second = {"account_pk": opened.id, "position": 1, "ledger_code": "SECOND", "ledger_balance": 10}
     session.execute(insert(Ledger).values(second))
+    first = update(Ledger).where(Ledger.account_pk == opened.id, Ledger.position == 0)
+    session.execute(first.values(ledger_code="FIRST"))  # which moves it behind the second
     rows = session.execute(select(Ledger.id, Ledger.ledger_code)).all()
     codes = {row.id: row.ledger_code for row in rows}
     ledgers = read_ledgers(session, [with_two.id, opened.id], TODAY)

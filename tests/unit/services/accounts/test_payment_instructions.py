@@ -15,11 +15,12 @@ from migration_service.errors import (
     ErrorItem,
     PaymentInstructionRejectedError,
     RequestFailedValidationError,
+    ServiceError,
 )
 from migration_service.models import Account, ImportSupplier, PaymentInstruction, PaymentVendor
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, VendorKind
 from migration_service.services.access.callers import Caller
-from migration_service.services.accounts.added_data import OpenAccount, PostedBody
+from migration_service.services.accounts.added_data import Addition, OpenAccount, PostedBody
 from migration_service.services.accounts.payment_instructions import (
     find_instruction,
     prepare_instruction,
@@ -27,6 +28,11 @@ from migration_service.services.accounts.payment_instructions import (
     store_instruction,
 )
 from migration_service.services.accounts.reading import read_account
+from migration_service.services.batches.added_data.instructions import (
+    Confirmed,
+    InstructionKey,
+    add_instructions,
+)
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.states import Profile
@@ -124,3 +130,19 @@ def test_an_account_that_was_undone_or_erased_meanwhile_gets_no_instruction(
     session.execute(update(Account).where(Account.id == opened.id).values(erased_at=func.now()))
     with pytest.raises(AccountErasedError):
         store_instruction(session, order, _details())
+
+
+def test_a_batch_is_told_whether_an_instruction_is_new_or_why_it_is_not_stored(
+    session: Session, account: ImportedAccount, opened: OpenAccount, vendor: PaymentVendor
+) -> None:
+    data = account.pair | {"vendor": vendor.name, "reference": "r", "type": "CARD"}
+    order = find_instruction(session, opened, data)
+
+    def add(confirmed: Confirmed) -> bool | ServiceError | None:
+        (result,) = add_instructions(session, [Addition(opened, data)], {InstructionKey.of(data): confirmed})
+        return result
+
+    assert add(Confirmed(order, _details())) is True
+    assert add(Confirmed(order, None)) is False, "the vendor was not asked, as it exists"
+    session.execute(update(Account).where(Account.id == opened.id).values(erased_at=func.now()))
+    assert isinstance(add(Confirmed(order, _details())), AccountErasedError)

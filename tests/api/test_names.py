@@ -1,0 +1,44 @@
+"""The names in a path are checked before anything is looked up, and after the token."""
+
+import pytest
+from flask.testing import FlaskClient
+
+from imported_account import codes_of
+from supplier_client import API, SupplierClient
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("%00", "invalid_characters"),
+        ("1%0A", "invalid_characters"),
+        ("%E2%80%AE1", "bidirectional_characters"),
+        ("1%E2%80%8B", "invisible_characters"),
+        ("%201", "outer_spaces"),
+        ("%EF%BC%91", "compatibility_characters"),
+        ("e%CC%81", "not_normalised"),
+        ("1" * 129, "max_length"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("path", "attr"),
+    [
+        ("/account-transfer-status/{supplier}/{name}/", "external_account_number"),
+        ("/account-import-attempts/{supplier}/{name}/", "external_account_number"),
+        ("/account-transfer-status/{name}/1/", "import_supplier_code"),
+        ("/pending-account-import-processes/{name}/", "import_supplier_code"),
+        ("/import-suppliers/{name}/", "import_supplier_code"),
+        ("/reconciliation/{name}/id-map/", "import_supplier_code"),
+    ],
+)
+def test_a_name_in_a_path_that_cannot_exist_is_refused(
+    supplier: SupplierClient, path: str, attr: str, name: str, code: str
+) -> None:
+    answer = supplier.get(path.format(supplier=supplier.code, name=name))
+    assert answer.status_code == 400
+    assert codes_of(answer) == [(attr, code)]
+
+
+def test_a_request_without_a_token_learns_only_that_it_has_none(client: FlaskClient) -> None:
+    answer = client.get(f"{API}/account-transfer-status/%00/%00/")
+    assert (answer.status_code, answer.json and answer.json["code"]) == (401, "not_authenticated")

@@ -1,0 +1,23 @@
+"""An account is read back in the order in which it was sent."""
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from imported_account import ImportedAccount
+from migration_service.models import Ledger
+from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.setup.suppliers import KnownSupplier
+
+
+def test_an_account_is_found_by_its_pair_and_has_its_ledgers_in_their_order(
+    session: Session, another: ImportedAccount, known: KnownSupplier
+) -> None:
+    assert find_account(session, known.id + 1, another.number) is None
+    assert find_account(session, known.id, "another number") is None
+    found = find_account(session, known.id, another.number)
+    assert found is not None
+    first = update(Ledger).where(Ledger.ledger_code == "ELECTRICITY")
+    session.execute(first.values(last_settlement_balance=1))  # which moves it behind the other one
+    data = read_account(session, found)
+    assert [it["ledger_code"] for it in data["ledgers"]] == ["ELECTRICITY", "GAS"]
+    assert not {"added_notes", "added_payment_instructions"} & data.keys()
