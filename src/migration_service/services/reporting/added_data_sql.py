@@ -135,7 +135,7 @@ _INSTRUCTIONS = """
             JOIN payment_vendor ON payment_vendor.id = payment_vendor_pk
             WHERE instruction.account_pk = item.account_pk AND reference = item ->> 'reference'
               AND instruction.type = item ->> 'type' AND lower(name) = lower(item ->> 'vendor')
-            LIMIT 1) AS found ON true
+        ) AS found ON true
         WHERE CAST(:trace AS text) IS NULL OR found.id IS NULL OR found.request_id = :trace
     )"""
 

@@ -41,7 +41,7 @@ ERASE_LINES = text(f"""
     WHERE batch.import_supplier_id = :import_supplier_id AND line.batch_id = batch.id
       AND batch.lines_removed_at IS NULL
       AND (line.external_account_number = :number
-           OR (line.external_account_number IS NULL AND line.payload IS NOT NULL
+           OR (line.external_account_number IS NULL
                AND (position(CAST(:plain AS bytea) IN line.payload) > 0
                     OR position(CAST(:escaped AS bytea) IN line.payload) > 0)))
     RETURNING 1

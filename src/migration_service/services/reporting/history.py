@@ -27,9 +27,7 @@ def count_created_by_day(
     values = {"import_supplier_id": import_supplier_id, "days": days, "zone": str(zone)}
     rows = session.execute(_CREATED, values).all()
     counted = {row.day: row.accounts for row in rows}
-    today = session.scalar(_TODAY, {"zone": str(zone)})
-    if today is None:
-        return []
+    today = session.execute(_TODAY, {"zone": str(zone)}).scalar_one()
     wanted = [today - timedelta(days=days - 1 - index) for index in range(days)]
     return [CreatedOnDay(day, counted.get(day, 0)) for day in wanted]
 

@@ -202,7 +202,7 @@ def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Repo
         return Report(
             subject=subject,
             made_at=datetime.now(UTC),
-            live_at=session.get_one(ImportSupplier, subject.supplier.id, populate_existing=True).live_at,
+            live_at=session.get_one(ImportSupplier, subject.supplier.id).live_at,
             sent=_count_sent(session, subject),
             batches=_read_batches(session, subject),
             plan=plan,

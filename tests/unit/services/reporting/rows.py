@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import Base, new_id
@@ -15,7 +15,6 @@ from migration_service.models import (
     BatchLine,
     ImportSupplier,
     OperationsTeam,
-    Organisation,
 )
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
@@ -23,26 +22,36 @@ _Row = TypeVar("_Row", bound=Base)
 
 
 def add(session: Session, row: _Row) -> _Row:
-    """Insert a row, and read what the database has set."""
+    """Insert a row. It then has what the database has set."""
     session.add(row)
     session.flush()
-    session.refresh(row)
     return row
+
+
+#: One statement, because each test has a supplier or two.
+_MAKE_SUPPLIER = text("""
+    WITH made AS (
+        INSERT INTO organisation (name) SELECT 'Organisation of ' || CAST(:code AS text)
+        WHERE CAST(:organisation_id AS bigint) IS NULL RETURNING id
+    ), team AS (
+        INSERT INTO operations_team (organisation_id, name)
+        SELECT id, 'Team of ' || CAST(:code AS text) FROM made
+    )
+    INSERT INTO import_supplier (organisation_id, code)
+    SELECT coalesce((SELECT id FROM made), CAST(:organisation_id AS bigint)), CAST(:code AS text)
+""")
 
 
 def make_supplier(session: Session, code: str, organisation_id: int | None = None) -> KnownSupplier:
     """Insert an import supplier, with an organisation and its team if no organisation is named."""
-    if organisation_id is None:
-        organisation_id = add(session, Organisation(name=f"Organisation of {code}")).id
-        add(session, OperationsTeam(organisation_id=organisation_id, name=f"Team of {code}"))
-    add(session, ImportSupplier(organisation_id=organisation_id, code=code))
+    session.execute(_MAKE_SUPPLIER, {"code": code, "organisation_id": organisation_id})
     return get_import_supplier(session, code, organisation_id=None)
 
 
-def team_of(session: Session, known: KnownSupplier) -> int:
-    """Return the id of the team of a supplier's organisation."""
+def team_of(known: KnownSupplier) -> Any:
+    """Return the id of the team of a supplier's organisation, as an expression to insert."""
     team = select(OperationsTeam.id).where(OperationsTeam.organisation_id == known.organisation_id)
-    return session.execute(team).scalar_one()
+    return team.scalar_subquery()
 
 
 def make_process(session: Session, known: KnownSupplier, number: str, **values: Any) -> AccountImportProcess:
@@ -72,7 +81,7 @@ def make_account(session: Session, process: AccountImportProcess, **values: Any)
     given = {
         "service_account_number": process.service_account_number or f"A-{process.id}",
         "import_supplier_id": process.import_supplier_id,
-        "operations_team_id": session.execute(team).scalar_one(),
+        "operations_team_id": team.scalar_subquery(),
         "external_account_number": process.external_account_number,
         "unknown_occupier": True,
     }
@@ -81,10 +90,10 @@ def make_account(session: Session, process: AccountImportProcess, **values: Any)
 
 def make_batch(session: Session, known: KnownSupplier, **values: Any) -> Batch:
     """Insert a batch without lines. It stages."""
-    given = {"mode": "stage", "source": "upload"} | values
+    given = {"id": new_id(), "mode": "stage", "source": "upload"} | values
     if given["mode"] in ("import", "dry-run"):
-        given["operations_team_id"] = team_of(session, known)
-    batch = Batch(id=new_id(), organisation_id=known.organisation_id, import_supplier_id=known.id, **given)
+        given["operations_team_id"] = team_of(known)
+    batch = Batch(organisation_id=known.organisation_id, import_supplier_id=known.id, **given)
     return add(session, batch)
 
 

@@ -7,13 +7,15 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import null
+from sqlalchemy import delete, null
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.base import new_id
 from migration_service.models import (
     Account,
     Acknowledgement,
     Batch,
+    BatchLine,
     Ledger,
     Note,
     PaymentInstruction,
@@ -239,7 +241,8 @@ def test_notes_are_compared_by_their_text_or_their_documents(
     batch = _make_batch(session, known, "notes")
     make_chunk(session, batch)
     own = f"batch {batch.id}"
-    _add_note(session, one, "same", own)
+    for day in (1, 2):
+        _add_note(session, one, "same", own, at=_AT.replace(day=day))
     _add_note(session, one, "foreign", "request 7")
     _add_note(session, one, "dated", own)
     _add_note(session, one, None, own, "b", "a")
@@ -253,11 +256,12 @@ def test_notes_are_compared_by_their_text_or_their_documents(
         {"body": "dated", "created_at": "2026-01-01T00:00:01Z"},
         {"body": "", "document_paths": _paths("a", "b")},
         {"document_paths": _paths("a")},
+        {"document_paths": _paths("c")},
     ]
     _send(session, batch, 1, "1", {"notes": items})
     _send(session, batch, 2, "1", {"notes": items[:1]})
     _send(session, batch, 3, "2", {"body": "on another account"})
-    for target, sums in ((batch, (7, 4)), (None, (6, 3))):
+    for target, sums in ((batch, (8, 4)), (None, (7, 3))):
         totals, found = _compare(within, known, target)
         assert found == {"1": [_difference("added notes", *sums)]}
         assert totals == {"added notes": (Decimal(sums[0] + 1), Decimal(sums[1] + 1))}
@@ -301,7 +305,7 @@ def test_payment_instructions_are_compared_by_vendor_type_and_reference(
 
 def _note_lines(session: Session, batch: Batch, *numbers: str) -> None:
     """Insert a chunk for each of these accounts, with a line whose note it does not have."""
-    for line, number in enumerate(numbers, 1):
+    for line, number in reversed([*enumerate(numbers, 1)]):
         make_chunk(session, batch, line)
         _send(session, batch, line, number, {"notes": [{"body": "x"}]}, chunk=line)
 
@@ -320,7 +324,8 @@ def test_chunks_are_compared_in_pages(
     batch, another = (_make_batch(session, known, "notes") for _ in range(2))
     _note_lines(session, batch, *numbers)
     _note_lines(session, another, "1")
-    make_line(session, batch, 9, "1", "ADDED", payload=null(), chunk_line=2)
+    for of in (batch, another):
+        make_line(session, of, 9, "1", "ADDED", payload=null(), chunk_line=2)
     make_line(session, batch, 10, "1", "FAILED", payload=null(), chunk_line=2)
     for chunks, order in ((20, ["1", "2", "3"]), (1, numbers), (2, ["1", "3", "2"])):
         monkeypatch.setattr(added_data, "_CHUNKS", chunks)
@@ -337,8 +342,8 @@ def test_a_supplier_has_the_batches_that_added_something(
 ) -> None:
     _make(session, known, "1")
     _make(session, other, "1")
-    first = _make_batch(session, known, "notes")
-    _note_lines(session, first, "1")
+    earlier = new_id()
+    _note_lines(session, _make_batch(session, known, "notes"), "1")
     for supplier, kind, values in (
         (known, "notes", {"mode": "dry-run"}),
         (known, "notes", {"lines_removed_at": _AT}),
@@ -346,17 +351,17 @@ def test_a_supplier_has_the_batches_that_added_something(
         (other, "notes", {}),
     ):
         _note_lines(session, _make_batch(session, supplier, kind, **values), "1")
-    second = _make_batch(session, known, "statements")
-    make_chunk(session, second)
-    _send(session, second, 1, "1", {"statements": [{"statement_id": "s", "gross_amount": 1}]})
+    batch = _make_batch(session, known, "statements", id=earlier)
+    make_chunk(session, batch)
+    _send(session, batch, 1, "1", {"statements": [{"statement_id": "s", "gross_amount": 1}]})
     totals = Totals()
     found = list(find_differences(within, known.id, totals))
     assert [[it.measure for it in account.differences] for account in found] == [
-        ["added notes"],
         ["added gross_amount in cents", "added statements"],
+        ["added notes"],
     ]
     assert totals.measures["added notes"] == (Decimal(1), Decimal(0))
-    assert list(find_differences(within, known.id, Totals(), batch_id=second.id)) == found[1:]
+    assert list(find_differences(within, known.id, Totals(), batch_id=batch.id)) == found[:1]
 
 
 _SENT = Sent(
@@ -381,7 +386,7 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
 ) -> None:
     batch, another = (_make_batch(session, known, "notes") for _ in range(2))
     statuses = ("ADDED", "FAILED", "PENDING", "ALREADY_ADDED", "FAILED", "SKIPPED", "DEFERRED", "FAILED")
-    for line, status in enumerate([*statuses, "ADDED"], 1):
+    for line, status in reversed([*enumerate([*statuses, "ADDED"], 1)]):
         make_line(session, batch, line, str(line), status, *(["x"] if status == "FAILED" else []))
     make_line(session, another, 3, "3", "FAILED")
     for supplier, of, line in (
@@ -410,6 +415,11 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
         monkeypatch.setattr(added_data, "_PAGE", page)
         assert list(find_open_lines(within, known.id, batch.id)) == expected
     assert list(find_open(within, known.id, batch_id=batch.id)) == expected
+    monkeypatch.setattr(added_data, "_PAGE", 1)
+    lines = find_open_lines(within, known.id, batch.id)
+    assert next(lines) == expected[0]
+    session.execute(delete(BatchLine).where(BatchLine.line_number == 3))
+    assert list(lines) == expected[2:]
     nothing = replace(_SENT, **dict.fromkeys(Sent.__slots__, 0))
     assert count_added(session, known.id, _make_batch(session, known, "notes").id) == nothing
 

@@ -6,10 +6,11 @@ import json
 from uuid import UUID
 
 import pytest
+from sqlalchemy import delete, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import BatchesNotComparableError
-from migration_service.models import Batch
+from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.results import ResultFormat
 from migration_service.services.reporting import comparison
 from migration_service.services.reporting.comparison import (
@@ -117,6 +118,17 @@ def test_each_account_has_one_change(
         assert changed == [_expect(number) for number in [*_AFTER, *_BEFORE]]
 
 
+def test_a_page_of_accounts_is_read_when_it_is_wanted(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = _make_two(session, known, "accounts")
+    monkeypatch.setattr(comparison, "_PAGE", 2)
+    accounts = find_changed_accounts(within, before.id, after.id)
+    assert next(accounts) == _expect("added broken too")
+    session.execute(delete(BatchLine))
+    assert list(accounts) == []
+
+
 @pytest.mark.parametrize("change", [AccountChange.STILL_BROKEN, AccountChange.MENDED])
 def test_only_the_wanted_changes_are_listed(
     session: Session, within: sessionmaker[Session], known: KnownSupplier, change: AccountChange
@@ -124,6 +136,22 @@ def test_only_the_wanted_changes_are_listed(
     before, after = _make_two(session, known, "accounts")
     (found,) = find_changed_accounts(within, before.id, after.id, [change])
     assert found == _expect(str(change).replace("_", " ").lower())
+
+
+def test_large_batches_are_joined_once_and_have_ten_minutes(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier
+) -> None:
+    before, after = (make_batch(session, known).id for _ in range(2))
+    settings = {"enable_nestloop": "off", "work_mem": "64MB", "statement_timeout": "10min"}
+    for compare in (
+        lambda: compare_batches(session, before, after),
+        lambda: list(find_changed_accounts(within, before, after)),
+    ):
+        for setting in settings:
+            session.execute(text(f"SET LOCAL {setting} TO DEFAULT"))
+        compare()
+        found = {setting: session.scalar(text(f"SHOW {setting}")) for setting in settings}
+        assert found == settings
 
 
 def test_a_line_that_repeats_a_number_says_nothing_about_the_account(

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
@@ -26,7 +26,7 @@ def _make_attempt(
     session: Session, known: KnownSupplier, process: AccountImportProcess, **values: object
 ) -> Attempt:
     given = {"id": process.attempt_id or new_id(), "dry_run": False} | values
-    team = team_of(session, known)
+    team = team_of(known)
     return add(session, Attempt(account_import_process_id=process.id, operations_team_id=team, **given))
 
 
@@ -163,6 +163,7 @@ def test_accounts_and_attempts_are_counted(
     for mode, refused in (("import", 3), ("import", 4), ("dry-run", 100), ("stage", 1_000)):
         make_chunk(session, make_batch(session, known, mode=mode), refused=refused)
     found = count_accounts(session)
+    assert session.scalar(text("SHOW statement_timeout")) == "40s"
     assert sorted(found["accounts"]) == [
         ["MINE", "IMPORTED", 2],
         ["MINE", "PENDING", 1],

@@ -6,9 +6,21 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import BigInteger, Boolean, Date, DateTime, LargeBinary, Numeric, Table, Text, null
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Date,
+    DateTime,
+    LargeBinary,
+    Numeric,
+    Table,
+    Text,
+    null,
+    select,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import Base, new_id
 from migration_service.errors import AccountImportInProgressError, AccountNotStagedError
@@ -37,6 +49,7 @@ from unit.services.reporting.rows import (
     make_batch,
     make_line,
     make_process,
+    make_supplier,
     read_now,
     team_of,
 )
@@ -127,7 +140,7 @@ def _make_attempt(session: Session, known: KnownSupplier, process: AccountImport
     attempt = Attempt(
         id=new_id(),
         account_import_process_id=process.id,
-        operations_team_id=team_of(session, known),
+        operations_team_id=team_of(known),
         dry_run=False,
         finished_at=_LONG_AGO,
         outcome="FAILED",
@@ -389,3 +402,23 @@ def test_what_was_staged_while_it_was_erased_is_removed(
     assert remove_staged_again(session, limit=9) == 1
     assert left() == ["3", "4", "5", "6"]
     assert remove_staged_again(session, limit=9) == 0
+
+
+def test_an_account_that_a_worker_has_locked_is_neither_erased_nor_removed(
+    sessions: sessionmaker[Session],
+) -> None:
+    with sessions.begin() as session:
+        known = make_supplier(session, "MINE")
+        for number in "12":
+            make_process(session, known, number, state="PENDING")
+        mark = SkipMark(import_supplier_id=known.id, external_account_number="1", erased_at=_LONG_AGO)
+        add(session, mark)
+    with sessions() as worker, sessions() as session:
+        locked = select(AccountImportProcess).where(AccountImportProcess.external_account_number == "1")
+        worker.scalars(locked.with_for_update()).one()
+        session.execute(text("SET LOCAL lock_timeout = '50ms'"))
+        assert remove_staged_again(session, limit=9) == 0
+        with pytest.raises(AccountImportInProgressError):
+            _erase(session, known, "1")
+    with sessions() as session:
+        assert remove_staged_again(session, limit=9) == 1

@@ -58,7 +58,7 @@ def _make_plan(session: Session, known: KnownSupplier, *batches: Batch) -> WaveP
         id=new_id(),
         organisation_id=known.organisation_id,
         import_supplier_id=known.id,
-        operations_team_id=team_of(session, known),
+        operations_team_id=team_of(known),
         seed=1,
         continue_if_clean=False,
     )
@@ -142,16 +142,16 @@ def _fail(session: Session, batch: Batch, line: int, number: str | None, *errors
 
 @pytest.fixture
 def failures(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[Batch]:
-    """Insert two batches, and lines of others that do not count."""
+    """Insert two batches, and lines of others that do not count. The first number is on the last line."""
     first, second = (make_batch(session, known, lines=9) for _ in range(2))
     for line in range(5, 0, -1):
-        _fail(session, first, line, f"{line}", ("often", f"a.{line}"))
-    _fail(session, second, 1, "6", ("often", "a.6"), ("often", "b.6"))
-    _fail(session, second, 2, "7", ("unknown_field", "a.b.name"), ("twice", None))
-    _fail(session, second, 3, "8", ("unknown_field", "name"), ("twice", ""))
-    make_line(session, second, 4, "9", "VALID", "often")
+        _fail(session, first, line, f"{9 - line}", ("very_often", f"a.{line}"))
+    _fail(session, second, 1, "c", ("very_often", "a.6"), ("very_often", "b.6"))
+    _fail(session, second, 2, "b", ("unknown_field", "a.b.name"), ("twice", None))
+    _fail(session, second, 3, "a", ("unknown_field", "name"), ("twice", ""))
+    make_line(session, second, 4, "9", "VALID", "very_often")
     _fail(session, make_batch(session, other), 1, "1", ("foreign", None))
-    for batch, errors in ((first, {"often": 5}), (second, {"often": 1})):
+    for batch, errors in ((first, {"very_often": 5}), (second, {"very_often": 1})):
         make_chunk(session, batch, error_counts=errors)
     return [first, second]
 
@@ -161,10 +161,10 @@ def test_codes_of_a_batch_have_the_first_lines_as_examples(
 ) -> None:
     first, second = failures
     assert _report(session, within, first.id).failed == [
-        FailedCode("often", 5, _examples(first, (1, "a.1"), (2, "a.2"), (3, "a.3")))
+        FailedCode("very_often", 5, _examples(first, (1, "a.1"), (2, "a.2"), (3, "a.3")))
     ]
     found = _report(session, within, second.id).failed
-    assert [(it.code, it.lines) for it in found] == [("twice", 2), ("unknown_field", 2), ("often", 1)]
+    assert [(it.code, it.lines) for it in found] == [("twice", 2), ("unknown_field", 2), ("very_often", 1)]
     assert found[0].examples == _examples(second, (2, None), (3, ""))
     assert found[1].examples == _examples(second, (2, "a.b"), (3, None))
     assert sorted(found[2].examples) == _examples(second, (1, "a.6"), (1, "b.6"))
@@ -176,7 +176,7 @@ def test_codes_of_a_plan_are_those_of_its_waves(
     first, second = failures
     _fail(session, make_batch(session, known), 1, "1", ("twice", None))
     found = _report(session, within, _make_plan(session, known, first, second).id).failed
-    assert [(it.code, it.lines) for it in found] == [("often", 6), ("twice", 2), ("unknown_field", 2)]
+    assert [(it.code, it.lines) for it in found] == [("very_often", 6), ("twice", 2), ("unknown_field", 2)]
     assert {batch for batch, _, _ in found[0].examples} == {str(first.id)}
     assert {batch for batch, _, _ in found[1].examples} == {str(second.id)}
 
@@ -189,9 +189,9 @@ def test_codes_of_a_supplier_are_those_of_what_is_refused_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first, second = failures
-    make_process(session, known, "1", state="PENDING")
+    make_process(session, known, "8", state="PENDING")  # the account of line 1
     expected = [
-        FailedCode("often", 5, _examples(first, (2, "a.2"), (3, "a.3"), (4, "a.4"))),
+        FailedCode("very_often", 5, _examples(first, (2, "a.2"), (3, "a.3"), (4, "a.4"))),
         FailedCode("twice", 2, _examples(second, (2, None), (3, ""))),
         FailedCode("unknown_field", 2, _examples(second, (2, "a.b"), (3, None))),
     ]
@@ -380,6 +380,7 @@ def test_a_report_says_when_and_with_what_it_was_made(
     session.execute(update(ImportSupplier).where(ImportSupplier.id == known.id).values(live_at=live_at))
     before = datetime.now(UTC)
     found = _report(session, within, "MINE")
+    assert session.scalar(text("SHOW statement_timeout")) == "10min"
     assert before <= found.made_at <= datetime.now(UTC)
     assert found.live_at == live_at
     revision = session.scalar(text("SELECT version_num FROM alembic_version"))

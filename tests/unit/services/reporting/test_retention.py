@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import null
-from sqlalchemy.orm import Session
+from sqlalchemy import null, select, text
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
 from migration_service.db.base import new_id
@@ -45,6 +45,7 @@ from unit.services.reporting.rows import (
     make_chunk,
     make_line,
     make_process,
+    make_supplier,
     read_now,
     team_of,
 )
@@ -182,7 +183,7 @@ def test_payloads_of_created_accounts_are_removed(session: Session, known: Known
 def _make_attempt(
     session: Session, known: KnownSupplier, process: AccountImportProcess, **values: Any
 ) -> Attempt:
-    given = {"id": new_id(), "dry_run": False, "operations_team_id": team_of(session, known)} | values
+    given = {"id": new_id(), "dry_run": False, "operations_team_id": team_of(known)} | values
     return add(session, Attempt(account_import_process_id=process.id, **given))
 
 
@@ -254,13 +255,10 @@ def test_the_larger_of_two_pieces_counts(session: Session, known: KnownSupplier)
     assert remove_error_texts(session, after_days=_DAYS) == 3
 
 
-@pytest.mark.parametrize("remove", [cancel_idle_batches, remove_payloads, remove_staged, remove_error_texts])
-def test_one_piece_is_removed_at_once(
-    session: Session,
-    known: KnownSupplier,
-    monkeypatch: pytest.MonkeyPatch,
-    remove: Callable[..., int],
-) -> None:
+_IN_PIECES = [cancel_idle_batches, remove_payloads, remove_staged, remove_error_texts]
+
+
+def _make_three_of_each(session: Session, known: KnownSupplier) -> None:
     ago = datetime(2020, 1, 1, tzinfo=UTC)
     for number in "123":
         make_batch(session, known, state="PAUSED", created_at=ago)
@@ -271,7 +269,29 @@ def test_one_piece_is_removed_at_once(
         for email in _make_emails(session, process, [(timedelta(), "x")]):
             email.created_at = ago
     session.flush()
+
+
+@pytest.mark.parametrize("remove", _IN_PIECES)
+def test_one_piece_is_removed_at_once(
+    session: Session,
+    known: KnownSupplier,
+    monkeypatch: pytest.MonkeyPatch,
+    remove: Callable[..., int],
+) -> None:
+    _make_three_of_each(session, known)
     monkeypatch.setattr(retention, "PIECE", 2)
     assert [remove(session, after_days=_DAYS) for _ in range(3)] == [2, 1, 0]
     left = session.query(CustomerEmail).where(CustomerEmail.error.is_not(None)).count()
     assert left == (0 if remove is remove_error_texts else 3)
+
+
+def test_what_somebody_else_has_locked_is_left_for_later(sessions: sessionmaker[Session]) -> None:
+    with sessions.begin() as session:
+        _make_three_of_each(session, make_supplier(session, "MINE"))
+    with sessions() as holder, sessions() as session:
+        for model in (Batch, AccountImportProcess, CustomerEmail):
+            assert len(holder.scalars(select(model).with_for_update()).all()) >= 3
+        locked = holder.scalars(select(Attempt).limit(2).with_for_update()).all()
+        session.execute(text("SET LOCAL lock_timeout = '50ms'"))
+        found = [remove(session, after_days=_DAYS) for remove in _IN_PIECES]
+    assert (found, len(locked)) == ([0, 0, 0, 1], 2)

@@ -2,14 +2,22 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import delete, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import RequestFailedValidationError
-from migration_service.models import Acknowledgement, AuditEntry, Batch
+from migration_service.models import (
+    AccountImportProcess,
+    Acknowledgement,
+    AuditEntry,
+    Batch,
+    BatchLine,
+)
 from migration_service.services.reporting import sent
 from migration_service.services.reporting.acknowledgements import (
     AcknowledgementOrder,
@@ -22,8 +30,8 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
 from unit.services.reporting.rows import (
     add,
+    build_line,
     make_batch,
-    make_line,
     make_process,
     make_supplier,
     read_now,
@@ -82,7 +90,7 @@ def book(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[B
         (notes, 1, "noted", "FAILED", "n"),
         (theirs, 1, "theirs", "FAILED", "t"),
     ):
-        make_line(session, batch, line, number, status, *codes)
+        session.add(build_line(batch, line, number, status, *codes))
     for number, state in (
         ("settled", "PENDING"),
         ("created", "IMPORTED"),
@@ -98,17 +106,22 @@ def book(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[B
 
 
 def test_each_account_counts_once_by_its_newest_line(
-    session: Session, within: sessionmaker[Session], known: KnownSupplier, book: list[Batch]
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    other: KnownSupplier,
+    book: list[Batch],
 ) -> None:
     first, second, _ = book
-    for mode, kind, lines in (
-        ("stage", "accounts", 7),
-        ("import", "accounts", 20),
-        ("validate", "accounts", 100),
-        ("stage", "notes", 1_000),
+    for supplier, mode, kind, lines in (
+        (known, "stage", "accounts", 7),
+        (known, "import", "accounts", 20),
+        (known, "validate", "accounts", 100),
+        (known, "stage", "notes", 1_000),
+        (other, "stage", "accounts", 10_000),
     ):
         removed = {"lines": lines, "lines_removed_at": read_now(session)}
-        make_batch(session, known, mode=mode, kind=kind, **removed)
+        make_batch(session, supplier, mode=mode, kind=kind, **removed)
     make_batch(session, known, lines=3_000)
     assert count_sent(session, known.id) == Sent(
         sent=13,
@@ -185,6 +198,35 @@ def test_pages_join(
     for page in (1, 2):
         monkeypatch.setattr(sent, "_PAGE", page)
         assert [list(find_open(within, known.id, batch_id=it)) for it in targets] == whole
+
+
+@pytest.mark.parametrize(("of_batch", "taken"), [(False, 1), (False, 4), (True, 1), (True, 3)])
+def test_a_page_is_read_when_it_is_wanted(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    book: list[Batch],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    of_batch: bool,
+    taken: int,
+) -> None:
+    make_process(session, known, "waiting", state="PENDING")
+    monkeypatch.setattr(sent, "_PAGE", 1)
+    items = find_open(within, known.id, batch_id=book[1].id if of_batch else None)
+    assert len(list(islice(items, taken))) == taken
+    session.execute(delete(BatchLine))
+    session.execute(update(AccountImportProcess).values(state="SKIPPED", attempt_id=None))
+    assert list(items) == []
+
+
+def test_a_large_book_has_ten_minutes(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier
+) -> None:
+    for count in (lambda: count_sent(session, known.id), lambda: list(find_open(within, known.id))):
+        session.execute(text("SET LOCAL statement_timeout = '1min'"))
+        count()
+        assert session.scalar(text("SHOW statement_timeout")) == "10min"
 
 
 def _order(**given: Any) -> AcknowledgementOrder:

@@ -31,7 +31,7 @@ def requests(session: Session, known: KnownSupplier, other: KnownSupplier) -> li
         attempt = Attempt(
             id=process.attempt_id or new_id(),
             account_import_process_id=process.id,
-            operations_team_id=team_of(session, supplier),
+            operations_team_id=team_of(supplier),
             dry_run=dry_run,
             created_at=read_now(session) - timedelta(seconds=age),
         )
