@@ -156,6 +156,10 @@ def test_numbers_in_headers_are_not_negative(description: Any) -> None:
     assert {it.get("minimum") for it in kinds if it["type"] == "integer"} == {0}
 
 
+def test_a_location_is_an_address(description: Any) -> None:
+    assert not _allows(description["components"]["headers"]["Location"]["schema"], "no address")
+
+
 def test_a_file_is_described_as_bytes_that_may_be_absent(description: Any) -> None:
     body = description["paths"][f"{API}/batches/"]["post"]["requestBody"]
     assert body["description"]
