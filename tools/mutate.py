@@ -18,6 +18,7 @@ docs/contributors/tests.md has the results, and why no tool at hand does this.
 import argparse
 import ast
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -279,6 +280,8 @@ def main() -> int:
                 print(f"{module}:{line}: {what}")
         return 0
     if not given.table:
+        # What it has started ends, too, instead of trying changes for nobody.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
             # The servers' account can pass through it.
             Path(folder).chmod(0o755)
@@ -338,8 +341,12 @@ def _in_slots(folder: Path, number: int, work: Callable[[Slot, Recording, int], 
     processes = [get_context("fork").Process(target=run, args=[index]) for index in range(number)]
     for process in processes:
         process.start()
-    for process in processes:
-        process.join()
+    try:
+        for process in processes:
+            process.join()
+    finally:
+        for process in processes:
+            process.terminate()
     if any(process.exitcode for process in processes):
         raise SystemExit(1)
 

@@ -53,6 +53,12 @@ def literals(members: Iterable[StrEnum]) -> str:
 
 
 def new_id() -> UUID:
-    """Return a UUID of version 7. It is ordered by time, which keeps the index of a million rows compact."""
-    value = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10))
-    return UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 7 << 76 | 2 << 62)
+    """Return a UUID of version 7. It is ordered by time, which keeps the index of a million rows compact.
+
+    The time has its milliseconds and, in the next twelve bits, a fraction of one (RFC 9562, section 6.2). So ids
+    that a process makes one after the other are in this order.
+    """
+    milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
+    fraction = (nanoseconds << 12) // 1_000_000
+    random = int.from_bytes(os.urandom(8)) >> 2
+    return UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | random)
