@@ -55,8 +55,8 @@ def literals(members: Iterable[StrEnum]) -> str:
 def new_id() -> UUID:
     """Return a UUID of version 7. It is ordered by time, which keeps the index of a million rows compact.
 
-    The time has its milliseconds and, in the next twelve bits, a fraction of one (RFC 9562, section 6.2). So ids
-    that a process makes one after the other are in this order.
+    The next twelve bits have a fraction of the millisecond (RFC 9562, section 6.2). So ids that a process
+    makes one after the other are in this order.
     """
     milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
     fraction = (nanoseconds << 12) // 1_000_000
