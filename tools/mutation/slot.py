@@ -94,8 +94,7 @@ class Slot:
         With `anew`, the application and whatever else tests share is made anew, too.
         """
         if self._warm is None:
-            # Sorted, as pytest loses the fixtures of a folder's conftest.py if it comes back to the folder.
-            files = sorted(self._recording.known.files)
+            files = sorted(self._recording.known.files)  # see _InTurn
             self._warm = _Warm(self._servers, self._log, self._seconds_for, files)
         return self._warm.run(module, patch, tests, anew)
 
@@ -106,8 +105,8 @@ class Slot:
 
         def work(report: Report) -> None:
             _begin_child(self._servers, anew=True)
-            plugins = [_Given(self._servers), _Telling(report, stop=True)]
-            status = pytest.main([*_OPTIONS, "-x", *tests], plugins=plugins)
+            plugins = [_Given(self._servers), _Telling(report, stop=True), _InTurn(tests)]
+            status = pytest.main([*_OPTIONS, "-x", *sorted(tests)], plugins=plugins)
             report.end(Outcome.SURVIVED if status == pytest.ExitCode.OK else Outcome.KILLED)
 
         try:
@@ -146,6 +145,21 @@ class _Given:
         value = request.getfixturevalue("settings") if is_database else self._servers
         fixturedef.cached_result = (value, fixturedef.cache_key(request), None)
         return value
+
+
+class _InTurn:
+    """A plugin of pytest that runs tests in the order in which they are named.
+
+    They have to be collected in that of their files: pytest 9.1 loses what a conftest.py provides if it
+    comes back to its folder (pytest-dev/pytest#14971).
+    """
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._turns = {test: turn for turn, test in enumerate(tests)}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self._turns.get(item.nodeid, 0))
 
 
 class _Telling:

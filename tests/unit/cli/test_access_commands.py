@@ -28,11 +28,6 @@ def run(run: Run) -> Run:
     return lambda *arguments, sent=None: run(*arguments, given=sent, SUDO_USER="anna")
 
 
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
 def _json(result: Result) -> Any:
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)

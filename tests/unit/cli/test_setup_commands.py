@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
+from factories import Customer
 from migration_service.cli import COMMANDS, main
 from migration_service.config import Settings
 from migration_service.db.revisions import newest_revision
@@ -43,11 +43,6 @@ def run(environment: dict[str, str]) -> Run:
         return result
 
     return run
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
 
 
 def _json(result: Result) -> Any:

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
+from factories import Customer
 from migration_service.app import KEPT_STATEMENTS
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine
@@ -52,11 +52,6 @@ _NO_CHANGES = (
     "UPDATE import_supplier SET live_at = now() WHERE code = :code",
     "UPDATE operations_team SET name = name || ' 2' WHERE organisation_id IS NULL",
 )
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
 
 
 @pytest.fixture

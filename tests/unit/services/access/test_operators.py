@@ -38,11 +38,6 @@ PASSWORD = "a long enough password"
 
 
 @pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
 def name(sessions: sessionmaker[Session], customer: Customer) -> str:
     """An operator with a password, bound to the customer's organisation."""
     name = f"Anna {secrets.token_hex(4)}"

@@ -48,11 +48,6 @@ from migration_service.services.access.tokens import (
 
 
 @pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
-@pytest.fixture
 def first(sessions: sessionmaker[Session], migrated: Settings, customer: Customer) -> Tokens:
     with sessions.begin() as session:
         return obtain_tokens(session, migrated, customer.api_key)

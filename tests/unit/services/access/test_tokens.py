@@ -35,11 +35,6 @@ from migration_service.services.access.tokens import (
 )
 
 
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
 def _obtain(sessions: sessionmaker[Session], settings: Settings, customer: Customer) -> Tokens:
     with sessions.begin() as session:
         return obtain_tokens(session, settings, customer.api_key)

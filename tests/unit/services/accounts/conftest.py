@@ -1,6 +1,6 @@
-"""A transaction in which tests add data to an account, and what others can do with the account meanwhile."""
+"""An account to which tests add data, and what others can do with it meanwhile."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,14 +19,6 @@ _LOCKS: dict[str, Any] = {
     "SHARE": {"read": True},
     "KEY SHARE": {"read": True, "key_share": True},
 }
-
-
-@pytest.fixture
-def session(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    """A transaction that is rolled back."""
-    with sessions() as session:
-        yield session
-        session.rollback()
 
 
 @pytest.fixture

@@ -41,11 +41,6 @@ from migration_service.services.setup.teams import (
 from migration_service.states import SupplierStatus
 
 
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
 def _audit(session: Session, action: str) -> list[tuple[Any, ...]]:
     """Return the subject, owner and details of each entry."""
     found = session.scalars(select(AuditEntry).where(AuditEntry.action == action).order_by(AuditEntry.id))

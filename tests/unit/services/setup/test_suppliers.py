@@ -27,11 +27,6 @@ from migration_service.services.setup.teams import create_operations_team, list_
 from migration_service.states import SupplierStatus
 
 
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
 def test_a_supplier_of_another_organisation_does_not_exist(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:

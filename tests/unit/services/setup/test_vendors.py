@@ -34,11 +34,6 @@ from migration_service.services.setup.vendors import (
 _URL = "https://vendor.example/api"
 
 
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
-
-
 def _create(session: Session, name: str, owner: str | None = None, **options: Any) -> PaymentVendor:
     given = {"kind": VendorKind.HTTP, "url": _URL, "secret_env": "VENDOR_SECRET"} | options
     return create_payment_vendor(session, name, organisation_name=owner, **given)

@@ -1,4 +1,4 @@
-"""Two customers, and a transaction in which tests make rows of batches."""
+"""Two customers, and a transaction in which tests make rows."""
 
 from collections.abc import Iterator
 
