@@ -347,6 +347,8 @@ def _in_slots(folder: Path, number: int, work: Callable[[Slot, Recording, int], 
     finally:
         for process in processes:
             process.terminate()
+        for process in processes:
+            process.join()
     if any(process.exitcode for process in processes):
         raise SystemExit(1)
 

@@ -61,12 +61,12 @@ _ERROR: dict[str, Any] = {
         },
         "extensions": {
             "type": "object",
-            "description": "The kind of the failure, for programs.",
+            "description": "The failure, for programs.",
             "required": ["errorType", "errorCode", "errorDescription"],
             "properties": {
                 "errorType": {
                     "type": "string",
-                    "description": "What to do about it.",
+                    "description": "The kind of failure.",
                     "enum": list(ErrorType),
                 },
                 "errorCode": {"type": "string", "description": "Stable."},

@@ -60,7 +60,7 @@ def guard_views(app: Flask, settings: Settings) -> None:
 
     @manager.user_loader
     def load(token: str) -> Person | None:
-        # If the database did not answer the first time, the page that says so is not for a known operator.
+        # If the database did not answer, the page that says so must not ask it again.
         if "session_was_read" in g:
             return None
         g.session_was_read = True

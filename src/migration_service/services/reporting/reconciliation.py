@@ -85,8 +85,8 @@ def compare_page(
 
 def compare_account(session: Session, process_id: int) -> list[Difference]:
     """Return in which counts and sums one created account is not as it was staged."""
-    row = session.execute(LIST_ACCOUNT, {"process_id": process_id}).one()
-    return _compare(session, [row], Totals()).get(process_id, [])
+    page = session.execute(LIST_ACCOUNT, {"process_id": process_id}).all()  # none if it was removed just now
+    return _compare(session, page, Totals()).get(process_id, [])
 
 
 def _compare(session: Session, page: Sequence[Row[Any]], totals: Totals) -> dict[int, list[Difference]]:
