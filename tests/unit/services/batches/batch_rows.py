@@ -64,6 +64,16 @@ def payload_of(customer: Customer, number: str, **parts: Any) -> dict[str, Any]:
     }
 
 
+def line_of(customer: Customer, number: str, **members: Any) -> dict[str, Any]:
+    """Return a line of added data for an account."""
+    return {"import_supplier": customer.import_supplier, "external_account_number": number, **members}
+
+
+def warnings_of(session: Session, key: ChunkKey) -> list[list[tuple[str, str | None]]]:
+    """Return of each line the codes and places of its warnings."""
+    return [[(it["code"], it["attr"]) for it in line.warnings or ()] for line in lines_of(session, key)]
+
+
 def make_chunk(
     session: Session, customer: Customer, lines: Sequence[Mapping[str, Any] | bytes], **values: Any
 ) -> ChunkKey:

@@ -24,6 +24,8 @@ from migration_service.models import (
 from migration_service.services.batches import lines as batch_lines
 from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.lines import each_by_itself
+from migration_service.services.imports.validation import ValidatedAccount, validate_text
+from migration_service.states import Profile
 from unit.services.batches.batch_rows import codes_of, lines_of, make_chunk, payload_of, work
 from unit.services.undo.undo_rows import add_account, find_supplier
 
@@ -294,3 +296,21 @@ def test_a_failure_that_is_about_no_line_is_raised(session: Session) -> None:
     with pytest.raises(DBAPIError) as raised:
         each_by_itself(session, [1], lambda _: session.execute(text("SELECT pg_sleep(60)")).all())
     assert isinstance(raised.value.orig, QueryCanceled)
+
+
+def test_a_line_that_validation_stumbles_over_fails_and_the_log_says_where(
+    session: Session, customer: Customer, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stumble(payload: bytes, profile: Profile) -> ValidatedAccount:
+        if b"secret" in payload:
+            raise ValueError("secret")
+        return validate_text(payload, profile)
+
+    key = make_chunk(session, customer, [payload_of(customer, it) for it in ("secret", "a")], mode="validate")
+    with patch.object(batch_lines, "validate_text", stumble):
+        work(session, key, 2)
+    assert codes_of(session, key) == [("FAILED", [("line_failed_unexpectedly", None)]), ("VALID", [])]
+    line = stumble.__code__.co_firstlineno + 2
+    assert caplog.messages == [
+        f"Line 1 of batch {key.batch_id} failed: ValueError in {__file__}, line {line}"
+    ]

@@ -10,30 +10,23 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer
-from migration_service.errors import PaymentInstructionRejectedError, PaymentVendorUnavailableError
 from migration_service.models import (
     Account,
     AccountImportProcess,
     Note,
-    PaymentInstruction,
-    PaymentVendor,
-    Transaction,
 )
-from migration_service.payment_vendors.protocol import PaymentInstructionDetails, VendorKind
 from migration_service.services.accounts import notes as notes_service
-from migration_service.services.accounts.payment_instructions import find_instruction
 from migration_service.services.batches.added_data import lines as added_lines
 from migration_service.services.batches.added_data.deferral import find_deferred
-from migration_service.services.batches.added_data.instructions import Answer, Confirmed, InstructionKey
-from migration_service.services.batches.chunks import read_wanted_instructions
-from migration_service.services.setup.vendors import create_payment_vendor
 from unit.services.batches.batch_rows import (
     chunk_of,
     codes_of,
+    line_of,
     lines_of,
     make_chunk,
     payload_of,
     seconds,
+    warnings_of,
     work,
 )
 from unit.services.undo.undo_rows import add_account
@@ -44,20 +37,12 @@ _DEFERRED: tuple[str, list[Any]] = ("DEFERRED", [])
 _PENDING: tuple[str, list[Any]] = ("PENDING", [])
 
 
-def _line(customer: Customer, number: str, **members: Any) -> dict[str, Any]:
-    return {"import_supplier": customer.import_supplier, "external_account_number": number, **members}
-
-
 def _note(customer: Customer, number: str, *bodies: str, **more: Any) -> dict[str, Any]:
-    return _line(customer, number, notes=[{"body": body} for body in bodies], **more)
+    return line_of(customer, number, notes=[{"body": body} for body in bodies], **more)
 
 
 def _bodies(session: Session) -> list[str | None]:
     return list(session.scalars(select(Note.body).order_by(Note.id)))
-
-
-def _warnings(session: Session, key: Any) -> list[list[tuple[str, str | None]]]:
-    return [[(it["code"], it["attr"]) for it in line.warnings or ()] for line in lines_of(session, key)]
 
 
 def test_what_can_be_added_is_added_and_the_others_say_what_is_wrong(
@@ -79,7 +64,7 @@ def test_what_can_be_added_is_added_and_the_others_say_what_is_wrong(
         b'{"notes": [{"body": "x"}], "import_supplier": 5}',
         b"{",
         payload_of(customer, "a"),
-        _line(customer, "a", notes=[{"body": "pin", "unpin_at": "2027-01-01T00:00:00Z"}]),
+        line_of(customer, "a", notes=[{"body": "pin", "unpin_at": "2027-01-01T00:00:00Z"}]),
     ]
     key = make_chunk(session, customer, lines, kind="notes")
     assert work(session, key, len(lines)) == 0
@@ -109,7 +94,7 @@ def test_what_can_be_added_is_added_and_the_others_say_what_is_wrong(
     ]
     already = {"code": "already_added", "detail": "This was on the account already.", "attr": "notes.0"}
     assert [it.warnings for it in found[:11]] == [None, [already], *[None] * 9]
-    assert _warnings(session, key)[11] == [("unpin_without_pin", "notes.0.unpin_at")]
+    assert warnings_of(session, key)[11] == [("unpin_without_pin", "notes.0.unpin_at")]
     assert (found[3].errors or [])[0]["detail"] == (
         "No imported account exists for this import supplier and external account number."
     )
@@ -129,115 +114,6 @@ def test_nothing_is_added_if_that_is_not_asked_for(
     nobody = (good, []) if mode == "validate" else _NOT_FOUND
     assert codes_of(session, key) == [(good, []), nobody, ("FAILED", [("empty", "notes")])]
     assert _bodies(session) == []
-
-
-_TRANSACTION = {
-    "transaction_date": "2026-01-10",
-    "type": "PAYMENT",
-    "reference": "",
-    "payment_type": "DIRECT_CREDIT",
-}
-_STATEMENT = {
-    "bill_period_from_date": "2025-08-01",
-    "bill_period_to_date": "2025-08-31",
-    "issued_date": "2025-09-01",
-    "number": "N",
-    "gross_amount": 1,
-}
-
-
-@pytest.mark.parametrize(
-    ("kind", "sound", "faulty", "error", "warning"),
-    [
-        (
-            "notes",
-            {"notes": [{"body": "x", "colour": "red"}]},
-            {"notes": [{"body": 5, "colour": "red"}]},
-            ("invalid", "notes.0.body"),
-            "notes.0.colour",
-        ),
-        (
-            "statements",
-            {"statements": [_STATEMENT | {"statement_id": "S", "colour": "red"}]},
-            {"statements": [_STATEMENT | {"colour": "red"}]},
-            ("required", "statements.0.statement_id"),
-            "statements.0.colour",
-        ),
-        (
-            "transactions",
-            {"transactions": [_TRANSACTION | {"transaction_id": "T", "amount": 1, "colour": "red"}]},
-            {"transactions": [_TRANSACTION | {"transaction_id": "T", "amount": "much", "colour": "red"}]},
-            ("invalid", "transactions.0.amount"),
-            "transactions.0.colour",
-        ),
-        (
-            "payment-instructions",
-            {"vendor": "V", "reference": "r", "type": "CARD"},
-            {"vendor": "V", "reference": "r", "type": 5},
-            ("invalid", "type"),
-            None,
-        ),
-    ],
-)
-@pytest.mark.parametrize("profile", ["lenient", "strict"])
-def test_each_kind_has_the_schema_and_the_profile_of_its_endpoint(
-    session: Session,
-    customer: Customer,
-    *,
-    kind: str,
-    profile: str,
-    sound: dict[str, Any],
-    faulty: dict[str, Any],
-    error: tuple[str, str],
-    warning: str | None,
-) -> None:
-    lines = [_line(customer, "a", **sound), _line(customer, "a", **faulty)]
-    key = make_chunk(session, customer, lines, kind=kind, mode="validate", profile=profile)
-    assert work(session, key, 2) == 0
-    unknown = [("unknown_field", warning)] if warning else []
-    if profile == "strict":
-        assert codes_of(session, key) == [
-            ("FAILED", unknown) if warning else ("VALID", []),
-            ("FAILED", [error, *unknown]),
-        ]
-        assert _warnings(session, key) == [[], []]
-    else:
-        assert codes_of(session, key) == [("VALID", []), ("FAILED", [error])]
-        assert _warnings(session, key)[0] == unknown
-
-
-def test_faulty_transactions_say_everything_that_is_wrong_with_them(
-    session: Session, customer: Customer
-) -> None:
-    work(session, make_chunk(session, customer, [payload_of(customer, "a")]), 1)
-
-    def line(*amounts: tuple[str, Any], number: str = "a") -> dict[str, Any]:
-        transactions = [_TRANSACTION | {"transaction_id": id_, "amount": it} for id_, it in amounts]
-        return _line(customer, number, transactions=transactions)
-
-    lines = [
-        line(("T", "1.00")),
-        line(("T", "2.00"), ("U", "much")),
-        line(("T", "1.00"), ("V", "3.00")),
-        line(("W", "much"), number="nobody"),
-    ]
-    key = make_chunk(session, customer, lines, kind="transactions")
-    assert work(session, key, 4) == 0
-    assert codes_of(session, key) == [
-        _ADDED,
-        (
-            "FAILED",
-            [
-                ("transaction_id_already_used", "transactions.0.transaction_id"),
-                ("invalid", "transactions.1.amount"),
-            ],
-        ),
-        _ADDED,
-        ("FAILED", [("invalid", "transactions.0.amount")]),
-    ]
-    assert _warnings(session, key) == [[], [], [("already_added", "transactions.0")], []]
-    added = select(Transaction.transaction_id).where(Transaction.period == "ADDED").order_by(Transaction.id)
-    assert session.scalars(added).all() == ["T", "V"]
 
 
 def test_lines_that_there_is_no_time_for_stay_as_they_are(session: Session, customer: Customer) -> None:
@@ -317,7 +193,7 @@ def test_lines_wait_for_an_account_that_is_being_created_but_not_for_ever(
     session.execute(process.values(state="IN_PROGRESS", attempt_id=text("gen_random_uuid()")))
     assert work(session, key, 2) == 1
     assert codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _PENDING]
-    assert _warnings(session, key)[0] == [("account_import_in_progress", None)]
+    assert warnings_of(session, key)[0] == [("account_import_in_progress", None)]
     assert work(session, key, 1) == 0
     assert codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _DEFERRED]
     chunk = chunk_of(session, key)
@@ -350,60 +226,7 @@ def test_later_lines_wait_behind_deferred_ones_even_if_their_account_has_just_be
     with patch.object(added_lines, "find_deferred", find_after_creation):
         assert work(session, key, 1) == 0
     assert codes_of(session, key) == [_DEFERRED, _DEFERRED]
-    assert _warnings(session, key) == [[("account_import_in_progress", None)]] * 2
+    assert warnings_of(session, key) == [[("account_import_in_progress", None)]] * 2
     assert work(session, key, 2) == 0
     assert codes_of(session, key) == [_ADDED, _ADDED]
     assert _bodies(session) == ["first", "second"]
-
-
-@pytest.fixture
-def vendor(session: Session) -> PaymentVendor:
-    return create_payment_vendor(session, "V", kind=VendorKind.HTTP, url="https://vendor.example/api")
-
-
-def _order(customer: Customer, number: str, reference: str, vendor: str = "V") -> dict[str, Any]:
-    return _line(customer, number, vendor=vendor, reference=reference, type="CARD")
-
-
-@pytest.mark.usefixtures("vendor")
-def test_instructions_have_what_their_vendors_answered(session: Session, customer: Customer) -> None:
-    account = add_account(session, customer, "a")
-    add_account(session, customer, "b")
-    orders = [_order(customer, "a", it) for it in ("new", "known", "refused", "later")]
-    orders += [_order(customer, "b", it) for it in ("unasked", "new")]
-    orders += [_order(customer, "nobody", "new"), _order(customer, "a", "new") | {"type": 5}]
-    key = make_chunk(session, customer, orders, kind="payment-instructions")
-    wanted = read_wanted_instructions(session, key, len(orders))
-    assert [(it.service_account_number, data["reference"]) for it, data in wanted] == [
-        *(("A-a", it) for it in ("new", "known", "refused", "later")),
-        *(("A-b", it) for it in ("unasked", "new")),
-    ]
-    details = PaymentInstructionDetails(reference="r", type="CARD", status="ACTIVE")
-    found = [find_instruction(session, *it) for it in wanted]
-    answered: list[Answer] = [
-        Confirmed(found[0], details),
-        Confirmed(found[1], None),
-        PaymentInstructionRejectedError(),
-        PaymentVendorUnavailableError(),
-    ]
-    answers = {
-        InstructionKey.of(data): answer for (_, data), answer in zip(wanted[:4], answered, strict=True)
-    } | {InstructionKey.of(wanted[5][1]): Confirmed(found[5], details)}
-    assert work(session, key, len(orders), answers=answers) == 2
-    assert codes_of(session, key) == [
-        _ADDED,
-        ("ALREADY_ADDED", []),
-        ("FAILED", [("payment_instruction_rejected", "reference")]),
-        _DEFERRED,
-        _PENDING,
-        _PENDING,  # behind the one that nobody was asked about
-        _NOT_FOUND,
-        ("FAILED", [("invalid", "type")]),
-    ]
-    assert _warnings(session, key)[3] == [("payment_vendor_unavailable", None)]
-    assert [it.service_account_number for it in lines_of(session, key)] == [
-        *["A-a"] * 4,
-        *[None] * 4,
-    ]
-    stored = session.execute(select(PaymentInstruction.account_pk, PaymentInstruction.reference)).all()
-    assert [tuple(it) for it in stored] == [(account.id, "new")]
