@@ -288,6 +288,32 @@ def test_a_line_that_runs_once_for_all_tests_has_those_named_for_its_module_and_
     assert sorted(selection.tests_for(4).tests) == sorted(selection.tests_for(1).tests) == named
 
 
+def test_a_constant_of_a_module_that_has_changed_has_the_tests_of_its_users(tmp_path: Path) -> None:
+    product = tmp_path / "src/product"
+    product.mkdir(parents=True)
+    (product / "sql.py").write_text("ALL = 'SELECT 1'\n")
+    (product / "reading.py").write_text(
+        "from product.sql import ALL\n\ndef read():\n    return ALL\n\ndef f():\n    return 1\n"
+    )
+    read, other, first = (f"tests/test_{it}.py::test_it" for it in ("reading", "other", "first_import"))
+    recording = Recording(tmp_path, tmp_path)
+    recording.known.seconds = dict.fromkeys([read, other, first], 0.1)
+    data = CoverageData(str(recording.lines))
+    for test, lines in (
+        (read, {"src/product/reading.py": [4]}),
+        (other, {"src/product/reading.py": [7]}),
+        (first, {"src/product/sql.py": [1]}),
+    ):
+        data.set_context(test)
+        data.add_lines(lines)
+    data.write()
+    uses = Uses(tmp_path, Path("src/product"))
+    selection = Selection(tmp_path, "src/product/sql.py", recording, uses)
+    assert sorted(selection.tests_for(1).tests) == sorted([read, other])
+    recording.known.modules["src/product/reading.py"] = digest(product / "reading.py")
+    assert selection.tests_for(1).tests == [read]
+
+
 def test_a_test_that_mentions_what_was_changed_runs_first(tmp_path: Path) -> None:
     (tmp_path / "test_doors.py").write_text(
         "def test_size(door):\n    assert door.size == 1\n\ndef test_colour(door):\n    assert door.colour\n"

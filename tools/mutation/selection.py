@@ -35,13 +35,13 @@ class Selection:
     def __init__(
         self, root: Path, module: str, recording: Recording, uses: Uses, budget: float = BUDGET
     ) -> None:
+        self._root = root
         self._module = module
         self._budget = budget
         self._parse = cache(lambda path: ast.parse((root / path).read_text()))
         self._tree = self._parse(module)
         self._recording = recording
         self._uses = uses
-        self._is_recorded = recording.is_of(root, module)
         #: The last ones first.
         self._killers: list[str] = []
 
@@ -53,7 +53,7 @@ class Selection:
         """Return the tests that run a line of the module, or use what it sets. `what` is the change."""
         body = statement_lines(self._tree, line)
         lines = {(self._module, it) for it in body} or self._users(line)
-        found = self._recording.tests_of(lines) if self._is_recorded else set()
+        found = self._tests_of(lines)
         is_shared = self._recording.is_shared(lines)
         if not found or is_shared:
             found |= self._recording.tests_of_module(self._module)
@@ -70,6 +70,15 @@ class Selection:
         around = set[Line]().union(*(self._around(*it) for it in lines))
         ways = {test: frozenset(way) for test, way in self._recording.lines_by_test(around).items()}
         return Selected(self._in_turn(found, ways, what), only_called, is_shared)
+
+    def _tests_of(self, lines: set[Line]) -> set[str]:
+        """Return the tests that run one of these lines.
+
+        If a module has changed since they were recorded, all its lines count as run by each of its tests.
+        """
+        changed = {module for module, _ in lines if not self._recording.is_of(self._root, module)}
+        found = self._recording.tests_of(it for it in lines if it[0] not in changed)
+        return found.union(*map(self._recording.tests_of_module, changed))
 
     def _around(self, module: str, line: int) -> set[Line]:
         """Return the lines of the innermost function that has `line`, or nothing."""
