@@ -207,7 +207,7 @@ _MEASURE = text("""
     WITH recent AS MATERIALIZED (
         SELECT first_line, done, failures, worked_at FROM batch_chunk
         WHERE batch_id = :batch_id AND worked_at > coalesce(:since, '-infinity') AND done > 0
-        ORDER BY worked_at DESC LIMIT :window
+        ORDER BY worked_at DESC, first_line DESC LIMIT :window
     ), counted AS (
         SELECT done, failures, sum(done) OVER (ORDER BY worked_at DESC, first_line DESC) - done AS newer
         FROM recent

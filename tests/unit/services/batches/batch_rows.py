@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from factories import Customer
@@ -42,6 +42,12 @@ def add_chunk(
     session.flush()
     session.refresh(chunk)
     return chunk
+
+
+def without_indexes(session: Session) -> None:
+    """Let PostgreSQL read rows as they are stored, so that only what asks for an order gets one."""
+    for way in ("indexscan", "indexonlyscan", "bitmapscan"):
+        session.execute(text(f"SET LOCAL enable_{way} = off"))
 
 
 def add_lines(session: Session, batch: Batch, *statuses: str, first: int = 1, **values: Any) -> None:

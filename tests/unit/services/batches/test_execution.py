@@ -110,7 +110,7 @@ def test_after_its_time_a_worker_releases_the_chunk_for_others(
     key = _make(sessions, customer, 1, lines=2)
     with sessions.begin() as session:
         session.execute(update(BatchChunk).values(state="DISPATCHED"))
-    moments = iter([100.0, 100.0, 100.1 + CHUNK_TIMEOUT])
+    moments = iter([100.0, 100.0, 100.0 + CHUNK_TIMEOUT])
     with patch.object(execution, "time", Mock(monotonic=lambda: next(moments))):
         assert not perform_chunk(sessions, slots, key, reserve=0)
     assert _statuses(sessions, key) == ["IMPORTED", "PENDING"]
