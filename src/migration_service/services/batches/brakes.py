@@ -119,10 +119,8 @@ def read_brake(
 def _faults_of_threshold(threshold: str | None, others: Sequence[str]) -> list[ErrorItem]:
     attr = "stop_after_errors"
     if threshold is None or threshold == OFF:
-        if not others:
-            return []
-        detail = f"{others[0]} needs a number or a percentage of errors."
-        return [ErrorItem("required", detail, attr)]
+        detail = "{} needs a number or a percentage of errors."
+        return [ErrorItem("required", detail.format(others[0]), attr)] if others else []
     if _PERCENTAGE.fullmatch(threshold):
         return []
     if not _NUMBER.fullmatch(threshold):
