@@ -119,10 +119,8 @@ def read_brake(
 def _faults_of_threshold(threshold: str | None, others: Sequence[str]) -> list[ErrorItem]:
     attr = "stop_after_errors"
     if threshold is None or threshold == OFF:
-        if not others:
-            return []
-        detail = f"{others[0]} needs a number or a percentage of errors."
-        return [ErrorItem("required", detail, attr)]
+        detail = "{} needs a number or a percentage of errors."
+        return [ErrorItem("required", detail.format(others[0]), attr)] if others else []
     if _PERCENTAGE.fullmatch(threshold):
         return []
     if not _NUMBER.fullmatch(threshold):
@@ -207,7 +205,7 @@ _MEASURE = text("""
     WITH recent AS MATERIALIZED (
         SELECT first_line, done, failures, worked_at FROM batch_chunk
         WHERE batch_id = :batch_id AND worked_at > coalesce(:since, '-infinity') AND done > 0
-        ORDER BY worked_at DESC LIMIT :window
+        ORDER BY worked_at DESC, first_line DESC LIMIT :window
     ), counted AS (
         SELECT done, failures, sum(done) OVER (ORDER BY worked_at DESC, first_line DESC) - done AS newer
         FROM recent

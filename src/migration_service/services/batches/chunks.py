@@ -97,11 +97,14 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
     if _is_over(session, row.runs_until):
         pause_by_window(session, key.batch_id)
         return None
+    lines = 0 if row.not_before else count_open(row.counts)
+    if not lines:
+        return None
+    if row.tries:
+        lines = 1
     if BatchKind(row.kind).is_added_data:
-        lines = 0 if row.not_before else min(count_open(row.counts), PIECE_LINES)
         asks_vendors = row.kind == BatchKind.PAYMENT_INSTRUCTIONS and row.mode != BatchMode.VALIDATE
-        return ChunkPlan(1 if row.tries else lines, False, None, asks_vendors) if lines else None
-    lines = 1 if row.tries else row.counts.get(LineStatus.PENDING, 0)
+        return ChunkPlan(min(lines, PIECE_LINES), needs_slots=False, limit=None, asks_vendors=asks_vendors)
     limit = session.scalar(select(ServiceLimit.concurrency_limit))
     return ChunkPlan(lines, BatchMode(row.mode).creates, limit)
 
@@ -283,15 +286,12 @@ def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineTo
         .where(BatchLine.batch_id == chunk.batch_id, BatchLine.status == LineStatus.PENDING)
         .order_by(BatchLine.line_number)
         .limit(limit)
-        # Whoever erases an account waits for the outcome of its line, and erases that.
+        # Before the accounts, as erasure does it: that waits for the outcome of a line, and erases it.
         .with_for_update()
     )
-    if chunk.by_account:
-        # Locked before the accounts, as erasure does it.
-        own = statement.where(BatchLine.chunk_line == chunk.first_line)
-        return [LineToDo(*row) for row in session.execute(own.with_for_update(key_share=True))]
-    own = statement.where(BatchLine.line_number.between(chunk.first_line, chunk.last_line))
-    return [LineToDo(*row) for row in session.execute(own)]
+    of_range = BatchLine.line_number.between(chunk.first_line, chunk.last_line)
+    own = BatchLine.chunk_line == chunk.first_line if chunk.by_account else of_range
+    return [LineToDo(*row) for row in session.execute(statement.where(own))]
 
 
 def _give_up(line: LineToDo, kind: BatchKind) -> LineResult:

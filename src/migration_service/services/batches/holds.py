@@ -20,7 +20,7 @@ def require_no_undo(session: Session, batch: Batch) -> None:
     locked = {"key_share": True}
     plan_id = session.scalar(select(Wave.plan_id).where(Wave.batch_id == batch.id))
     if plan_id:
-        session.get_one(WavePlan, plan_id, populate_existing=True, with_for_update=locked)
+        session.get_one(WavePlan, plan_id, with_for_update=locked)
     session.refresh(batch, with_for_update=locked)
     if undo_id := find_undo_of_plan(session, plan_id) if plan_id else _find_undo_of_batch(session, batch.id):
         what = "this plan" if plan_id else "this batch"

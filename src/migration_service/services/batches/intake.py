@@ -51,7 +51,8 @@ def take_in_batch(
     No connection to the database is held while `blocks` come in. Raise what `start_batch`, `spool`,
     `lease_upload` and `require_room` raise. Nothing is left then.
     """
-    _check(sessions, supplier, order, limits)
+    with sessions.begin() as session:
+        _check(session, supplier, order, limits)
     with lease_upload(redis, supplier.organisation_id, limits.uploads) as renew:
         identity = order.identify(supplier.code)
         with spool(blocks, limits.file, identity=identity, folder=limits.folder, on_block=renew) as lines:
@@ -65,16 +66,14 @@ def take_in_pending(
 
     Raise what `start_batch` and `require_room` raise.
     """
-    _check(sessions, supplier, order, limits)
     return _store(sessions, supplier, order, limits)
 
 
 def _check(
-    sessions: sessionmaker[Session], supplier: KnownSupplier, order: BatchOrder, limits: IntakeLimits
+    session: Session, supplier: KnownSupplier, order: BatchOrder, limits: IntakeLimits, stored_bytes: int = 0
 ) -> None:
-    with sessions.begin() as session:
-        if check_order(session, supplier, order):
-            require_room(session, supplier.organisation_id, limits.quotas)
+    if check_order(session, supplier, order):
+        require_room(session, supplier.organisation_id, limits.quotas, stored_bytes)
 
 
 def _store(
@@ -92,8 +91,7 @@ def _store(
     while time.monotonic() < deadline:
         with sessions.begin() as session:
             if lock_storing(session, supplier.organisation_id):
-                if check_order(session, supplier, order):
-                    require_room(session, supplier.organisation_id, limits.quotas, stored_bytes)
+                _check(session, supplier, order, limits, stored_bytes)
                 return start_batch(session, supplier, order, lines)
         renew()
         time.sleep(_PAUSE)

@@ -239,7 +239,6 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
     rows = session.execute(
         select(process.id, state, process.service_account_number, payload)
         .where(process.id.in_(ids))
-        .order_by(process.id)
         .with_for_update(skip_locked=True)
     )
     return {

@@ -3,18 +3,23 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
+from factories import Customer
 from migration_service.errors import RequestFailedValidationError
 from migration_service.services.batches.brakes import (
     NO_BRAKE,
     Brake,
     BrakeCounts,
     brake_to_store,
+    measure,
     read_brake,
     stored_brake,
     usual_brake,
 )
 from migration_service.states import BatchMode
+from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
 
 
 @pytest.mark.parametrize(
@@ -128,3 +133,38 @@ def test_only_an_import_is_braked_without_a_word(mode: BatchMode) -> None:
     assert brake == (usual if mode is BatchMode.IMPORT else NO_BRAKE)
     assert stored_brake(brake_to_store(brake)) == brake
     assert (brake_to_store(brake) is None) is (mode is not BatchMode.IMPORT)
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        (None, BrakeCounts(19, 13)),
+        (1, BrakeCounts(4, 1)),
+        (4, BrakeCounts(4, 1)),
+        (5, BrakeCounts(8, 3)),
+        (8, BrakeCounts(8, 3)),
+        (9, BrakeCounts(13, 8)),
+        (10_000, BrakeCounts(19, 13)),
+    ],
+)
+def test_a_window_has_the_chunks_that_were_worked_on_last(
+    session: Session, customer: Customer, window: int | None, expected: BrakeCounts
+) -> None:
+    batch = make_batch(session, customer)
+    add_chunk(session, make_batch(session, customer), done=9, failures={"-": 9}, worked_at=func.now())
+    # Two were finished at the same moment. Of these the later lines count as newer.
+    for first_line, ago, done, failures in [
+        (1, 30, 6, {"required": 5}),
+        (10, 10, 4, {"required": 2}),
+        (20, 20, 5, {"required": 3, "invalid required": 2, "ignored": 1, "also ignored": 1}),
+        (30, 10, 4, {"-": 1}),
+        (40, 15, 0, {}),
+        (50, 40, 7, {"required": 7}),
+    ]:
+        values: dict[str, Any] = {"done": done, "failures": failures}
+        add_chunk(session, batch, first_line, worked_at=func.now() - seconds(ago), **values)
+    brake = Brake(
+        stop_after_errors="1", stop_window_lines=window, stop_ignore_codes=("also", "ignored", "other")
+    )
+    since = session.scalar(select(func.now() - seconds(40)))
+    assert measure(session, batch.id, brake, since) == expected

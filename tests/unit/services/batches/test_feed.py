@@ -4,24 +4,24 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer
 from migration_service.db.base import new_id
-from migration_service.models import Batch, BatchChunk
+from migration_service.models import ApiKey, Batch, BatchChunk, ImportSupplier
 from migration_service.services.batches.feed import (
     dispatch_chunks,
     dispatch_vendor_chunks,
     feed,
     recover_chunks,
 )
-from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
+from unit.services.batches.batch_rows import add_chunk, make_batch, seconds, without_indexes
 
 
 def _batch(session: Session, customer: Customer, chunks: int, **values: Any) -> Batch:
     batch = make_batch(session, customer, **values)
-    for first in range(1, chunks + 1):
+    for first in range(chunks, 0, -1):
         add_chunk(session, batch, first, first)
     return batch
 
@@ -39,6 +39,7 @@ def test_an_organisation_has_so_many_chunks_in_the_queue_and_its_batches_take_tu
 ) -> None:
     one, two = (_batch(session, customer, 5) for _ in range(2))
     theirs = _batch(session, other, 1)
+    without_indexes(session)
     found = dispatch_chunks(session, 3)
     assert set(found) == {(one.id, 1), (one.id, 2), (two.id, 1), (theirs.id, 1)}
     # Those that come first for their organisation come first.
@@ -80,6 +81,23 @@ def test_only_pending_chunks_of_running_batches_that_are_due_are_dispatched(
     add_chunk(session, batch, 2, not_before=func.now() + seconds(60))
     add_chunk(session, batch, 3)
     assert dispatch_chunks(session, 8) == [(batch.id, 3)]
+
+
+def test_batches_follow_their_keys_and_suppliers_before_anything_is_dispatched(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    key_id = session.scalars(select(ApiKey.id).where(ApiKey.organisation_id == other.organisation_id)).one()
+    theirs = _batch(session, other, 1, api_key_id=key_id)
+    mine = _batch(session, customer, 1, mode="stage")
+    session.execute(update(ApiKey).values(revoked_at=func.now()))
+    session.execute(update(ImportSupplier).values(status="Paused"))
+    assert dispatch_chunks(session, 8) == []
+    for batch, expected in (
+        (theirs, ("PAUSED", "api_key_revoked")),
+        (mine, ("WAITING", "import_supplier_paused")),
+    ):
+        session.refresh(batch)
+        assert (batch.state, batch.reason) == expected
 
 
 def test_chunks_that_somebody_has_locked_are_left_for_later(

@@ -26,7 +26,7 @@ from migration_service.services.batches.results import (
     value_at,
 )
 from migration_service.states import LineStatus
-from unit.services.batches.batch_rows import add_chunk, make_batch
+from unit.services.batches.batch_rows import add_chunk, make_batch, without_indexes
 
 
 def _item(code: str, attr: str | None, detail: str = "D") -> dict[str, Any]:
@@ -86,6 +86,16 @@ def test_paths_are_those_of_one_code_the_most_frequent_first(session: Session, b
     assert count_paths(session, batch.id, "two", warnings=True) == []
 
 
+def test_a_hundred_paths_are_counted(session: Session, customer: Customer) -> None:
+    batch = make_batch(session, customer)
+    session.add(_line(batch, 1, errors=[_item("one", f"a{i}") for i in range(101)]))
+    session.flush()
+    add_chunk(session, batch)
+    recount(session, batch.id)
+    assert len(count_paths(session, batch.id, "one")) == 100
+    assert [it.line_number for it in list_lines(session, batch.id, ResultFilter())] == [1]
+
+
 @pytest.mark.parametrize(
     ("wanted", "numbers"),
     [
@@ -105,6 +115,7 @@ def test_paths_are_those_of_one_code_the_most_frequent_first(session: Session, b
 def test_lines_are_wanted_by_status_number_code_and_path(
     session: Session, batch: Batch, wanted: ResultFilter, numbers: list[int]
 ) -> None:
+    without_indexes(session)
     assert [it.line_number for it in list_lines(session, batch.id, wanted)] == numbers
     assert count_lines_of(session, batch.id, wanted) == len(numbers)
     assert [it.line_number for it in list_lines(session, batch.id, wanted, after=4)] == [
@@ -193,6 +204,7 @@ def test_lines_of_an_account_are_listed_the_newest_batch_first(
         session.add(_line(batch, 5, external_account_number="2"))
     session.add(_line(older, 9, "STAGED", external_account_number="1", errors=[_item("e", "a")]))
     session.flush()
+    without_indexes(session)
     found = list_lines_of_account(session, older.import_supplier_id, "1")
     assert [(it["batch_id"], it["line_number"]) for it in found] == [
         (newer.id, 3),

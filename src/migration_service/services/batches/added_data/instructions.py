@@ -115,7 +115,7 @@ def _ask(
             return Confirmed(order, ask_vendor(order))
         except PaymentVendorUnavailableError as error:
             unavailable.append(error)
-            return error
+            return None
         except ServiceError as error:
             return error
 

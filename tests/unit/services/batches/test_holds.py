@@ -1,0 +1,73 @@
+"""What keeps a batch from going on."""
+
+import pytest
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from factories import Customer
+from migration_service.errors import BatchStateError
+from migration_service.models import Batch, Undo, WavePlan
+from migration_service.services.batches.holds import find_undos_of_plans, require_no_undo
+from migration_service.services.waves.progress import list_waves
+from migration_service.states import WaveState
+from unit.services.batches.batch_rows import make_batch
+from unit.services.undo.undo_rows import MOMENT, add_undo
+from unit.services.waves.wave_rows import batch_of, make_plan
+
+
+def test_a_batch_waits_for_an_undo_of_its_accounts(session: Session, customer: Customer) -> None:
+    batch, another = make_batch(session, customer), make_batch(session, customer)
+    add_undo(session, customer, batch_id=another.id)
+    undo = add_undo(session, customer, batch_id=batch.id)
+    later = add_undo(session, customer, batch_id=batch.id)
+    undo.reason = "known"  # which moves the row behind the later one
+    session.flush()
+    require_no_undo(session, make_batch(session, customer))
+    expected = f"^Undo {undo.id} of accounts of this batch runs. Wait until it is over, or cancel it.$"
+    with pytest.raises(BatchStateError, match=expected):
+        require_no_undo(session, batch)
+    undo.finished_at = later.finished_at = MOMENT
+    session.flush()
+    require_no_undo(session, batch)
+
+
+def test_a_wave_waits_for_an_undo_of_any_wave_of_its_plan(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    plan = make_plan(session, customer, WaveState.APPROVED, WaveState.WAITING)
+    elsewhere = make_plan(session, other, WaveState.WAITING)
+    first, second = list_waves(session, plan.id)
+    add_undo(session, customer, batch_id=first.batch_id, finished_at=MOMENT)
+    undo = add_undo(session, customer, batch_id=first.batch_id)
+    add_undo(session, customer, batch_id=second.batch_id)
+    assert find_undos_of_plans(session, [plan.id, elsewhere.id]) == {plan.id: undo.id}
+    assert find_undos_of_plans(session, [elsewhere.id]) == {}
+    expected = f"^Undo {undo.id} of accounts of this plan runs. Wait until it is over, or cancel it.$"
+    with pytest.raises(BatchStateError, match=expected):
+        require_no_undo(session, batch_of(session, second))
+    for wave in list_waves(session, elsewhere.id):
+        require_no_undo(session, batch_of(session, wave))
+    require_no_undo(session, make_batch(session, customer))
+    session.execute(update(Undo).values(finished_at=MOMENT))
+    require_no_undo(session, batch_of(session, second))
+
+
+def test_no_undo_is_started_until_the_batch_goes_on(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions.begin() as session:
+        plan = make_plan(session, customer, WaveState.PAUSED)
+        (wave,) = list_waves(session, plan.id)
+        free = make_batch(session, customer)
+    with sessions() as session, sessions() as another:
+        batch = session.get_one(Batch, wave.batch_id)
+        with sessions.begin() as third:
+            third.execute(update(Batch).values(state="CANCELLED"))
+        require_no_undo(session, batch)
+        assert batch.state == "CANCELLED", "it is read again"
+        for table, expected in ((WavePlan, []), (Batch, [free.id])):
+            ids = select(table.id)
+            assert another.scalars(ids.with_for_update(key_share=True, skip_locked=True)).all() == expected
+            # Rows that refer to it can still be inserted.
+            referring = ids.with_for_update(read=True, key_share=True, skip_locked=True)
+            assert len(another.scalars(referring).all()) == len(expected) + 1
