@@ -120,12 +120,22 @@ def test_each_failure_of_graphql_has_its_form(operation: Any) -> None:
     }
     assert [*forms] == ["200", "400", "403", "408", "411", "413", "415", "429", "500", "503"]
     assert all("schemas/TokenAnswer" in form for form in forms.values())
+    for status in [*forms][1:]:
+        answer = operation["responses"][status]
+        (error,) = answer["content"]["application/graphql-response+json"]["example"]["errors"]
+        assert error.keys() == {"message", "extensions"}
+        assert error["extensions"].keys() == {"errorType", "errorCode", "errorDescription"}
+        assert error["message"] == error["extensions"]["errorDescription"] == answer["description"]
     # What is refused before GraphQL begins, for its Host header or as the database is unavailable.
     assert [status for status, form in forms.items() if "schemas/ErrorBody" in form] == ["400", "503"]
 
 
 def test_the_hint_is_described(description: Any, client: FlaskClient) -> None:
-    responses = description["paths"][_PATH]["get"]["responses"]
+    hint = description["paths"][_PATH]["get"]
+    responses, (parameter,) = hint["responses"], hint["parameters"]
+    parameter = {name: parameter[name] for name in ("in", "name", "schema")}
+    assert parameter == {"in": "query", "name": "query", "schema": {"type": "string"}}
+    assert hint["security"] == description["paths"][_PATH]["post"]["security"] == []
     for path, status in ((_PATH, "200"), (f"{_PATH}?query={{documentation}}", "405")):
         answer = client.get(path)
         assert answer.status_code == int(status)

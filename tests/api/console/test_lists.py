@@ -1,0 +1,69 @@
+"""Lists of the console: a full page leads to the next one, and the last page to none."""
+
+import re
+from html import unescape
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient
+from console_client import ConsoleClient
+from migration_service.blueprints.console import batches as batches_view
+from migration_service.blueprints.console import emails, findings
+from migration_service.models import Account, Customer, CustomerEmail
+
+
+def _read(console: ConsoleClient, path: str, row: str) -> list[list[str]]:
+    """Return the rows of each page, from the first to the last one."""
+    pages = []
+    while True:
+        page = console.see(path)
+        pages.append(re.findall(row, page))
+        following = re.search(r'href="([^"]*)" rel="next"', page)
+        if following is None:
+            return pages
+        path = unescape(following[1]).removeprefix("/console")
+
+
+def test_batches_are_listed_in_pages(
+    administrator: ConsoleClient, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    for name in ("Alpha", "Beta", "Gamma"):
+        batches.start([account], "validate", name=name)
+    for size, pages in ((2, [["Gamma", "Beta"], ["Alpha"]]), (3, [["Gamma", "Beta", "Alpha"]])):
+        monkeypatch.setattr(batches_view, "_PAGE", size)
+        path = f"/batches/?supplier={batches.supplier.code}"
+        assert _read(administrator, path, ">(Alpha|Beta|Gamma)<") == pages
+
+
+def test_lines_are_listed_in_pages(
+    administrator: ConsoleClient, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty = [it | {"customers": [{"landline": "no number"}]} for it in batches.supplier.accounts(3)]
+    batch_id = batches.run(faulty, "validate")["batch_id"]
+    for page in ("lines/", "codes/invalid_phone_number/"):
+        for size, pages in ((2, [["1", "2"], ["3"]]), (3, [["1", "2", "3"]])):
+            monkeypatch.setattr(findings, "_PAGE", size)
+            path = f"/batches/{batch_id}/{page}"
+            assert _read(administrator, path, rf"/batches/{batch_id}/lines/(\d+)/") == pages
+        for after, rest in (("2", [["3"]]), ("2.0", pages)):
+            assert _read(administrator, f"{path}?after={after}", r"/lines/(\d+)/") == rest
+
+
+@pytest.mark.usefixtures("account")
+def test_emails_are_listed_in_pages(
+    administrator: ConsoleClient, sessions: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sessions.begin() as session:
+        owner = session.scalars(select(Account.id)).one()
+        for error in ("Alpha", "Beta", "Gamma"):
+            customer = Customer(account_pk=owner, position=9)
+            session.add(customer)
+            session.flush()
+            session.add(CustomerEmail(customer_pk=customer.id, error=error))
+            session.flush()
+    for size, pages in ((2, [["Gamma", "Beta"], ["Alpha"]]), (3, [["Gamma", "Beta", "Alpha"]])):
+        monkeypatch.setattr(emails, "_PAGE", size)
+        assert _read(administrator, "/emails/", "Alpha|Beta|Gamma") == pages
