@@ -1,7 +1,10 @@
 """The lines of a batch as they were sent, for another batch with the same lines."""
 
+from collections.abc import Callable, Iterator
 from unittest.mock import patch
+from uuid import UUID
 
+import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -14,7 +17,8 @@ from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.orders import BatchOrder
 from migration_service.services.batches.quotas import BatchQuotas
 from migration_service.services.batches.repeat import repeat_batch, stream_lines
-from migration_service.states import BatchMode
+from migration_service.services.batches.results import ResultFormat, stream_failed_lines, stream_results
+from migration_service.states import BatchMode, LineStatus
 from unit.services.batches.batch_rows import make_batch, without_indexes
 from unit.services.undo.undo_rows import find_supplier
 from unit.services.waves.wave_rows import add_pending
@@ -59,17 +63,36 @@ def test_every_line_of_a_batch_is_repeated_in_its_place(
         assert [tuple(it) for it in found] == [(2, b"[1]"), (4, b'{"c": 1}'), (8, b"{}")]
 
 
-def test_lines_are_read_in_their_order_however_they_are_stored(
-    sessions: sessionmaker[Session], customer: Customer
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        (stream_lines, b"1\n2\n"),
+        (stream_failed_lines, b"1\n2\n"),
+        (
+            lambda sessions, batch_id: stream_results(sessions, batch_id, ResultFormat.NDJSON),
+            b"".join(
+                b'{"line_number":%d,"external_account_number":null,"status":"FAILED",'
+                b'"service_account_number":null,"errors":[],"warnings":[]}\n' % number
+                for number in (1, 2)
+            ),
+        ),
+    ],
+)
+def test_lines_are_streamed_in_their_order_however_they_are_stored(
+    sessions: sessionmaker[Session],
+    customer: Customer,
+    stream: Callable[[sessionmaker[Session], UUID], Iterator[bytes]],
+    expected: bytes,
 ) -> None:
     with sessions.kw["bind"].connect() as connection:
         within = sessionmaker(connection, join_transaction_mode="create_savepoint")
         with within.begin() as session:
-            batch = make_batch(session, customer)
+            batch_id = make_batch(session, customer).id
             for number in (2, 1):
-                session.add(BatchLine(batch_id=batch.id, line_number=number, payload=b"%d" % number))
+                line = BatchLine(batch_id=batch_id, line_number=number, payload=b"%d" % number)
+                line.status = LineStatus.FAILED
+                session.add(line)
                 session.flush()
-            batch_id = batch.id
             without_indexes(session)
-        assert list(stream_lines(within, batch_id)) == [b"1\n2\n"]
+        assert b"".join(stream(within, batch_id)) == expected
         connection.rollback()

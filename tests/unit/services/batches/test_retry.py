@@ -212,7 +212,9 @@ def test_a_batch_is_not_retried_while_its_accounts_are_being_undone(
 
 def test_who_retries_the_batch_of_a_revoked_key_takes_it_over(session: Session, batch: Batch) -> None:
     batch.api_key_id = session.scalars(select(ApiKey.id)).first()
+    batch.validated_under = "others"
     session.execute(update(ApiKey).values(revoked_at=func.now()))
     session.expire_all()
     retry_failed(session, batch)
     assert batch.api_key_id is None
+    assert (batch.state, batch.validated_under) == ("RUNNING", validated_under(None, "lenient"))
