@@ -8,12 +8,14 @@ from sqlalchemy.orm import Session
 
 from factories import Customer
 from migration_service.errors import BatchStateError
-from migration_service.models import AuditEntry, Batch, BatchChunk, BatchLine
+from migration_service.models import ApiKey, AuditEntry, Batch, BatchChunk, BatchLine
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.results import ResultFilter
 from migration_service.services.batches.retry import Retried, Retryable, count_retryable, retry_failed
 from migration_service.services.batches.upload import validated_under
 from unit.services.batches.batch_rows import add_chunk, make_batch
+from unit.services.undo.undo_rows import add_undo
+from unit.services.waves.wave_rows import add_pending
 
 _MAY_PASS = "account_creation_failed"
 
@@ -172,3 +174,47 @@ def test_a_chunk_of_added_data_is_found_by_a_line_outside_its_range(
     assert count_retryable(session, batch, ResultFilter(line=7)).everything == 1
     assert retry_failed(session, batch, ResultFilter(line=7), everything=True).retried == 1
     assert _pending(session, batch) == [7]
+
+
+def test_staged_lines_may_pass_and_a_batch_that_runs_goes_on(session: Session, customer: Customer) -> None:
+    batch = make_batch(session, customer, started_at=func.now())
+    process_id, _ = add_pending(session, customer, "a", "b")
+    for number, code, values in (
+        (1, _MAY_PASS, {"account_import_process_id": process_id}),
+        (2, _MAY_PASS, {}),
+        (3, "required", {"payload": b"{}", "warnings": [_item("invalid_postcode", "b")]}),
+    ):
+        line = BatchLine(batch_id=batch.id, line_number=number, status="FAILED", errors=[_item(code)])
+        for name, value in values.items():
+            setattr(line, name, value)
+        session.add(line)
+    session.flush()
+    add_chunk(session, batch, 1, 3)
+    add_chunk(session, batch, 4, 4)
+    recount(session, batch.id)
+    started_at = batch.started_at
+    postcodes = ResultFilter(code="invalid_postcode", path="b")
+    assert count_retryable(session, batch, postcodes) == Retryable(1, 1)
+    batch.validated_under = validated_under(None, "lenient")
+    assert count_retryable(session, batch, postcodes) == Retryable(0, 1)
+    assert retry_failed(session, batch) == Retried(1, 2)
+    assert (_pending(session, batch), batch.state, batch.started_at) == ([1], "RUNNING", started_at)
+
+
+def test_a_batch_is_not_retried_while_its_accounts_are_being_undone(
+    session: Session, customer: Customer, batch: Batch
+) -> None:
+    add_undo(session, customer, batch_id=batch.id)
+    with pytest.raises(BatchStateError, match="of accounts of this batch runs"):
+        retry_failed(session, batch)
+    assert (_pending(session, batch), batch.state) == ([], "COMPLETED")
+
+
+def test_who_retries_the_batch_of_a_revoked_key_takes_it_over(session: Session, batch: Batch) -> None:
+    batch.api_key_id = session.scalars(select(ApiKey.id)).first()
+    batch.validated_under = "others"
+    session.execute(update(ApiKey).values(revoked_at=func.now()))
+    session.expire_all()
+    retry_failed(session, batch)
+    assert batch.api_key_id is None
+    assert (batch.state, batch.validated_under) == ("RUNNING", validated_under(None, "lenient"))
