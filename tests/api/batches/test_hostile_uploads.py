@@ -84,6 +84,8 @@ _LONG_LINES = (b"x" * 1_000_000 + b"\n") * 12
         ),
         ({"max_batch_bytes": 20}, b"{}\n" * 10, "request_too_large"),
     ],
+    # Not the bodies, which are binary.
+    ids=["compressed lines", "lines", "the last line", "decompressed bytes", "ratio", "bytes"],
 )
 def test_an_upload_beyond_a_limit_is_413_with_a_code_of_its_own_and_leaves_nothing(
     make_batches: MakeBatches, tmp_path: Path, setting: dict[str, int], body: bytes, code: str
