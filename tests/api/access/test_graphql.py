@@ -271,7 +271,9 @@ def test_more_recursion_than_python_allows_is_the_clients_error(
     monkeypatch.setattr(graphql, "validate", recurse)
     response = _execute(client, "{documentation}")
     assert response.status_code == 400
-    assert json_of(response)["errors"][0]["message"] == "The GraphQL document is nested too deeply."
+    (error,) = json_of(response)["errors"]
+    assert error["message"] == "The GraphQL document is nested too deeply."
+    assert error["extensions"]["errorCode"] == "too_deep"
 
 
 @pytest.mark.parametrize(
