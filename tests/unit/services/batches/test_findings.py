@@ -40,7 +40,7 @@ def _line(batch: Batch, number: int, status: str = "FAILED", **values: Any) -> B
 
 @pytest.fixture
 def batch(session: Session, customer: Customer) -> Batch:
-    """A batch of six lines, and another one like it whose lines nobody asks for."""
+    """A batch of six lines, and another one with one line more, whose lines nobody asks for."""
     batches = [make_batch(session, customer) for _ in range(2)]
     for batch in reversed(batches):
         session.add_all(
@@ -69,6 +69,8 @@ def batch(session: Session, customer: Customer) -> Batch:
         session.flush()
         add_chunk(session, batch, 1, 9)
         recount(session, batch.id)
+    session.add(_line(batches[1], 10, errors=[_item("one", "a.0.b"), _item("two", "c")]))
+    session.flush()
     return batches[0]
 
 
