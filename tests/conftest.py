@@ -16,7 +16,7 @@ from hypothesis import settings as hypothesis_settings
 from sqlalchemy.orm import Session, sessionmaker
 
 from described import DescribedClient
-from factories import close_celery, close_resources, disconnect
+from factories import Customer, close_celery, close_resources, disconnect, make_customer
 from imported_account import ImportedAccount
 from migration_service.app import create_app
 from migration_service.celery_app import create_celery
@@ -215,6 +215,36 @@ def worker_resources(migrated: Settings) -> Iterator[WorkerResources]:
     celery = create_celery(migrated)
     yield celery.resources
     close_celery(celery)
+
+
+@pytest.fixture(scope="session")
+def kept_customers(
+    sessions: sessionmaker[Session], embedded_servers: EmbeddedServers
+) -> tuple[Customer, Customer]:
+    """The two customers of which tests get a copy: to create others takes ten times as long."""
+    with embedded_servers.keeping("customers"):
+        return make_customer(sessions), make_customer(sessions)
+
+
+@pytest.fixture
+def customers(
+    kept_customers: tuple[Customer, Customer], embedded_servers: EmbeddedServers
+) -> tuple[Customer, Customer]:
+    """Two organisations, each with a key, a supplier and a team."""
+    embedded_servers.put_back("customers")
+    return kept_customers
+
+
+@pytest.fixture
+def customer(customers: tuple[Customer, Customer]) -> Customer:
+    """An organisation with a key, a supplier and a team."""
+    return customers[0]
+
+
+@pytest.fixture
+def other(customers: tuple[Customer, Customer]) -> Customer:
+    """Another organisation with a key, a supplier and a team."""
+    return customers[1]
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, MakeClient, disconnect, make_customer, obtain
+from factories import Customer, MakeClient, disconnect, obtain
 from imported_account import ImportedAccount
 from migration_service.app import create_app
 from migration_service.blueprints.resources import resources
@@ -46,12 +46,6 @@ def make_client(app: Flask) -> Iterator[MakeClient]:
         disconnect(other)
     with app.app_context():
         resources().celery.set_current()
-
-
-@pytest.fixture
-def customer(sessions: sessionmaker[Session]) -> Customer:
-    """An organisation with a key, a supplier and a team."""
-    return make_customer(sessions)
 
 
 @pytest.fixture

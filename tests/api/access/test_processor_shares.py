@@ -11,7 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, MakeClient, json_of, make_customer, obtain
+from factories import Customer, MakeClient, json_of, obtain
 from imported_account import ImportedAccount
 from migration_service.blueprints import added_data, batch_upload
 from migration_service.blueprints.resources import resources
@@ -32,11 +32,6 @@ HERE = "address:127.0.0.1"
 @pytest.fixture
 def client(make_client: MakeClient, migrated: Settings) -> FlaskClient:
     return make_client(replace(migrated, processor_share=25))
-
-
-@pytest.fixture
-def other(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
 
 
 def _shares(client: FlaskClient) -> ProcessorShares:

@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 from sqlalchemy import text, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, MakeClient, make_customer, obtain
+from factories import Customer, MakeClient, obtain
 from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.models import ApiKey
@@ -27,11 +27,6 @@ STATUS = "/v1/data-import/account-transfer-status/{}/10000001/"
 def keeping(make_client: MakeClient, migrated: Settings) -> FlaskClient:
     """A client of an application with a lease of a second."""
     return make_client(replace(migrated, reference_lease_seconds=1.0))
-
-
-@pytest.fixture
-def other(sessions: sessionmaker[Session]) -> Customer:
-    return make_customer(sessions)
 
 
 def _log_in(client: FlaskClient, customer: Customer) -> tuple[dict[str, str], str]:

@@ -26,7 +26,7 @@ class Rates:
     @property
     def highest(self) -> float:
         """Return the highest rate of a part, in lines or accounts per second."""
-        return max(self.done, default=0) / self.width
+        return max(self.done) / self.width
 
 
 def read_rates(session: Session, values: Mapping[str, Any]) -> Rates | None:

@@ -16,8 +16,8 @@ def test_an_account_is_found_by_its_pair_and_has_its_ledgers_in_their_order(
     assert find_account(session, known.id, "another number") is None
     found = find_account(session, known.id, another.number)
     assert found is not None
-    first = update(Ledger).where(Ledger.ledger_code == "ELECTRICITY")
-    session.execute(first.values(last_settlement_balance=1))  # which moves it behind the other one
+    last = update(Ledger).where(Ledger.ledger_code == "GAS")
+    session.execute(last.values(position=-1))  # before the other one, whose row and code come before it
     data = read_account(session, found)
-    assert [it["ledger_code"] for it in data["ledgers"]] == ["ELECTRICITY", "GAS"]
+    assert [it["ledger_code"] for it in data["ledgers"]] == ["GAS", "ELECTRICITY"]
     assert not {"added_notes", "added_payment_instructions"} & data.keys()

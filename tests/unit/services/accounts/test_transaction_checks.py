@@ -27,8 +27,10 @@ def test_the_error_is_that_of_the_first_transaction_at_fault_and_lists_all_of_th
     used = ErrorItem("transaction_id_already_used", "T-10 is used.", "transactions.10.transaction_id")
     whole = ErrorItem("not_a_dict", "Expected an object.", "transactions.9")
     supplier = ErrorItem("required", "This field is required.", "import_supplier")
-    error = first_error([(TransactionIdAlreadyUsedError, used), (RequestFailedValidationError, whole)])
-    assert (type(error), error.errors) == (RequestFailedValidationError, [whole, used])
+    early = ErrorItem("invalid", "No.", "transactions.8.amount")
+    of_form = [(RequestFailedValidationError, it) for it in (whole, early)]
+    error = first_error([(TransactionIdAlreadyUsedError, used), *of_form])
+    assert (type(error), error.errors) == (RequestFailedValidationError, [early, whole, used])
     assert error.detail == RequestFailedValidationError.default_detail
     of_none = [
         supplier,

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import func, text
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
 
-from factories import Customer, make_customer
-from migration_service.models import BatchChunk
+from factories import Customer
+from migration_service.models import BatchChunk, OperationsTeam
 from migration_service.services.batches.added_data.deferral import IS_DUE, LONGEST_DEFERRAL
 from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
 
@@ -32,16 +32,15 @@ def test_a_chunk_is_due_when_its_time_has_come(
 
 
 def test_a_chunk_is_due_when_an_import_batch_of_its_supplier_has_ended_since(
-    session: Session, sessions: sessionmaker[Session], customer: Customer
+    session: Session, customer: Customer, other: Customer
 ) -> None:
     chunk = _deferred(session, customer)
-    team: dict[str, Any] = {"mode": "import", "operations_team_id": 1}
+    team: dict[str, Any] = {"mode": "import", "operations_team_id": _team_of(session, customer)}
 
     def end(owner: Customer, ago: int, **values: Any) -> None:
         make_batch(session, owner, finished_at=func.now() - seconds(ago), **values)
 
-    _add_team(session)
-    end(make_customer(sessions), 30, **team)
+    end(other, 30, **team)
     end(customer, 30, mode="validate")
     end(customer, 30, **team | {"mode": "dry-run"})
     end(customer, 30, mode="import", kind="notes")
@@ -53,8 +52,10 @@ def test_a_chunk_is_due_when_an_import_batch_of_its_supplier_has_ended_since(
     assert _is_due(session, chunk)
 
 
-def _add_team(session: Session) -> None:
-    session.execute(text("INSERT INTO operations_team (id, name) OVERRIDING SYSTEM VALUE VALUES (1, 'T')"))
+def _team_of(session: Session, customer: Customer) -> int:
+    return session.scalars(
+        select(OperationsTeam.id).where(OperationsTeam.name == customer.operations_team)
+    ).one()
 
 
 def test_a_line_waits_for_a_week_unless_a_setting_says_otherwise() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -32,3 +33,10 @@ def known(session: Session) -> KnownSupplier:
 @pytest.fixture
 def other(session: Session) -> KnownSupplier:
     return make_supplier(session, "OTHER")
+
+
+@pytest.fixture
+def unsorted(session: Session) -> None:
+    """Make the database neither read rows in the order of an index, nor sort them unless it has to."""
+    for way in ("indexscan", "bitmapscan", "sort"):
+        session.execute(text(f"SET LOCAL enable_{way} = off"))

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
@@ -127,6 +128,7 @@ def test_the_batch_that_is_idle_for_longest_comes_first(
     assert len(found) == 3
 
 
+@pytest.mark.usefixtures("unsorted")
 def test_paused_suppliers_have_the_batches_that_wait_for_them(
     session: Session, known: KnownSupplier, other: KnownSupplier
 ) -> None:

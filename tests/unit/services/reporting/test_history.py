@@ -31,8 +31,8 @@ def test_accounts_are_counted_by_the_day_of_the_zone(
     ):
         make_process(session, known, str(number), account_created_at=at)
     make_process(session, other, "1", account_created_at=midnight)
-    found = count_created_by_day(session, known.id, days=3, zone=_ZONE)
-    assert found == [(today - timedelta(days=2), 1), (today - timedelta(days=1), 1), (today, 2)]
+    found = count_created_by_day(session, known.id, days=5, zone=_ZONE)
+    assert found == [(today - timedelta(days=4 - index), n) for index, n in enumerate((0, 1, 1, 1, 2))]
     assert count_created_by_day(session, known.id, days=1, zone=_ZONE) == [(today, 2)]
     nothing = count_created_by_day(session, known.id, days=0, zone=_ZONE)
     assert nothing == []

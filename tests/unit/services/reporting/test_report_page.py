@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from html import unescape
@@ -21,13 +21,15 @@ from migration_service.services.reporting.report import (
     ReportSubject,
     Versions,
 )
-from migration_service.services.reporting.report_page import render_report
+from migration_service.services.reporting.report_page import read_stylesheet, render_report
 from migration_service.services.reporting.report_rates import Rates
 from migration_service.services.reporting.sent_items import Sent
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import LineStatus
+from migration_service.services.waves.reports import PlanReport, WaveReport
+from migration_service.states import LineStatus, Weekday
 
 _BATCH_ID = UUID(int=1)
+_PLAN, _WAVE = ([field.name for field in fields(it)] for it in (PlanReport, WaveReport))
 _AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 _SUPPLIER = KnownSupplier(
@@ -98,8 +100,12 @@ def test_each_part_in_which_something_was_done_has_a_bar() -> None:
     assert 'aria-label="accounts done over time"' in page
     of_batch = replace(_make().subject, batch_ids=())
     assert "lines per second; the" in render_report(_make(rates=rates, subject=of_batch))
-    nothing = replace(rates, done=[0, 0, 0, 0])
-    assert _rectangles(render_report(_make(rates=nothing))) == []
+    for done, bars in (
+        ([0, 0, 0, 0], []),
+        ([1, 0, 0, 0], [(1.0, 0.0, 178.0, 120.0)]),
+        ([0, 7, 1, 0, 0, 0, 0], [(103.9, 0.0, 100.9, 120.0), (206.7, 102.9, 100.9, 17.1)]),
+    ):
+        assert _rectangles(render_report(_make(rates=replace(rates, done=done)))) == bars
 
 
 @pytest.mark.parametrize(
@@ -170,6 +176,27 @@ def test_lines_are_done_failed_or_not_done_yet(batch: Callable[..., Any]) -> Non
     assert row in text
     assert "Rate: 12.3 lines per second." in text
     assert done + failed + is_open == 4_095
+
+
+def test_a_wave_has_its_window() -> None:
+    window = {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam", "first_day": "2026-01-05"}
+    subject = ReportSubject(ReportKind.PLAN, _SUPPLIER, (), _BATCH_ID)
+    plan: Any = SimpleNamespace(**dict.fromkeys(_PLAN))
+    for given, shown in (
+        (None, "by hand"),
+        ({"days": ["mon", "fri"]}, "22:00 to 06:00 Europe/Amsterdam, mon, fri, from 2026-01-05"),
+        ({"days": [*Weekday]}, "22:00 to 06:00 Europe/Amsterdam, every day, from 2026-01-05"),
+    ):
+        values = {"number": 1, "state": "APPROVED", "lines": 1_000, "window": given and window | given}
+        wave: Any = SimpleNamespace(**(dict.fromkeys(_WAVE) | values))
+        text = _text(_make(subject=subject, plan=plan, waves=[wave]))
+        assert f"1 APPROVED {shown} 1,000 no brake" in text
+
+
+def test_a_page_has_its_style_if_it_links_none() -> None:
+    page = render_report(_make())
+    assert f"<style>\n{read_stylesheet()}</style>" in page
+    assert read_stylesheet().strip()
 
 
 def test_empty_details_of_a_decision_are_left_out() -> None:

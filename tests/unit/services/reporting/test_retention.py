@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import null, select, text
+from sqlalchemy import delete, null, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
+from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.config import Settings
 from migration_service.db.base import new_id
 from migration_service.models import (
@@ -132,9 +133,9 @@ def test_lines_of_batches_that_have_ended_are_removed(
     session: Session, known: KnownSupplier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = read_now(session)
-    old, empty, kept, running = (
+    old, empty, kept, kept_empty, running = (
         make_batch(session, known, finished_at=finished)
-        for finished in (now - _OLD, now - _OLD, now - _KEPT, None)
+        for finished in (now - _OLD, now - _OLD, now - _KEPT, now - _KEPT, None)
     )
     for batch in (old, kept, running):
         for line in (1, 2):
@@ -142,21 +143,21 @@ def test_lines_of_batches_that_have_ended_are_removed(
 
     def left() -> list[Any]:
         session.expire_all()
-        return [it.lines_removed_at for it in (old, empty, kept, running)]
+        return [it.lines_removed_at for it in (old, empty, kept, kept_empty, running)]
 
     monkeypatch.setattr(retention, "PIECE", 1)
     assert remove_batch_lines(session, after_days=_DAYS) == 1
-    assert left() == [None] * 4  # there may be more
+    assert left() == [None] * 5  # there may be more
     monkeypatch.setattr(retention, "PIECE", 2)
     assert remove_batch_lines(session, after_days=_DAYS) == 1
-    assert left() == [now, now, None, None]
+    assert left() == [now, now, None, None, None]
     lines = session.query(BatchLine.batch_id).order_by(BatchLine.batch_id).all()
     assert [it.batch_id for it in lines] == [kept.id, kept.id, running.id, running.id]
     earlier = now - timedelta(days=1)
-    old.lines_removed_at = earlier
+    old.lines_removed_at = empty.lines_removed_at = earlier
     make_line(session, old, 3, "3", "VALID")
     assert remove_batch_lines(session, after_days=_DAYS) == 0
-    assert left() == [earlier, now, None, None]
+    assert left() == [earlier, earlier, None, None, None]
 
 
 def test_payloads_of_created_accounts_are_removed(session: Session, known: KnownSupplier) -> None:
@@ -269,6 +270,32 @@ def _make_three_of_each(session: Session, known: KnownSupplier) -> None:
         for email in _make_emails(session, process, [(timedelta(), "x")]):
             email.created_at = ago
     session.flush()
+
+
+def test_two_removals_of_the_same_piece_do_not_say_that_no_lines_are_left(
+    sessions: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sessions.begin() as session:
+        known = make_supplier(session, "MINE")
+    monkeypatch.setattr(retention, "PIECE", 1)
+    remove: list[Step] = [("remove", partial(remove_batch_lines, after_days=_DAYS)), COMMIT]
+
+    def scenario() -> Scenario:
+        with sessions.begin() as session:
+            batch = make_batch(session, known, finished_at=read_now(session) - _OLD)
+            for line in (1, 2):
+                make_line(session, batch, line, str(line), "VALID")
+
+        def check(run: Run) -> None:
+            removed = [run.results[f"{name}.remove"] for name in ("one", "two")]
+            assert removed == ([1, 0] if run.waited else [1, 1])
+            with sessions.begin() as session:
+                assert session.get_one(Batch, batch.id).lines_removed_at is None
+                session.execute(delete(BatchLine))
+
+        return Scenario({"one": remove, "two": remove}, check, alike=("one", "two"))
+
+    assert explore(sessions, scenario) == 2
 
 
 @pytest.mark.parametrize("remove", _IN_PIECES)

@@ -85,6 +85,7 @@ def book(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[B
         (second, 7, "created", "IMPORTED"),
         (second, 8, "busy", "IMPORTED"),
         (second, 9, "created", "IMPORTED"),
+        (second, 10, "busy", "IMPORTED"),
         (third, 1, "rehearsed", "FAILED", "r"),
         (third, 2, "staged", "VALID"),
         (notes, 1, "noted", "FAILED", "n"),
@@ -146,6 +147,7 @@ def test_each_account_counts_once_by_its_newest_line(
     ]
 
 
+@pytest.mark.usefixtures("unsorted")
 def test_a_batch_has_what_is_on_its_lines(
     session: Session, within: sessionmaker[Session], known: KnownSupplier, book: list[Batch]
 ) -> None:
@@ -184,6 +186,7 @@ def test_a_batch_has_what_is_on_its_lines(
         assert list(find_open(within, known.id, batch_id=batch.id)) == found
 
 
+@pytest.mark.usefixtures("unsorted")
 def test_pages_join(
     session: Session,
     within: sessionmaker[Session],
@@ -195,6 +198,7 @@ def test_pages_join(
     make_process(session, known, "waiting", state="PENDING")
     whole = [list(find_open(within, known.id, batch_id=it)) for it in targets]
     assert [len(it) for it in whole] == [10, 5]
+    assert whole[1][:2] == [_staged("busy"), _staged("waiting")]
     for page in (1, 2):
         monkeypatch.setattr(sent, "_PAGE", page)
         assert [list(find_open(within, known.id, batch_id=it)) for it in targets] == whole

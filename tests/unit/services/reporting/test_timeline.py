@@ -103,8 +103,9 @@ def test_the_events_of_one_account_come_the_newest_first(
     session: Session, make: Callable[[str], tuple[Account, list[Event]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account, events = make("1")
-    make("2")
     process_id = account.account_import_process_id
+    assert list_events(session, process_id, account.id, was_undone=True) == events
+    make("2")
     assert list_events(session, process_id, account.id, was_undone=True) == events
     assert list_events(session, process_id, account.id, was_undone=False) == events[1:]
     assert list_events(session, process_id, None, was_undone=True) == events[:1]
