@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from unittest.mock import Mock, patch
 
 import pytest
@@ -20,7 +21,7 @@ from migration_service.services.batches import intake, quotas
 from migration_service.services.batches.intake import IntakeLimits, take_in_batch, take_in_pending
 from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.orders import BatchOrder
-from migration_service.services.batches.quotas import BatchQuotas, lease_upload, lock_storing
+from migration_service.services.batches.quotas import BatchQuotas, lock_storing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, BatchSource
 from unit.services.undo.undo_rows import find_supplier
@@ -76,8 +77,9 @@ def test_a_file_is_refused_before_it_is_read_unless_its_batch_exists(
         with pytest.raises(BatchStorageQuotaError):
             take_in_batch(sessions, supplier, another, blocks, redis=redis, limits=_limits(2, stored_bytes))
         assert list(blocks) == [], "it was read to its end"
-    with lease_upload(redis, supplier.organisation_id, 1), pytest.raises(TooManyUploadsError):
-        take_in_batch(sessions, supplier, another, _unread(), redis=redis, limits=_limits(2))
+    none = replace(_limits(2), uploads=0)
+    with pytest.raises(TooManyUploadsError, match="may send 0 files"):
+        take_in_batch(sessions, supplier, another, _unread(), redis=redis, limits=none)
     assert take_in_batch(sessions, supplier, another, [b"{}"], redis=redis, limits=_limits(2, 606))
     assert _batches(sessions) == 2
 
