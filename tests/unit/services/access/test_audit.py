@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import select, text
+from sqlalchemy import event, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
@@ -311,6 +312,28 @@ def test_pages_of_the_audit_neither_repeat_nor_omit_entries(
         assert _told(session, request_id=request_id, actor="berta") == []
         assert _told(session, request_id=request_id, until=entry["at"])[0]["subject"] == "5"
         assert len(_told(session, request_id=request_id, since=entry["at"])) == 1
+
+
+def test_entries_of_one_moment_are_on_one_page_each_and_a_page_reads_one_entry_more(
+    sessions: sessionmaker[Session], embedded_servers: EmbeddedServers
+) -> None:
+    with psycopg.connect(embedded_servers.owner_url) as owner:
+        owner.execute("ALTER TABLE audit_entry DISABLE TRIGGER audit_guard")
+        owner.execute("""
+            INSERT INTO audit_entry (at, actor_kind, action, subject, outcome)
+            SELECT now(), 'service', 'test.done', number, 'DONE' FROM generate_series(1, 3) AS number
+        """)
+        owner.execute("ALTER TABLE audit_entry ENABLE TRIGGER audit_guard")
+    found, read = [], list[int]()
+    with sessions() as session:
+        event.listen(
+            session.connection(), "after_cursor_execute", lambda _, rows, *__: read.append(rows.rowcount)
+        )
+        wanted, cursor = TrailFilter(action="test.done"), None
+        for _ in range(3):
+            (entry,), cursor = read_trail(session, wanted, limit=1, cursor=cursor)
+            found.append(entry["subject"])
+    assert (found, read, cursor) == (["3", "2", "1"], [2, 2, 1], None)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ def test_a_place_is_handed_to_the_request_of_its_owner_that_has_waited_longest(p
     first, *_ = [places.take(ONE) for _ in range(MOST_RUNNING)]
     waiters = [Waiter(places, ONE) for _ in range(2)]
     places.leave(first)
+    assert _count_waiting(places, ONE) == 1, "it is handed on at once"
     second = waiters[0].end()
     assert isinstance(second, Place)
     assert _count_waiting(places, ONE) == 1
@@ -123,6 +124,47 @@ def test_a_request_that_gets_no_place_in_time_is_refused_and_forgotten(
     for place in held:
         places.leave(place)
     assert places._owners == {}
+
+
+@pytest.fixture
+def waits(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of each wait, which the clock is set forward by instead."""
+    found: list[float] = []
+
+    def wait(event: threading.Event, seconds: float) -> bool:
+        if not event.is_set():
+            found.append(seconds)
+            clock.now += seconds
+        return event.is_set()
+
+    monkeypatch.setattr(threading.Event, "wait", wait)
+    return found
+
+
+def test_a_place_that_is_free_is_taken_without_a_wait(places: Places, waits: list[float]) -> None:
+    for _ in range(MOST_RUNNING):
+        places.take(ONE)
+    assert waits == []
+
+
+def test_a_request_waits_no_longer_than_the_longest_time(
+    places: Places, clock: Clock, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(MOST_RUNNING):
+        places.take(ONE).taken_at = clock.now + 2 * LONGEST_WAIT
+    monkeypatch.setattr(module, "LEASE", 2.0)
+    with pytest.raises(ProcessorShareUsedError):
+        places.take(ONE)
+    assert waits == [2.0, 2.0, LONGEST_WAIT - 4.0]
+
+
+def test_a_place_that_is_free_at_the_last_moment_is_taken(
+    places: Places, clock: Clock, waits: list[float]
+) -> None:
+    for _ in range(MOST_RUNNING):
+        places.take(ONE).taken_at = clock.now + LONGEST_WAIT - LEASE
+    assert places.take(ONE).is_taken.is_set()
+    assert sum(waits) == LONGEST_WAIT
 
 
 def test_only_so_many_requests_hold_a_thread_while_they_wait_for_a_place(

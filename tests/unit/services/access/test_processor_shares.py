@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import pytest
@@ -22,7 +22,7 @@ class Clock:
     """A clock that sleeping advances."""
 
     def __init__(self) -> None:
-        self.now = 1000.0
+        self.now = 1.0  # as on a machine that has just started
         self.slept = 0.0
 
     def __call__(self) -> float:
@@ -170,8 +170,8 @@ def test_only_so_many_requests_hold_a_thread_while_they_wait(
         release.wait(30)
 
     shares = ProcessorShares(SHARE, clock=clock, sleep=sleep)
-    shares.charge(LIGHT, 0.1)
-    shares.charge(HEAVY, 1.0)
+    shares.charge(LIGHT, 0.03)
+    shares.charge(HEAVY, 0.05)
     while shares.enter(HEAVY) and shares._accounts[HEAVY].paid_at <= clock.now:
         pass
     threads = [threading.Thread(target=shares.enter, args=[HEAVY]) for _ in range(3)]
@@ -184,7 +184,81 @@ def test_only_so_many_requests_hold_a_thread_while_they_wait(
     release.set()
     for thread in threads:
         thread.join()
+    assert shares._accounts[HEAVY].waiting == 0
     shares.enter(HEAVY)
+
+
+def test_who_has_used_far_too_much_may_begin_again_after_the_longest_wait(
+    shares: ProcessorShares, clock: Clock
+) -> None:
+    shares.charge(LIGHT, 1.0)
+    shares.charge(HEAVY, 100.0, in_advance=0.001)
+    with pytest.raises(ProcessorShareUsedError):
+        shares.enter(HEAVY)
+    assert clock.slept == LONGEST_WAIT
+    assert shares.enter(HEAVY) == 0.1
+    assert clock.slept == 2 * LONGEST_WAIT
+
+
+def test_threads_take_short_turns_while_several_organisations_need_the_process(
+    shares: ProcessorShares, clock: Clock
+) -> None:
+    usual = sys.getswitchinterval()
+    turns = []
+    for owner in (HEAVY, ADDRESS, LIGHT):
+        clock.now += 1
+        shares.charge(owner, 1.0)
+        turns.append(sys.getswitchinterval())
+    clock.now += 60
+    shares.charge(HEAVY, 1.0)
+    assert [*turns, sys.getswitchinterval()] == pytest.approx([usual, usual, 0.0005, usual])
+
+
+def test_other_processes_are_told_once_a_second_what_is_used(clock: Clock) -> None:
+    told: list[Mapping[int, float]] = []
+
+    def exchange(used: Mapping[int, float]) -> Mapping[int, float]:
+        told.append(used)
+        return {}
+
+    shares = ProcessorShares(SHARE, exchange, clock=clock)
+    for owner in (HEAVY, LIGHT, ADDRESS):
+        shares.charge(owner, 1.0)
+    assert told == [{HEAVY: 1.0}]
+    clock.now += 1
+    shares.charge(LIGHT, 1.0)
+    assert [{*used} for used in told] == [{HEAVY}, {HEAVY, LIGHT}]
+
+
+def test_a_note_in_redis_holds_for_three_seconds(migrated: Settings) -> None:
+    redis = make_redis(migrated.redis_url)
+
+    def milliseconds() -> int:
+        seconds, microseconds = redis.time()
+        return seconds * 1_000 + microseconds // 1_000
+
+    before = milliseconds()
+    Presence(redis, "host:1").exchange({HEAVY: 0.5})
+    expires = int(redis.hgetall("migration:present")[b"host:1 1"].split()[0])
+    assert before + 3_000 <= expires <= milliseconds() + 3_000
+    redis.connection_pool.disconnect()
+
+
+def test_what_other_processes_use_is_summed_for_each_organisation(migrated: Settings) -> None:
+    redis = make_redis(migrated.redis_url)
+    one, two, three = (Presence(redis, f"host:{number}") for number in (1, 2, 3))
+    one.exchange({HEAVY: 0.5, LIGHT: 0.25})
+    two.exchange({HEAVY: 1.0})
+    assert three.exchange({HEAVY: 8.0}) == {HEAVY: 1.5, LIGHT: 0.25}
+    redis.connection_pool.disconnect()
+
+
+def test_redis_is_left_alone_for_a_while_after_it_was_unavailable(caplog: pytest.LogCaptureFixture) -> None:
+    redis = make_redis("redis://127.0.0.1:1/0")
+    presence = Presence(redis)
+    for _ in range(2):
+        assert presence.exchange({HEAVY: 1.0}) == {}
+    assert caplog.text.count("Redis is unavailable") == 1
 
 
 def test_organisations_of_other_processes_count(clock: Clock, migrated: Settings) -> None:
@@ -212,11 +286,19 @@ def test_without_redis_each_process_knows_its_own(clock: Clock) -> None:
 
 
 def test_without_a_limit_nobody_waits(clock: Clock) -> None:
-    shares = ProcessorShares(1.0, clock=clock, sleep=clock.sleep)
+    told: list[Mapping[int, float]] = []
+
+    def exchange(used: Mapping[int, float]) -> Mapping[int, float]:
+        told.append(used)
+        return {}
+
+    shares = ProcessorShares(1.0, exchange, clock=clock, sleep=clock.sleep)
     for _ in range(50):
         _send(shares, clock, LIGHT, 0.5)
         _send(shares, clock, HEAVY, 0.5)
-    assert clock.slept == 0
+    assert shares.enter(HEAVY) == clock.slept == 0
+    assert not shares.is_needed_by_others(LIGHT)
+    assert told == []
 
 
 def test_a_process_is_needed_by_others_only_while_they_send_requests(
@@ -227,6 +309,5 @@ def test_a_process_is_needed_by_others_only_while_they_send_requests(
     assert not shares.is_needed_by_others(HEAVY)
     assert shares.is_needed_by_others(LIGHT)
     assert shares.is_needed_by_others(ADDRESS)
-    assert not ProcessorShares(1.0, clock=clock).is_needed_by_others(LIGHT)
     clock.now += 60
     assert not shares.is_needed_by_others(LIGHT)

@@ -15,6 +15,7 @@ from migration_service.services.access.throttle import (
     WINDOW_SECONDS,
     Throttle,
     client_of,
+    client_of_name,
 )
 
 
@@ -109,7 +110,11 @@ def test_without_redis_each_process_counts_for_a_minute(unavailable: Redis, clie
     with pytest.raises(ThrottledError) as refused:
         throttle.check(client)
     assert refused.value.retry_after == 1
-    clock.now += 1
+    clock.now += 0.5
+    with pytest.raises(ThrottledError) as refused:
+        throttle.count_failure(client)
+    assert refused.value.retry_after == 1
+    clock.now += 0.5
     throttle.check(client)
     _fail(throttle, client)
 
@@ -127,7 +132,7 @@ def test_without_redis_memory_is_bounded(unavailable: Redis, monkeypatch: pytest
     [
         ("192.0.2.1", "address:192.0.2.1"),
         ("::ffff:192.0.2.1", "address:192.0.2.1"),
-        ("2001:db8:1:2:3:4:5:6", "address:2001:db8:1:2::"),
+        ("2001:db8:1:2:ffff:4:5:6", "address:2001:db8:1:2::"),
         ("2001:db8:1:2::9", "address:2001:db8:1:2::"),
         (None, "address:unknown"),
         ("", "address:unknown"),
@@ -136,3 +141,10 @@ def test_without_redis_memory_is_bounded(unavailable: Redis, monkeypatch: pytest
 )
 def test_a_client_is_identified_by_its_address(address: str | None, client: str) -> None:
     assert client_of(address) == client
+
+
+def test_a_client_that_stands_for_an_operator_does_not_tell_the_name() -> None:
+    anna, berta = client_of_name("anna"), client_of_name("berta")
+    assert anna != berta
+    assert anna.startswith("operator:")
+    assert "anna" not in anna

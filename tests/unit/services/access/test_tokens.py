@@ -27,6 +27,7 @@ from migration_service.services.access.api_keys import (
 )
 from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import Scope
+from migration_service.services.access.signing import sign
 from migration_service.services.access.tokens import (
     Tokens,
     authenticate_token,
@@ -169,6 +170,14 @@ def test_an_expired_token_is_refused_and_the_reason_given(
     over = replace(migrated, refresh_token_lifetime_seconds=0)
     with pytest.raises(UnauthenticatedError, match="expired"):
         _refresh(sessions, migrated, _obtain(sessions, over, customer).refresh_token)
+
+
+def test_a_token_that_was_signed_by_a_clock_ahead_of_ours_is_accepted(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    claims = _obtain(sessions, migrated, customer).payload
+    ahead = sign(migrated, claims | {"iat": claims["iat"] + 60})
+    assert _authenticate(sessions, migrated, ahead).prefix == customer.prefix
 
 
 def test_neither_kind_of_token_is_accepted_as_the_other(
