@@ -118,6 +118,13 @@ def _codes_of(answer: Any) -> set[str]:
     return codes
 
 
+def test_added_data_is_answered_with_201_and_a_dry_run_with_200(description: Any) -> None:
+    for kind in ("notes", "transactions", "historical-statements", "payment-instruction"):
+        responses = description["paths"][f"{API}/{kind}/create/"]["post"]["responses"]
+        bodies = [responses[it]["content"]["application/json"]["schema"] for it in ("200", "201")]
+        assert bodies[0] == bodies[1]
+
+
 def test_an_operation_has_the_errors_of_a_body_if_it_takes_one(description: Any) -> None:
     for operation in _operations(description):
         statuses = set(operation["responses"])

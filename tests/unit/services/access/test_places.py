@@ -40,7 +40,7 @@ class Waiter:
         before = _count_waiting(places, owner)
         self.place: Place | None = None
         self.error: ProcessorShareUsedError | None = None
-        self._thread = threading.Thread(target=self._take, args=[places, owner])
+        self._thread = threading.Thread(target=self._take, args=[places, owner], daemon=True)
         self._thread.start()
         _until(lambda: _count_waiting(places, owner) > before)
 

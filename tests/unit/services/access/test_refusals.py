@@ -8,6 +8,7 @@ from prometheus_client import REGISTRY
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.statements import autocommit
 from migration_service.errors import PermissionDeniedError, UnauthenticatedError
 from migration_service.models import AuditEntry
 from migration_service.origin import ActorKind, Origin, acting_as
@@ -61,7 +62,7 @@ def test_a_process_asks_the_database_once_for_each_address_and_minute_and_counts
     now = [119.0]
     log = RefusalLog(sessions, clock=lambda: now[0])
     before = _count(SecurityEvent.REFUSED_TOKEN) or 0.0
-    with patch.object(refusals, "autocommit", wraps=refusals.autocommit) as asked:
+    with patch.object(refusals, "autocommit", wraps=autocommit) as asked:
         calls = []
         for number in (1, 1, 2, 3):
             _refuse(log, number)
@@ -82,9 +83,9 @@ def test_all_processes_together_note_so_many_refusals_of_a_minute(
         owner.execute("""
             INSERT INTO audit_entry (at, actor_kind, action, outcome)
             SELECT now() + distance, 'unknown', 'token.refused', outcome
-            FROM (VALUES (interval '1h', 'REFUSED'), ('-1h', 'REFUSED'), ('1h', 'DONE'))
-                     AS it (distance, outcome),
-                 generate_series(1, 2)
+            FROM (VALUES (interval '1h', 'REFUSED', 2), ('-1h', 'REFUSED', 9), ('1h', 'DONE', 9))
+                     AS it (distance, outcome, number),
+                 generate_series(1, number)
         """)
         owner.execute("ALTER TABLE audit_entry ENABLE TRIGGER audit_guard")
     monkeypatch.setattr(refusals, "MOST_A_MINUTE", 3)
