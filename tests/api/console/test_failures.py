@@ -96,9 +96,10 @@ def test_what_is_not_allowed_is_said_with_the_role_that_it_needs(log_in: LogIn, 
 
 
 def test_what_does_not_exist_is_said_with_its_code_and_in_dutch(administrator: ConsoleClient) -> None:
-    nothing = administrator.get("/nowhere/")
-    assert nothing.status_code == 404
-    assert _main(nothing.text) == "Not found There is nothing at this address. Go to the overview"
+    for path in ("/nowhere/", "/batches//"):
+        nothing = administrator.get(path)
+        assert nothing.status_code == 404
+        assert _main(nothing.text) == "Not found There is nothing at this address. Go to the overview"
     wrong = administrator.get("/suppliers/NONE/", headers={"Accept-Language": "nl"})
     assert wrong.status_code == 404
     assert _main(wrong.text) == (
