@@ -67,3 +67,4 @@ def test_emails_are_listed_in_pages(
     for size, pages in ((2, [["Gamma", "Beta"], ["Alpha"]]), (3, [["Gamma", "Beta", "Alpha"]])):
         monkeypatch.setattr(emails, "_PAGE", size)
         assert _read(administrator, "/emails/", "Alpha|Beta|Gamma") == pages
+    assert "Gamma" in administrator.see(f"/emails/?before={'9' * 30}")
