@@ -11,6 +11,7 @@ from jsonschema_rs import Draft202012Validator
 
 from migration_service.blueprints.error_catalogue import request_errors
 from migration_service.blueprints.errors import RETRY_LATER_CODES
+from migration_service.blueprints.examples import NUMBER, SUPPLIER
 from supplier_client import API, SupplierClient
 
 #: The errors that the web server and Flask answer in place of any operation, and of those that take a body.
@@ -99,6 +100,8 @@ def test_each_error_is_described_with_its_status_and_an_example(description: Any
             if "$ref" in answer:
                 answer = components[answer["$ref"].rpartition("/")[2]]  # noqa: PLW2901
                 assert answer["description"].startswith(f"{HTTPStatus(int(status)).phrase}. ")
+            assert "X-Request-ID" in answer["headers"]
+            assert all(media["schema"] for media in answer.get("content", {}).values())
             if int(status) >= 400 and operation["operationId"] != "show_token_hint":
                 codes = _codes_of(answer)
                 assert codes, (operation["operationId"], status)
@@ -169,10 +172,17 @@ def test_a_file_is_described_as_bytes_that_may_be_absent(description: Any) -> No
     }
 
 
-def test_no_parameter_in_a_path_is_empty(description: Any) -> None:
+def test_no_parameter_in_a_path_is_empty_and_an_id_is_a_uuid(description: Any) -> None:
     for item in description["paths"].values():
         for parameter in item.get("parameters", []):
             assert not _allows(parameter["schema"], "")
+            is_id = parameter["name"].endswith("_id")
+            assert (parameter["schema"] == {"type": "string", "format": "uuid"}) == is_id, parameter
+
+
+def test_the_examples_of_a_path_name_the_account_of_the_examples(description: Any) -> None:
+    examples = {it["name"]: it["example"] for it in description["paths"][_STATUS_PATH]["parameters"]}
+    assert examples == {"import_supplier_code": SUPPLIER, "external_account_number": NUMBER}
 
 
 @pytest.mark.parametrize("length", [1, 128, 129])

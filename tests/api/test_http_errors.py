@@ -1,5 +1,7 @@
 """Requests that Flask itself refuses are answered in the form of section 7.2, too."""
 
+from unittest.mock import patch
+
 import pytest
 from flask.testing import FlaskClient
 
@@ -22,6 +24,14 @@ def test_an_unknown_path_and_a_wrong_method_have_their_codes(
     assert (answer.status_code, answer.json["code"]) == (status, code)
     assert answer.json["errors"] == [{"detail": detail, "code": code, "attr": None}]
     assert ("Allow" in answer.headers) == (status == 405)
+
+
+def test_an_unexpected_error_is_500_in_the_same_form(supplier: SupplierClient) -> None:
+    with patch("migration_service.blueprints.status.get_status", side_effect=RuntimeError):
+        answer = supplier.status("1")
+    detail = "An unexpected error. Nothing was changed."
+    item = {"detail": detail, "code": "error", "attr": None}
+    assert (answer.status_code, answer.json) == (500, {"detail": detail, "code": "error", "errors": [item]})
 
 
 def test_u_0000_in_an_unknown_path_is_404(client: FlaskClient) -> None:

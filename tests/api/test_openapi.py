@@ -70,6 +70,13 @@ def test_the_example_of_an_account_that_exists_has_its_two_numbers(description: 
     assert examples["account_already_imported"]["value"]["external_account_number"] == NUMBER
 
 
+def test_the_example_of_an_error_has_the_transaction_that_it_is_about(description: Any) -> None:
+    answer = description["paths"]["/v1/data-import/transactions/create/"]["post"]["responses"]["400"]
+    examples = answer["content"]["application/json"]["examples"]
+    with_transaction = {code for code, it in examples.items() if it["value"]["transaction_data"]}
+    assert with_transaction == {"transaction_outside_open_period", "transaction_id_already_used"}
+
+
 def test_each_operation_has_the_name_of_a_function_and_its_security(
     description: Any,
 ) -> None:

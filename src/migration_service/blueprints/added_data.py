@@ -113,7 +113,6 @@ def _dry_run(schema: Any, example: Any) -> Callable[[View], View]:
         schema=schema,
         example=example,
         description="The body that the request would have returned without `dry_run`. Nothing was added.",
-        success=True,
     )
     return documented
 

@@ -26,6 +26,7 @@ INFO = {
 _TAGS = {"status": "Status and lists"}
 _ACCESS = {"name": "Access", "description": "Obtain the token that every other operation requires."}
 _NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 128}
+_ID: dict[str, Any] = {"type": "string", "format": "uuid"}
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "import_supplier_code": {
         "description": "The code of the import supplier.",
@@ -37,18 +38,12 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": _NAME,
         "example": NUMBER,
     },
-    "batch_id": {
-        "description": "The id of the batch, as returned when it was started.",
-        "schema": {"type": "string", "format": "uuid"},
-    },
-    "later_batch_id": {"description": "The id of the batch that is compared with it."},
-    "attempt_id": {
-        "description": "The id of the attempt, as returned when it was accepted.",
-        "schema": {"type": "string", "format": "uuid"},
-    },
-    "session_id": {"description": "The id of the session, as listed."},
-    "undo_id": {"description": "The id of the undo, as returned when it was started."},
-    "plan_id": {"description": "The id of the plan, as returned when it was made."},
+    "batch_id": {"description": "The id of the batch, as returned when it was started.", "schema": _ID},
+    "later_batch_id": {"description": "The id of the batch that is compared with it.", "schema": _ID},
+    "attempt_id": {"description": "The id of the attempt, as returned when it was accepted.", "schema": _ID},
+    "session_id": {"description": "The id of the session, as listed.", "schema": _ID},
+    "undo_id": {"description": "The id of the undo, as returned when it was started.", "schema": _ID},
+    "plan_id": {"description": "The id of the plan, as returned when it was made.", "schema": _ID},
     "number": {"description": "The number of the wave in its plan. The first is 1."},
 }
 #: Schemas that flask-smorest adds, and that nothing refers to.

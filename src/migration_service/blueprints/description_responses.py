@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any
 
-from migration_service.blueprints.description_headers import BY_STATUS, refer
+from migration_service.blueprints.description_headers import refer
 
 #: Status, name of the component, code of the example, and when it is returned.
 _COMMON = (
@@ -44,7 +44,7 @@ def _response(status: int, code: str, when: str) -> dict[str, Any]:
     item = {"detail": when, "code": code, "attr": None}
     return {
         "description": f"{HTTPStatus(status).phrase}. {when}",
-        "headers": refer("X-Request-ID", *BY_STATUS.get(str(status), ())),
+        "headers": refer("X-Request-ID"),
         "content": {
             "application/json": {
                 "schema": {"$ref": "#/components/schemas/ErrorBody"},

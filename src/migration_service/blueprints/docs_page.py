@@ -59,8 +59,7 @@ def docs_blueprint(description: dict[str, Any]) -> Blueprint:
 
 def _cached(response: Response, etag: str) -> Response:
     """Let clients cache the response, and revalidate it each time (304)."""
-    # Weak, because the response may be compressed.
-    response.set_etag(etag, weak=True)
+    response.set_etag(etag)
     response.headers["Cache-Control"] = "no-cache"
     response.make_conditional(request)
     return response

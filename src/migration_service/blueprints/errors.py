@@ -95,15 +95,13 @@ def _permission_denied(error: errors.PermissionDeniedError) -> Response:
 
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
-    response = error.get_response()
-    if status < 400:  # a redirect to the path with its slash
-        return Response(response.get_data(), status, headers=dict(response.headers))
     code = HTTP_CODES.get(status, "error")
     body = _plain_body(error.description or HTTPStatus(status).phrase, code)
     answer = jsonify(body)
     answer.status_code = status
-    if "Allow" in response.headers:
-        answer.headers["Allow"] = response.headers["Allow"]
+    headers = error.get_response().headers
+    if "Allow" in headers:
+        answer.headers["Allow"] = headers["Allow"]
     return answer
 
 

@@ -66,7 +66,6 @@ def answers_errors(
                 schema=body if status == HTTPStatus.BAD_REQUEST else ErrorBodySchema,
                 description=f"{HTTPStatus(status).phrase}\n\n" + "\n".join(lines),
                 examples={error.code: {"value": error_body(example(error))} for error in members},
-                success=False,
             )
             only_describe(describe)(view)
         return view

@@ -271,7 +271,9 @@ def test_more_recursion_than_python_allows_is_the_clients_error(
     monkeypatch.setattr(graphql, "validate", recurse)
     response = _execute(client, "{documentation}")
     assert response.status_code == 400
-    assert json_of(response)["errors"][0]["message"] == "The GraphQL document is nested too deeply."
+    (error,) = json_of(response)["errors"]
+    assert error["message"] == "The GraphQL document is nested too deeply."
+    assert error["extensions"]["errorCode"] == "too_deep"
 
 
 @pytest.mark.parametrize(
@@ -321,19 +323,25 @@ def test_tools_can_read_the_schema(client: FlaskClient) -> None:
     assert described["ObtainServiceTokenInput"] == "Either an API key or a refresh token."
 
 
+@pytest.mark.parametrize("given", [f'APIKey: "{WRONG}"', ""], ids=["refused", "invalid"])
 def test_a_field_that_succeeds_is_returned_beside_the_error_of_another(
-    client: FlaskClient, sessions: sessionmaker[Session]
+    client: FlaskClient, sessions: sessionmaker[Session], given: str
 ) -> None:
     key = make_customer(sessions).api_key
     response = _execute(
         client,
-        f'mutation {{ a: obtainServiceToken(input: {{APIKey: "{WRONG}"}}) {{ token }} '
+        f"mutation {{ a: obtainServiceToken(input: {{{given}}}) {{ token }} "
         f'b: obtainServiceToken(input: {{APIKey: "{key}"}}) {{ token }} }}',
     )
     assert response.status_code == 200
     assert json_of(response)["data"]["a"] is None
     assert json_of(response)["data"]["b"]["token"]
     assert [error["path"] for error in json_of(response)["errors"]] == [["a"]]
+
+
+def test_a_document_whose_only_field_is_skipped_is_executed(client: FlaskClient) -> None:
+    response = _execute(client, "{ documentation @skip(if: true) }")
+    assert (response.status_code, response.json) == (200, {"data": {}})
 
 
 _SECRET = "ami_secretpref_" + "S3cr3t" * 7 + "x"

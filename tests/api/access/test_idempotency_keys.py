@@ -198,7 +198,7 @@ def test_an_answer_that_is_not_final_is_not_kept(account: ImportedAccount, key: 
     assert _notes(account, key, "a").status_code == 201
 
 
-@pytest.mark.parametrize("status", [403, 404, 408, 411, 413, 415, 429])
+@pytest.mark.parametrize("status", [401, 403, 404, 408, 411, 413, 415, 429])
 def test_a_refusal_that_says_nothing_about_the_request_is_not_kept(
     account: ImportedAccount, key: str, status: int
 ) -> None:

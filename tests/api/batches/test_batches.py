@@ -100,14 +100,16 @@ def test_an_interrupted_upload_leaves_nothing(batches: BatchClient) -> None:
     body = ndjson(batches.supplier.accounts(3), compress=True)
     assert _error(batches.post(body[:-40])) == (400, "batch_file_unreadable")
     body = ndjson(batches.supplier.accounts(3))
-    answer = batches.supplier.post(
-        "/batches/",
-        query_string={"import_supplier": batches.supplier.code, "mode": "validate"},
-        headers={"Content-Type": "application/x-ndjson"},
-        data=body[:-100],
-        environ_overrides={"CONTENT_LENGTH": str(len(body))},
-    )
-    assert answer.status_code == 400
+    # Some web servers end the body themselves, and some leave it to Flask to compare its length.
+    for more, code in (({}, "parse_error"), ({"wsgi.input_terminated": True}, "batch_file_unreadable")):
+        answer = batches.supplier.post(
+            "/batches/",
+            query_string={"import_supplier": batches.supplier.code, "mode": "validate"},
+            headers={"Content-Type": "application/x-ndjson"},
+            data=body[:-100],
+            environ_overrides={"CONTENT_LENGTH": str(len(body)), **more},
+        )
+        assert _error(answer) == (400, code)
     assert (_count(batches, Batch), _count(batches, BatchLine)) == before
 
 
@@ -301,7 +303,9 @@ def test_a_batch_may_be_stricter_than_its_supplier_but_not_more_lenient(batches:
     assert counts(batches.run([account], "stage")) == {"STAGED": 1}
     assert counts(batches.run([account], "stage", profile="strict")) == {"FAILED": 1}
     answer = batches.post(b"{}", "stage", profile="lenient")
-    assert (answer.status_code, (answer.json or {})["errors"][0]["attr"]) == (400, "profile")
+    (error,) = (answer.json or {})["errors"]
+    assert (answer.status_code, error["code"], error["attr"]) == (400, "invalid_choice", "profile")
+    assert error["detail"].startswith("Expected strict: ")
     assert batches.post(b"{}", "validate", profile="lenient").status_code == 202
 
 
@@ -329,6 +333,15 @@ def test_a_batch_is_paused_resumed_and_cancelled(batches: BatchClient) -> None:
     assert counts(batches.get(batch_id)) == {"PENDING": 2}
     for action in ("pause", "resume", "cancel", "retry-failed"):
         assert _error(batches.change(batch_id, action)) == (400, "batch_state_conflict")
+
+
+def test_a_batch_that_is_resumed_goes_on_at_once(batches: BatchClient) -> None:
+    with patch("migration_service.blueprints.batches.feed_batches"):
+        batch_id = batches.start([b"{}"], "validate")
+    batches.change(batch_id, "pause")
+    with noted_messages() as messages:
+        batches.change(batch_id, "resume")
+    assert messages == [(RUN_CHUNK, (batch_id, 1))]
 
 
 def test_a_brake_is_set_changed_and_taken_away(batches: BatchClient) -> None:

@@ -98,8 +98,8 @@ def test_an_upload_beyond_a_limit_is_413_with_a_code_of_its_own_and_leaves_nothi
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_largest_allowed_number_of_lines_is_accepted(make_batches: MakeBatches) -> None:
-    batches = make_batches(max_batch_lines=10)
+def test_the_largest_allowed_file_is_accepted(make_batches: MakeBatches) -> None:
+    batches = make_batches(max_batch_lines=10, max_batch_bytes=30)
     assert batches.post(b"{}\n" * 10, "validate").status_code == 202
     assert batches.post(b"\n" * 9 + b"{}", "validate").status_code == 202
 

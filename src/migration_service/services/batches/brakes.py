@@ -120,7 +120,7 @@ def _faults_of_threshold(threshold: str | None, others: Sequence[str]) -> list[E
     attr = "stop_after_errors"
     if threshold is None or threshold == OFF:
         detail = "{} needs a number or a percentage of errors."
-        return [ErrorItem("required", detail.format(others[0]), attr)] if others else []
+        return [ErrorItem("required", detail.format(name), attr) for name in others[:1]]
     if _PERCENTAGE.fullmatch(threshold):
         return []
     if not _NUMBER.fullmatch(threshold):

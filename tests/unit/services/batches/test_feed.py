@@ -177,6 +177,7 @@ def test_lost_chunks_are_released_after_fifteen_seconds(
             for first, ago in ((1, 3_600), (2, 3_600), (3, -3_600))
         )
         done = add_chunk(session, batch, 4, state="DONE", dispatched_at=func.now() - seconds(3_600))
+        add_chunk(session, _batch(session, customer, 0), 1, state="DISPATCHED", dispatched_at=func.now())
         session.commit()
         with sessions() as other:
             assert other.scalars(select(BatchChunk).where(BatchChunk.first_line == 2).with_for_update()).one()

@@ -40,7 +40,7 @@ def _line(batch: Batch, number: int, status: str = "FAILED", **values: Any) -> B
 
 @pytest.fixture
 def batch(session: Session, customer: Customer) -> Batch:
-    """A batch of six lines, and another one like it whose lines nobody asks for."""
+    """A batch of six lines, and another one with one line more, whose lines nobody asks for."""
     batches = [make_batch(session, customer) for _ in range(2)]
     for batch in reversed(batches):
         session.add_all(
@@ -66,6 +66,8 @@ def batch(session: Session, customer: Customer) -> Batch:
                 _line(batch, 9, "VALID"),
             ]
         )
+        if batch is batches[1]:
+            session.add(_line(batch, 8, errors=[_item("one", "a.0.b"), _item("two", "c")]))
         session.flush()
         add_chunk(session, batch, 1, 9)
         recount(session, batch.id)
@@ -88,12 +90,15 @@ def test_paths_are_those_of_one_code_the_most_frequent_first(session: Session, b
 
 def test_a_hundred_paths_are_counted(session: Session, customer: Customer) -> None:
     batch = make_batch(session, customer)
-    session.add(_line(batch, 1, errors=[_item("one", f"a{i}") for i in range(101)]))
+    several = [_item("one", f"a{i}") for i in range(101)]
+    session.add(_line(batch, 1, errors=[*several, _item("two", "a"), _item("two", "z")]))
+    session.add(_line(batch, 2, errors=[_item("two", "z")]))
     session.flush()
     add_chunk(session, batch)
     recount(session, batch.id)
     assert len(count_paths(session, batch.id, "one")) == 100
-    assert [it.line_number for it in list_lines(session, batch.id, ResultFilter())] == [1]
+    assert [(it.path, it.lines) for it in count_paths(session, batch.id, "two")] == [("z", 2), ("a", 1)]
+    assert [it.line_number for it in list_lines(session, batch.id, ResultFilter())] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -217,8 +222,9 @@ def test_lines_of_an_account_are_listed_the_newest_batch_first(
     assert (found[4]["batch_name"], found[4]["kind"], found[4]["mode"]) == ("older", "accounts", "stage")
     assert (found[4]["status"], found[4]["errors"], found[4]["warnings"]) == ("STAGED", [_item("e", "a")], [])
     assert found[0]["errors"] == []
-    limited = list_lines_of_account(session, older.import_supplier_id, "1", limit=3)
-    assert limited == found[:3]
+    for limit in (1, 3):
+        limited = list_lines_of_account(session, older.import_supplier_id, "1", limit=limit)
+        assert limited == found[:limit]
 
 
 def test_results_of_lines_are_written_as_ndjson_and_csv(

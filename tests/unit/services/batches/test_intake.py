@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from unittest.mock import Mock, patch
 
 import pytest
@@ -16,7 +17,7 @@ from migration_service.errors import (
     TooManyUploadsError,
 )
 from migration_service.models import Batch
-from migration_service.services.batches import intake
+from migration_service.services.batches import intake, quotas
 from migration_service.services.batches.intake import IntakeLimits, take_in_batch, take_in_pending
 from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.orders import BatchOrder
@@ -43,8 +44,8 @@ def supplier(sessions: sessionmaker[Session], customer: Customer) -> KnownSuppli
 
 
 def _limits(batches: int = 1, stored_bytes: int = 10_000) -> IntakeLimits:
-    quotas = BatchQuotas(open_batches=batches, stored_bytes=stored_bytes)
-    return IntakeLimits(file=FileLimits(line=100, total=1_000), quotas=quotas, uploads=1)
+    most = BatchQuotas(open_batches=batches, stored_bytes=stored_bytes)
+    return IntakeLimits(file=FileLimits(line=100, total=1_000), quotas=most, uploads=1)
 
 
 def _unread() -> Iterator[bytes]:
@@ -71,8 +72,14 @@ def test_a_file_is_refused_before_it_is_read_unless_its_batch_exists(
         take_in_batch(sessions, supplier, another, _unread(), redis=redis, limits=_limits())
     with pytest.raises(BatchStorageQuotaError):
         take_in_batch(sessions, supplier, another, _unread(), redis=redis, limits=_limits(2, 403))
-    with pytest.raises(BatchStorageQuotaError):
-        take_in_batch(sessions, supplier, another, [b"{}"], redis=redis, limits=_limits(2, 605))
+    for stored_bytes in (404, 605):
+        blocks = iter([b"{}"])
+        with pytest.raises(BatchStorageQuotaError):
+            take_in_batch(sessions, supplier, another, blocks, redis=redis, limits=_limits(2, stored_bytes))
+        assert list(blocks) == [], "it was read to its end"
+    none = replace(_limits(2), uploads=0)
+    with pytest.raises(TooManyUploadsError, match="may send 0 files"):
+        take_in_batch(sessions, supplier, another, _unread(), redis=redis, limits=none)
     assert take_in_batch(sessions, supplier, another, [b"{}"], redis=redis, limits=_limits(2, 606))
     assert _batches(sessions) == 2
 
@@ -85,7 +92,7 @@ def test_what_is_pending_is_taken_in_within_the_quotas(
     order = BatchOrder(
         mode=BatchMode.IMPORT, source=BatchSource.PENDING, operations_team_name=customer.operations_team
     )
-    batch_id = take_in_pending(sessions, supplier, order, _limits())
+    batch_id = take_in_pending(sessions, supplier, order, _limits(1, 0))
     with sessions() as session:
         assert session.get_one(Batch, batch_id).lines == 2
     with pytest.raises(TooManyOpenBatchesError):
@@ -97,12 +104,17 @@ def test_what_is_pending_is_taken_in_within_the_quotas(
 def test_a_file_waits_until_another_one_is_stored_but_not_for_ever(
     sessions: sessionmaker[Session], supplier: KnownSupplier, redis: Redis, pauses: int | None
 ) -> None:
-    clock = Mock(wraps=time)
+    clock, key = Mock(wraps=time), f"migration:uploads:{supplier.organisation_id}"
     clock.monotonic = Mock(side_effect=[0.0, 0.0, 450.0, 899.75, 900.0])
-    with sessions() as another, patch.object(intake, "time", clock):
+    with (
+        sessions() as another,
+        patch.object(intake, "time", clock),
+        patch.object(quotas, "_RENEWAL", -1.0),
+    ):
         assert lock_storing(another, supplier.organisation_id)
 
         def pause(_seconds: float) -> None:
+            assert redis.delete(key), "its lease was renewed"
             if clock.sleep.call_count == pauses:
                 another.rollback()
 

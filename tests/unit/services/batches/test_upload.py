@@ -82,7 +82,7 @@ def test_each_line_is_stored_with_its_number_and_the_account_that_it_has(
     session: Session, customer: Customer
 ) -> None:
     another = make_batch(session, customer)
-    add_lines(session, another, "PENDING", "PENDING", external_account_number="1")
+    add_lines(session, another, *["PENDING"] * 4, external_account_number="1")
     texts = [
         _number("1"),
         b"",
@@ -94,7 +94,7 @@ def test_each_line_is_stored_with_its_number_and_the_account_that_it_has(
         b"\xff",
         _number("1"),
         _number(None),
-        _number("2"),
+        _number("2" * 128),
     ]
     with patch.object(upload, "CHUNK_LINES", 6):
         batch_id = start_batch(
@@ -112,15 +112,16 @@ def test_each_line_is_stored_with_its_number_and_the_account_that_it_has(
         (8, "PENDING", None, texts[7], []),
         (9, "FAILED", "1", texts[8], repeated),
         (10, "PENDING", None, texts[9], []),
-        (11, "PENDING", "2", texts[10], []),
+        (11, "PENDING", "2" * 128, texts[10], []),
     ]
     assert _chunks(session, batch) == [
         (1, 7, False, {"PENDING": 5, "FAILED": 1}),
         (8, 11, False, {"PENDING": 3, "FAILED": 1}),
     ]
     assert (batch.lines, batch.stored_bytes) == (10, sum(map(len, texts)) + 10 * 200)
-    assert _lines(session, another)[1][1] == "PENDING"
-    assert another.lines == 0
+    assert session.scalar(text("SHOW statement_timeout")) == "1h"
+    session.refresh(another)
+    assert ([line[1] for line in _lines(session, another)], another.lines) == (["PENDING"] * 4, 0)
 
 
 def test_a_line_that_is_too_long_fails_without_its_text(session: Session, customer: Customer) -> None:

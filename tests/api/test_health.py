@@ -1,0 +1,45 @@
+"""The health checks: what a load balancer is told of the database and of Redis."""
+
+from dataclasses import replace
+
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from factories import MakeClient, json_of
+from migration_service.blueprints.resources import resources
+from migration_service.config import Settings
+
+_READY = {"status": "ok", "database": "ok", "redis": "ok"}
+
+
+def test_a_process_that_answers_is_alive(client: FlaskClient) -> None:
+    answer = client.get("/health/live")
+    assert (answer.status_code, answer.json) == (200, {"status": "ok"})
+
+
+def test_a_process_is_ready_if_its_database_answers(client: FlaskClient) -> None:
+    answer = client.get("/health/ready")
+    assert (answer.status_code, answer.json) == (200, _READY)
+
+
+def test_a_process_is_ready_without_redis(make_client: MakeClient, migrated: Settings) -> None:
+    answer = make_client(replace(migrated, redis_url="redis://127.0.0.1:1/0")).get("/health/ready")
+    assert (answer.status_code, answer.json) == (200, _READY | {"redis": "unavailable"})
+
+
+def test_a_process_is_not_ready_without_a_database(make_client: MakeClient, migrated: Settings) -> None:
+    nobody = "postgresql://nobody@127.0.0.1:1/none"
+    answer = make_client(replace(migrated, database_url=nobody)).get("/health/ready")
+    away = _READY | {"status": "away", "database": "unavailable"}
+    assert (answer.status_code, answer.json) == (503, away)
+
+
+def test_a_connection_that_only_reads_is_replaced_when_that_is_found(app: Flask, client: FlaskClient) -> None:
+    with app.app_context(), resources().Session.kw["bind"].connect() as connection:
+        connection.execute(text("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"))
+        connection.commit()
+    found = client.get("/health/ready")
+    away = _READY | {"status": "away", "database": "read-only"}
+    assert (found.status_code, json_of(found)) == (503, away)
+    assert client.get("/health/ready").json == _READY
