@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from unittest.mock import patch
 
 import pytest
 from redis import Redis, RedisError
@@ -88,6 +87,7 @@ def test_without_redis_everything_is_counted(
     def fail(*_arguments: object, **_more: object) -> None:
         raise RedisError
 
-    with patch.multiple(Redis, **dict.fromkeys(failing, fail)):
-        assert _created(administrator, batches) == "1 accounts in 30 days, at most 1 on one"
-        assert administrator.lead(f"/suppliers/{batches.supplier.code}/").startswith("1 of 1 ")
+    for command in failing:
+        monkeypatch.setattr(Redis, command, fail)
+    assert _created(administrator, batches) == "1 accounts in 30 days, at most 1 on one"
+    assert administrator.lead(f"/suppliers/{batches.supplier.code}/").startswith("1 of 1 ")

@@ -48,8 +48,8 @@ def test_an_upload_says_that_its_batch_has_begun_and_tells_workers_at_once(
     path = f"/suppliers/{batches.supplier.code}/upload/"
     (account,) = batches.supplier.accounts(1)
     for headers, status, name in (({}, 303, "n" * 200), ({"X-Upload": "1"}, 201, "")):
-        form = {**administrator.tokens(path), "step": "validate", "name": name}
-        form |= {"file": (BytesIO(ndjson([account])), "f" * 300)}
+        file = (BytesIO(ndjson([account])), "f" * 300)
+        form = {**administrator.tokens(path), "step": "validate", "name": name, "file": file}
         with noted_messages() as messages:
             answer = administrator.client.post(f"/console{path}", data=form, headers=headers)
         assert answer.status_code == status

@@ -1,4 +1,4 @@
-"""How soon a page asks again: soon while something moves, later while something may, never once it is over."""
+"""When a page asks again: soon while something moves, later while something may, never once it is over."""
 
 from uuid import UUID
 
