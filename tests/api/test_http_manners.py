@@ -71,7 +71,7 @@ def test_a_path_is_answered_without_its_slash(supplier: SupplierClient) -> None:
 
 
 def test_another_host_than_the_allowed_ones_is_refused(make_client: MakeClient, migrated: Settings) -> None:
-    client = make_client(replace(migrated, allowed_hosts="migration.example, [::1]"))
+    client = make_client(replace(migrated, console=True, allowed_hosts="migration.example, [::1]"))
     page = "/v1/openapi.json"
     answers = {
         host: client.get(page, headers={"Host": host}).status_code
@@ -82,6 +82,8 @@ def test_another_host_than_the_allowed_ones_is_refused(make_client: MakeClient, 
     assert refused.json is not None
     assert refused.json["code"] == "host_not_allowed"
     assert client.get("/health/live", headers={"Host": "10.0.0.7"}).status_code == 200
+    for host, status in (("migration.example", 200), ("evil.example", 400)):
+        assert client.get("/console/login/", headers={"Host": host}).status_code == status
 
 
 def test_metrics_are_refused_if_the_host_header_names_another_site(client: FlaskClient) -> None:

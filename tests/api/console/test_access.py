@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from flask import Flask
+from itsdangerous import TimestampSigner
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.routing import Rule
 
@@ -195,6 +196,17 @@ def test_a_form_without_the_token_of_the_page_is_refused(log_in: LogIn, values: 
     answer = client.post(f"/suppliers/{values['code']}/status/", {"status": "Paused"})
     assert answer.status_code == 400
     assert "Ongoing" in client.see(f"/suppliers/{values['code']}/")
+
+
+def test_a_page_may_stay_open_for_a_day_and_be_sent_over_https(
+    administrator: ConsoleClient, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/batches/{batches.start(batches.supplier.accounts(1))}/pause/"
+    form = administrator.tokens(path)
+    now = TimestampSigner.get_timestamp
+    monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda self: now(self) + 86_400)
+    answer = administrator.client.post(f"/console{path}", data=form, base_url="https://localhost/")
+    assert answer.status_code == 303
 
 
 def test_pages_say_what_a_browser_may_load(log_in: LogIn) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
-from console_client import ConsoleClient
+from console_client import ConsoleClient, text_of
 from migration_service.models import Account, Customer
 from migration_service.services.undo.execution import Progress, revert_piece
 
@@ -97,3 +97,35 @@ def test_an_account_that_was_never_staged_has_its_lines(
     assert "faulty, line 1 accounts, stage FAILED" in line
     assert "invalid_phone_number" in line
     assert "Sent and created" not in page
+
+
+_DIFFERENCE = re.compile(r'<tr><th[^>]* path">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>')
+
+
+def test_of_the_differences_only_what_may_be_about_a_person_is_masked(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    account, other = batches.supplier.accounts(2)
+    wants = {"opted_into_updates": True}
+    account["customers"] = other["customers"] = [{"family_name": "Jansen", "customer_preferences": wants}]
+    batches.run([account, other])
+    with sessions.begin() as session:
+        session.execute(update(Account).values(unknown_occupier=True))
+        session.execute(update(Customer).values(opted_into_updates=None))
+    page, neighbour = (
+        f"/suppliers/{batches.supplier.code}/accounts/{it['external_account_number']}/"
+        for it in (account, other)
+    )
+
+    def differences(path: str) -> set[tuple[str, ...]]:
+        found = _DIFFERENCE.findall(administrator.see(path))
+        return {tuple(map(text_of, row)) for row in found}
+
+    known = ("unknown_occupier", "false", "true")
+    lost = "customers.0.customer_preferences.opted_into_updates"
+    masked = {(lost, '"•••"', "none"), known}
+    assert differences(page) == masked
+    answer = administrator.send(f"{page}reveal/", page=page)
+    assert (answer.status_code, answer.location) == (303, f"/console{page}")
+    assert differences(page) == {(lost, "true", "none"), known}
+    assert differences(neighbour) == masked

@@ -12,6 +12,7 @@ from batch_client import BatchClient, counts, ndjson
 from console_client import ConsoleClient, LogIn
 from migration_service.blueprints.console import acting
 from migration_service.models import (
+    AccountImportProcess,
     ApiKey,
     AuditEntry,
     Batch,
@@ -207,8 +208,11 @@ def test_personal_data_is_shown_when_somebody_asks_and_the_audit_has_it(
     operator = log_in(OperatorRole.OPERATE)
     path = f"/batches/{broken_batch}/lines/2/"
     assert "not a number" not in operator.see(path)
-    operator.send(f"{path}reveal/", page=path)
+    answer = operator.send(f"{path}reveal/", page=path)
+    assert (answer.status_code, answer.location) == (303, f"/console{path}")
     assert "not a number" in operator.see(path)
+    other = f"/batches/{broken_batch}/lines/1/"
+    assert "Show personal data" in operator.see(other)
     assert "not a number" not in log_in(OperatorRole.OPERATE).see(path)
     assert len(_audited(sessions, "batch.results_read", broken_batch)) == 1
     account = batches.supplier.accounts(1)[0]
@@ -218,8 +222,14 @@ def test_personal_data_is_shown_when_somebody_asks_and_the_audit_has_it(
     operator.send(f"{page}reveal/", page=page)
     assert family_name in operator.see(page)
     with sessions() as session:
-        read = select(func.count()).select_from(AuditEntry).where(AuditEntry.action == "account.read")
-        assert session.scalar(read) == 1
+        (read,) = session.scalars(select(AuditEntry).where(AuditEntry.action == "account.read"))
+        process = session.scalars(
+            select(AccountImportProcess).where(
+                AccountImportProcess.external_account_number == account["external_account_number"]
+            )
+        ).one()
+    assert (read.subject_kind, read.subject) == ("account", str(process.id))
+    assert read.organisation_id
 
 
 def test_an_account_is_skipped_and_put_back(administrator: ConsoleClient, batches: BatchClient) -> None:

@@ -148,8 +148,9 @@ def test_the_forms_of_a_key_and_what_the_list_says_of_them(
     back, organisation = "/setup/keys/", batches.supplier.organisation
     issues = "Issues one key. It is shown once, because only its hash is stored."
     assert administrator.form(f"{back}new/") == ShownForm("New API key", issues, "Issue", back)
-    limited = {"organisation": organisation, "name": "soon", "days": "3", "suppliers": batches.supplier.code}
-    for fields in (limited, {"organisation": organisation, "name": "free"}):
+    limited = {"organisation": organisation, "name": "soon", "days": "30", "suppliers": batches.supplier.code}
+    later = {"organisation": organisation, "name": "later", "days": "31"}
+    for fields in (limited, later, {"organisation": organisation, "name": "free"}):
         page = administrator.send(f"{back}new/", fields).text
         assert "The key was issued. It is not shown again." in page
         assert f'href="/console{back}">Done</a>' in page
@@ -160,7 +161,7 @@ def test_the_forms_of_a_key_and_what_the_list_says_of_them(
         supplier_id = session.scalar(
             select(ImportSupplier.id).where(ImportSupplier.code == batches.supplier.code)
         )
-    assert soon.expires_at and abs(soon.expires_at - datetime.now(UTC) - timedelta(days=3)) < timedelta(
+    assert soon.expires_at and abs(soon.expires_at - datetime.now(UTC) - timedelta(days=30)) < timedelta(
         hours=1
     )
     assert (soon.scopes, soon.import_supplier_ids, soon.allowed_networks) == (None, [supplier_id], None)
@@ -174,14 +175,14 @@ def test_the_forms_of_a_key_and_what_the_list_says_of_them(
     page = administrator.send(roll, {"days": "0"}).text
     assert "The successor was issued. It is not shown again." in page
 
-    assert administrator.lead(back) == "3 API keys are valid. 1 ends within 30 days. 2 were never used."
+    assert administrator.lead(back) == "4 API keys are valid. 1 ends within 30 days. 3 were never used."
     revoke = f"{back}{soon.prefix}/revoke/"
     ends = "The key and 0 sessions end at once. Its batches pause. This cannot be taken back."
     assert administrator.form(revoke) == ShownForm(
         f"Revoke API key {soon.prefix}", ends, "Revoke for good", back, is_dangerous=True
     )
     assert administrator.act(revoke) == (back, f"API key {soon.prefix} was revoked.")
-    assert administrator.lead(back) == "2 API keys are valid. 1 was never used."
+    assert administrator.lead(back) == "3 API keys are valid. 2 were never used."
 
 
 def test_the_forms_of_operators(administrator: ConsoleClient, sessions: sessionmaker[Session]) -> None:

@@ -1,5 +1,6 @@
 """Files of every kind in the console: notes, transactions, statements and payment instructions."""
 
+import re
 from io import BytesIO
 from typing import Any
 
@@ -9,6 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient, counts, ndjson
 from console_client import ConsoleClient
+from messages import noted_messages
 from migration_service.models import AuditEntry
 
 
@@ -17,6 +19,46 @@ def _upload(client: ConsoleClient, batches: BatchClient, lines: list[Any], **fie
     form = {**client.tokens(path), "team": batches.supplier.team, "name": "", **fields}
     form["file"] = (BytesIO(ndjson(lines)), "more.ndjson")
     return client.client.post(f"/console{path}", data=form, content_type="multipart/form-data")
+
+
+def test_the_form_of_an_upload_offers_every_kind_and_step(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    page = administrator.see(f"/suppliers/{batches.supplier.code}/upload/")
+    kinds = re.findall('<option value="(.*?)">(.*?)</option>', page)
+    assert kinds == [
+        ("accounts", "Accounts (accounts)"),
+        ("notes", "Notes (notes)"),
+        ("transactions", "Transactions (transactions)"),
+        ("statements", "Statements (statements)"),
+        ("payment-instructions", "Payment instructions (payment-instructions)"),
+    ]
+    steps = re.findall('name="step" id="step-(.*?)".*?<b>(.*?)</b>', page)
+    assert steps == [
+        ("validate", "Check"),
+        ("stage", "Stage"),
+        ("dry-run", "Rehearse"),
+        ("import", "Import"),
+    ]
+
+
+def test_an_upload_says_that_its_batch_has_begun_and_tells_workers_at_once(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    path = f"/suppliers/{batches.supplier.code}/upload/"
+    (account,) = batches.supplier.accounts(1)
+    for headers, status, name in (({}, 303, "n" * 200), ({"X-Upload": "1"}, 201, "")):
+        file = (BytesIO(ndjson([account])), "f" * 300)
+        form = {**administrator.tokens(path), "step": "validate", "name": name, "file": file}
+        with noted_messages() as messages:
+            answer = administrator.client.post(f"/console{path}", data=form, headers=headers)
+        assert answer.status_code == status
+        batch_id = answer.location.split("/")[-2]
+        assert answer.location == f"/console/batches/{batch_id}/"
+        assert messages == [("batches.run_chunk", (batch_id, 1))]
+        assert "The file has arrived, and its batch has begun." in administrator.see(f"/batches/{batch_id}/")
+        report = batches.get(batch_id)
+        assert (report["name"], report["file_name"]) == (name[:128] or None, "f" * 255)
 
 
 def _note(batches: BatchClient, number: str, body: str = "Calls after six.") -> dict[str, Any]:

@@ -10,8 +10,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient
 from console_client import ConsoleClient
 from migration_service.blueprints.console import batches as batches_view
-from migration_service.blueprints.console import emails, findings
+from migration_service.blueprints.console import emails, findings, undo
 from migration_service.models import Account, Customer, CustomerEmail
+from supplier_client import SupplierClient
 
 
 def _read(console: ConsoleClient, path: str, row: str) -> list[list[str]]:
@@ -36,6 +37,23 @@ def test_batches_are_listed_in_pages(
         monkeypatch.setattr(batches_view, "_PAGE", size)
         path = f"/batches/?supplier={batches.supplier.code}"
         assert _read(administrator, path, ">(Alpha|Beta|Gamma)<") == pages
+
+
+def test_undos_are_listed_in_pages(
+    administrator: ConsoleClient, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accounts = batches.supplier.accounts(3)
+    batches.run(accounts)
+    for reason, account in zip(("Alpha", "Beta", "Gamma"), accounts, strict=True):
+        page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/undo/"
+        administrator.send(page, {"reason": reason})
+    for size, pages in ((2, [["Gamma", "Beta"], ["Alpha"]]), (3, [["Gamma", "Beta", "Alpha"]])):
+        monkeypatch.setattr(undo, "_PAGE", size)
+        for query in ("", f"?supplier={batches.supplier.code}"):
+            assert _read(administrator, f"/undos/{query}", ">(Alpha|Beta|Gamma)<") == pages
+    other = SupplierClient.create(batches.supplier.app, batches.supplier.Session).code
+    for page in ("undos", "batches", "waves"):
+        assert _read(administrator, f"/{page}/?supplier={other}", "Alpha|Beta|Gamma") == [[]]
 
 
 def test_lines_are_listed_in_pages(
@@ -67,3 +85,4 @@ def test_emails_are_listed_in_pages(
     for size, pages in ((2, [["Gamma", "Beta"], ["Alpha"]]), (3, [["Gamma", "Beta", "Alpha"]])):
         monkeypatch.setattr(emails, "_PAGE", size)
         assert _read(administrator, "/emails/", "Alpha|Beta|Gamma") == pages
+    assert "Gamma" in administrator.see(f"/emails/?before={'9' * 30}")

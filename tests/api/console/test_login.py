@@ -36,6 +36,8 @@ def test_a_login_leads_to_the_page_that_was_asked_for_and_is_in_the_audit(
     asked = stranger.get("/work/?x=1")
     assert asked.location == "/console/login/?next=/console/work/?x%3D1"
     answer = stranger.log_in(name, next="/console/work/?x=1")
+    cookie = next(it for it in answer.headers.getlist("Set-Cookie") if it.startswith("migration_console="))
+    assert set(cookie.split("; ")[1:]) == {"HttpOnly", "Path=/console", "SameSite=Lax"}
     assert answer.location == "/console/work/?x=1"
     with sessions() as session:
         told = select(AuditEntry.actor_kind, AuditEntry.actor).where(
@@ -236,6 +238,8 @@ def test_what_was_shown_to_one_operator_is_masked_for_the_next_at_the_same_brows
 def test_logging_out_and_another_password_forget_the_session_and_say_so(
     stranger: ConsoleClient, name: str
 ) -> None:
+    console = stranger.app.extensions["migration_service_console"]
+    serializer = console.session_interface.get_signing_serializer(console)
     for path, fields, said in (
         ("/logout/", {}, "You have logged out."),
         (
@@ -247,6 +251,9 @@ def test_logging_out_and_another_password_forget_the_session_and_say_so(
         stranger.log_in(name)
         answer = stranger.send(path, fields, page="/password/")
         assert (answer.status_code, answer.location) == (303, "/console/login/")
+        cookie = stranger.client.get_cookie("migration_console", path="/console")
+        assert cookie
+        assert set(serializer.loads(cookie.value)) == {"_flashes"}
         assert said in _said(stranger.see("/login/"))
 
 

@@ -1,21 +1,25 @@
 """Logging in with OpenID Connect, with a provider of the tests' own."""
 
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import requests
 from flask import Flask
 from oidc_provider_mock import User, run_server_in_thread
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from console_client import ConsoleClient
-from factories import disconnect
+from factories import MakeClient, disconnect
 from migration_service.app import create_app
+from migration_service.blueprints.console import openid
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
+from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole, create_operator, disable_operator
 
 # The provider uses what its own library will remove.
@@ -29,8 +33,9 @@ def _person(name: str, *, verified: bool = True) -> User:
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[str]:
-    """The address of an identity provider that knows three people."""
-    people = [_person("anna"), _person("nobody"), _person("mallory", verified=False)]
+    """The address of an identity provider that knows four people."""
+    number = User(sub="number", claims={"email": 7, "email_verified": True})
+    people = [_person("anna"), _person("nobody"), _person("mallory", verified=False), number]
     with run_server_in_thread(user_claims=people) as server:
         yield f"http://localhost:{server.server_port}"
 
@@ -66,11 +71,15 @@ def _come_back(client: ConsoleClient, name: str) -> str:
     """Log in at the provider as this person. Return where the console leads afterwards."""
     assert "/console/login/openid/" in client.see("/login/")
     at_provider = client.get("/login/openid/?next=/console/work/").location
-    assert "code_challenge_method=S256" in at_provider
-    answer = requests.post(at_provider, data={"sub": name}, allow_redirects=False, timeout=10)
-    back = urlsplit(answer.headers["Location"])
+    asked = dict(parse_qsl(urlsplit(at_provider).query))
+    assert (asked["client_id"], asked["code_challenge_method"]) == ("console", "S256")
+    assert asked["redirect_uri"] == "http://localhost/console/login/openid/return/"
+    proved = requests.post(at_provider, data={"sub": name}, allow_redirects=False, timeout=10)
+    back = urlsplit(proved.headers["Location"])
     assert back.path == "/console/login/openid/return/"
-    return str(client.client.get(f"{back.path}?{back.query}").location)
+    answer = client.client.get(f"{back.path}?{back.query}")
+    assert answer.status_code == 303
+    return str(answer.location)
 
 
 def test_an_operator_logs_in_with_the_provider(client: ConsoleClient) -> None:
@@ -80,10 +89,15 @@ def test_an_operator_logs_in_with_the_provider(client: ConsoleClient) -> None:
     assert re.search(r"Role\s+operate", text)
 
 
-@pytest.mark.parametrize("name", ["nobody", "mallory"])
-def test_who_is_no_operator_or_has_no_verified_address_is_refused(client: ConsoleClient, name: str) -> None:
+@pytest.mark.parametrize("name", ["nobody", "mallory", "number"])
+def test_who_is_no_operator_or_has_no_verified_address_is_refused(
+    client: ConsoleClient, name: str, sessions: sessionmaker[Session]
+) -> None:
     assert _come_back(client, name) == "/console/login/"
     assert "you are no operator here" in client.see("/login/")
+    here = AuditEntry.address == client.client.environ_base["REMOTE_ADDR"]
+    with sessions() as session:
+        assert session.scalars(select(AuditEntry.action).where(here)).all() == ["login.refused"]
     assert client.get("/").status_code == 302
 
 
@@ -101,24 +115,24 @@ def test_an_answer_that_was_not_asked_for_is_refused(client: ConsoleClient) -> N
     assert "did not log you in" in client.see("/login/")
 
 
-def test_a_provider_that_does_not_answer_is_said(
-    migrated: Settings, app: Flask, monkeypatch: pytest.MonkeyPatch
+def test_a_provider_that_does_not_answer_in_time_is_said(
+    migrated: Settings, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    settings = replace(
-        migrated,
-        console=True,
-        openid_issuer="http://127.0.0.1:9",
-        openid_client_id="console",
-        openid_client_secret="s" * 20,
-    )
-    without = create_app(settings)
-    with app.app_context():
-        resources().celery.set_current()
-    client = ConsoleClient(without)
-    assert client.get("/login/openid/").location == "/console/login/"
+    monkeypatch.setattr(openid, "_TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings = replace(
+            migrated,
+            console=True,
+            console_url="https://migration.example/console/",
+            openid_issuer=f"http://127.0.0.1:{silent.getsockname()[1]}",
+            openid_client_id="console",
+            openid_client_secret="s" * 20,
+        )
+        client = ConsoleClient(make_client(settings).application)
+        answer = client.get("/login/openid/")
+    assert (answer.status_code, answer.location) == (303, "/console/login/")
     assert "The identity provider does not answer." in client.see("/login/")
-    disconnect(without)
 
 
 def test_without_a_provider_there_is_no_such_login(stranger: ConsoleClient) -> None:

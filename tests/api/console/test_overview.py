@@ -1,16 +1,31 @@
 """The overview names what needs somebody, however old it is, and what can be done about it at once."""
 
+import re
+from datetime import timedelta
+from html import unescape
+
 import pytest
-from sqlalchemy import update
+from redis import RedisError
+from sqlalchemy import func, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
 from migration_service.blueprints.console import overview
-from migration_service.models import Ledger
+from migration_service.models import Batch, Ledger
 from migration_service.services.access.operators import OperatorRole
+from migration_service.slots import Slots
 from migration_service.states import WaveState
+from migration_service.tasks.resources import WorkerResources
 from wave_client import NIGHT, WaveClient
+
+_CONCERN = re.compile(r'<li class="(urgent)?">.*?<a href="/console(.*?)">(.*?)</a></li>')
+
+
+def _concerns(client: ConsoleClient) -> list[tuple[bool, str, str]]:
+    """What needs somebody: whether it is urgent, where it leads, and what it is."""
+    found = _CONCERN.findall(client.see("/"))
+    return [(bool(urgent), page, unescape(sentence)) for urgent, page, sentence in found]
 
 
 def test_an_old_batch_that_is_paused_is_named_among_newer_ones(
@@ -75,3 +90,87 @@ def test_a_wave_that_differs_is_named_with_that(
         waves.run()
         assert waves.states(plan)[0] == WaveState.DIFFERS
         assert "differs from what was staged, and waits for your decision" in administrator.see("/")
+
+
+def test_what_needs_somebody_leads_to_its_page(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    waves, code = WaveClient(batches), batches.supplier.code
+    with waves.clock():
+        waves.stage(1)
+        plan = waves.plan({"rest": True})["plan_id"]
+    (first, second), supplier = batches.supplier.accounts(3)[1:], f"/suppliers/{code}/"
+    paused, stuck = batches.start([first], name="week 12"), batches.start([second], name="week 13")
+    administrator.send(f"/batches/{paused}/pause/")
+    with sessions.begin() as session:
+        earlier = func.now() - timedelta(minutes=2)
+        session.execute(update(Batch).where(Batch.id == stuck).values(started_at=earlier, created_at=earlier))
+    known = [
+        (False, f"/waves/{plan}/1/", f"Wave 1 of {code} waits for somebody who starts it."),
+        (True, f"/batches/{stuck}/", "Batch week 13 makes no progress: STALLED."),
+        (False, f"/batches/{paused}/", "Batch week 12 is PAUSED, with 1 line left."),
+    ]
+    assert _concerns(administrator) == known
+    assert administrator.lead("/") == "3 things need you. 2 batches are open."
+    administrator.send(f"/batches/{stuck}/cancel/")
+    administrator.send(f"{supplier}status/", {"status": "Paused"})
+    refused = f"Supplier {code} is paused: its requests are refused, and its batches wait."
+    assert _concerns(administrator) == [known[0], known[2], (False, supplier, refused)]
+
+
+def test_parts_that_do_not_work_need_somebody(
+    administrator: ConsoleClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis, slots, state = worker_resources.redis, Slots(worker_resources.redis), "migration:slots:state"
+    slots.reconcile([])
+    assert _concerns(administrator) == []
+    missing = "No sweep has run for a while: beat, or the worker for maintenance, is missing."
+    redis.hincrby(state, "reconciled_at", -31_000)
+    assert _concerns(administrator) == [(True, "/work/", missing)]
+    redis.hdel(state, "reconciled_at")
+    assert _concerns(administrator) == [(True, "/work/", missing)]
+    slots.reconcile([])
+    redis.hset(state, "ready", "1")  # without the pause after a loss
+    administrator.send("/limit/", {"limit": "2"})
+    full = "All 2 slots are in use: further requests are answered 429."
+    for attempt, expected in (("first", []), ("second", [(False, "/work/", full)])):
+        slots.acquire([attempt], limit=2)
+        assert _concerns(administrator) == expected
+    administrator.send("/limit/", {"limit": ""})
+    assert _concerns(administrator) == []
+    slots.release(["first", "second"])
+
+    def fail(_slots: Slots) -> int:
+        raise RedisError
+
+    monkeypatch.setattr(Slots, "in_use", fail)
+    assert _concerns(administrator) == [(True, "/work/", "Redis does not answer: nothing is processed.")]
+
+
+def test_the_batches_that_ended_last_are_listed(administrator: ConsoleClient, batches: BatchClient) -> None:
+    names = [f"Batch number {number}" for number in range(7)]
+    for name, account in zip(names, batches.supplier.accounts(7), strict=True):
+        batches.start([account], "validate", name=name)
+    batches.work()
+    batches.start(batches.supplier.accounts(1), "validate", name="Batch number 7")
+    page = administrator.see("/")
+    ended = page[page.index("Batches that ended last") :]
+    assert re.findall(r">(Batch number \d)<", ended) == names[:1:-1]
+
+
+def test_a_clean_wave_of_a_plan_that_goes_on_by_itself_waits_for_no_decision(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    waves, code = WaveClient(batches), batches.supplier.code
+    with waves.clock():
+        waves.stage(2)
+        plan = waves.plan({"size": 1}, {"rest": True}, continue_if_clean=True)
+        waves.act(plan, 1, "start")
+        waves.run()
+        assert waves.states(plan) == [WaveState.CLEAN, WaveState.WAITING]
+        page = f"/waves/{plan['plan_id']}/"
+        starts = f"Wave 2 of {code} waits for somebody who starts it."
+        assert _concerns(administrator) == [(False, f"{page}2/", starts)]
+        assert "Wave 2 is WAITING" in administrator.see(page)
+        assert "Start now" not in administrator.see(f"{page}1/")
+        assert "Start now" in administrator.see(f"{page}2/")

@@ -69,6 +69,10 @@ def test_the_console_speaks_dutch_to_whoever_prefers_it(log_in: LogIn) -> None:
     answer = client.get("/", headers={"Accept-Language": "nl-NL,nl;q=0.9"})
     assert '<html lang="nl">' in answer.text
     assert "Overzicht" in answer.text
+    assert answer.headers["Content-Language"] == "nl"
+    for language, label in (("en", "Organisation"), ("nl", "Organisatie"), ("en", "Organisation")):
+        form = client.get("/setup/keys/new/", headers={"Accept-Language": language}).text
+        assert f">{label}</label>" in form
     client.send("/language/", {"language": "en", "next": "/console/work/"}, page="/")
     assert '<html lang="en">' in client.get("/", headers={"Accept-Language": "nl"}).text
 
@@ -88,3 +92,33 @@ def test_the_page_of_work_names_the_workers_of_each_queue_once_they_answered(
     assert text.count("No worker answers.") == len(QUEUES)
     assert "The workers answered" in text
     assert "No worker answers for the queue batch." in text
+
+
+def test_stylesheets_are_kept_by_browsers_and_pages_are_not(
+    stranger: ConsoleClient, administrator: ConsoleClient
+) -> None:
+    for path, kept, begins in (
+        ("/assets/bootstrap.css", 86_400, "@charset"),
+        ("/assets/dark.css", 86_400, ":root{color-scheme:dark;"),
+        ("/static/console.css", 3_600, ""),
+    ):
+        with stranger.get(path) as answer:
+            assert answer.mimetype == "text/css"
+            assert answer.cache_control.max_age == kept
+            assert answer.get_data(as_text=True).startswith(begins)
+    page = administrator.get("/", headers={"Accept-Encoding": "gzip"})
+    assert page.headers["Cache-Control"] == "no-store"
+    assert page.headers["Content-Encoding"] == "gzip"
+
+
+def test_an_account_has_a_page_whatever_its_number_is_and_others_have_none(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    odd = "A//1 b"
+    assert batches.supplier.stage(account | {"external_account_number": odd}).status_code == 201
+    accounts = f"/suppliers/{batches.supplier.code}/accounts"
+    assert "A//1 b" in administrator.see(f"{accounts}/A//1%20b/")
+    for path in (f"{accounts}/nobody/", f"{accounts}/A/1%20b/"):
+        assert administrator.get(path).status_code == 404
+        assert administrator.send(f"{path}reveal/", page="/password/").status_code == 404

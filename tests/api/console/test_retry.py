@@ -1,12 +1,13 @@
 """Retrying what a filter shows: the page says how many lines, and touches just those."""
 
-from sqlalchemy import select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient, counts
 from console_client import ConsoleClient, LogIn
-from migration_service.models import AuditEntry
+from migration_service.models import AuditEntry, Batch, ImportSupplier
 from migration_service.services.access.operators import OperatorRole
+from migration_service.states import BatchState
 
 
 def test_a_filter_that_nothing_can_match_is_refused(
@@ -95,3 +96,75 @@ def test_an_account_that_exists_meanwhile_has_nothing_to_retry(
     batches.run([account])
     batches.run([broken], "validate")
     assert "Retry the failed line" not in administrator.see(page)
+    given = {
+        "import_supplier": batches.supplier.code,
+        "external_account_number": account["external_account_number"],
+    }
+    batches.run([{**given, "notes": []}], kind="notes")
+    assert "Retry the failed line" in administrator.see(page)
+
+
+def _make_pass(sessions: sessionmaker[Session]) -> None:
+    """Give the suppliers another profile: what failed may pass under it."""
+    with sessions.begin() as session:
+        session.execute(update(ImportSupplier).values(profile="strict"))
+
+
+def _set_state(sessions: sessionmaker[Session], state: BatchState) -> None:
+    with sessions.begin() as session:
+        session.execute(update(Batch).values(state=state))
+
+
+def test_a_batch_that_has_ended_offers_what_may_pass(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    good, one, two, three = batches.supplier.accounts(4)
+    for account in (one, two, three):
+        account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    none_failed, one_failed, two_failed = (
+        f"/batches/{batches.run(it)['batch_id']}/" for it in ([good], [one], [two, three])
+    )
+    assert "Retry 1 line" not in administrator.see(one_failed)
+    _make_pass(sessions)
+    assert "Retry 1 line" in administrator.see(one_failed)
+    assert "Retry 2 lines" in administrator.see(two_failed)
+    assert "Retry" not in administrator.see(none_failed)
+    _set_state(sessions, BatchState.RUNNING)
+    assert "Retry" not in administrator.see(two_failed)
+
+
+def test_lines_that_were_removed_are_neither_offered_nor_read(
+    administrator: ConsoleClient, batches: BatchClient, broken_batch: str, sessions: sessionmaker[Session]
+) -> None:
+    batch, other = f"/batches/{broken_batch}/", batches.run(batches.supplier.accounts(1), "validate")
+    readings = (
+        f"{batch}codes/invalid_phone_number/",
+        f"{batch}failed-lines.ndjson",
+        f"{batch}results.csv",
+        f"/batches/{other['batch_id']}/compare/{broken_batch}/accounts.csv",
+    )
+    _make_pass(sessions)
+    chooser = f"/batches/{other['batch_id']}/compare/"
+    assert broken_batch in administrator.see(chooser)
+    assert "Retry 2 lines" in administrator.see(batch)
+    for path in readings:
+        assert administrator.get(path).get_data()
+    with sessions.begin() as session:
+        session.execute(update(Batch).where(Batch.id == broken_batch).values(lines_removed_at=func.now()))
+    assert broken_batch not in administrator.see(chooser)
+    assert "Retry" not in administrator.see(batch)
+    for path in readings:
+        answer = administrator.get(path)
+        assert answer.status_code == 400, path
+        assert "The lines of the batch are not kept any more." in answer.text
+
+
+def test_a_code_of_a_batch_that_was_cancelled_offers_no_retry(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    code = f"/batches/{batches.run([account])['batch_id']}/codes/invalid_phone_number/"
+    assert "Retry this 1 failed line" in administrator.see(code)
+    _set_state(sessions, BatchState.CANCELLED)
+    assert "failed line" not in administrator.see(code)

@@ -3,9 +3,12 @@
 from uuid import UUID
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
+from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.undo.execution import Progress, revert_piece
 from migration_service.tasks.resources import WorkerResources
@@ -65,12 +68,16 @@ def test_only_administrators_may_override_what_blocks_an_undo(log_in: LogIn, bat
     assert "overrides" not in answer.text
 
 
-def test_two_batches_are_compared(administrator: ConsoleClient, batches: BatchClient) -> None:
+def test_two_batches_are_compared(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
     accounts = batches.supplier.accounts(3)
     good = batches.run(accounts, "validate", name="second")["batch_id"]
     accounts[0]["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
     bad = batches.run(accounts, "validate", name="first")["batch_id"]
-    assert bad in administrator.see(f"/batches/{good}/compare/")
+    chooser = administrator.see(f"/batches/{good}/compare/")
+    assert f'value="{bad}"' in chooser
+    assert f'value="{good}"' not in chooser
     chosen = administrator.get(f"/batches/{good}/compare/?before={bad}")
     assert chosen.location == f"/console/batches/{good}/compare/{bad}/"
     mended = administrator.see(f"/batches/{good}/compare/{bad}/")
@@ -78,6 +85,14 @@ def test_two_batches_are_compared(administrator: ConsoleClient, batches: BatchCl
     assert "invalid_phone_number" in mended
     changed = administrator.get(f"/batches/{bad}/compare/{good}/accounts.csv?change=NEWLY_BROKEN")
     assert changed.get_data(as_text=True).count("NEWLY_BROKEN") == 1
+    for query, lines in (("MENDED", 0), ("", 1), ("nothing", 1)):
+        answer = administrator.get(f"/batches/{bad}/compare/{good}/accounts.csv?change={query}")
+        assert len(answer.get_data().splitlines()) == lines + 1
+    with sessions() as session:
+        read = session.scalars(
+            select(AuditEntry).where(AuditEntry.action == "batch.results_read").order_by(AuditEntry.id)
+        ).all()
+    assert [(it.subject_kind, it.subject) for it in read] == [("batch", good), ("batch", bad)] * 4
 
 
 def test_batches_of_two_suppliers_are_not_compared(

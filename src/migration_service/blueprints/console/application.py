@@ -106,7 +106,6 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
         MAX_FORM_MEMORY_SIZE=MAX_FORM,
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(hours=1),
     )
-    app.url_map.merge_slashes = False
     app.url_map.converters["number"] = NumberConverter
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True

@@ -3,8 +3,9 @@
 import json
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
@@ -39,7 +40,7 @@ class StateCounts:
 
 def count_accounts_by_state(session: Session, suppliers: Collection[tuple[int, str]]) -> StateCounts:
     """Return the counts of suppliers, which are given by id and code."""
-    kept = _read_kept() if float(session.scalar(_ROWS) or 0) > _MANY else None
+    kept = _read_kept() if float(session.execute(_ROWS).scalar_one()) > _MANY else None
     if kept is None:
         by_id = count_states(session, [pk for pk, _ in suppliers])
         return StateCounts({code: by_id[pk] for pk, code in suppliers}, None)
@@ -57,13 +58,13 @@ def created_by_day(session: Session, import_supplier_id: int) -> list[CreatedOnD
     key = f"migration:console:created:{import_supplier_id}"
     try:
         kept = cast(bytes | None, shared.redis.get(key))
-        if kept:
-            days = [datetime.fromisoformat(day).date() for day, _ in json.loads(kept)]
-            return [CreatedOnDay(day, n) for day, (_, n) in zip(days, json.loads(kept), strict=True)]
     except RedisError:
         return count_created_by_day(session, import_supplier_id, days=_DAYS, zone=zone)
+    if kept:
+        return [CreatedOnDay(date.fromisoformat(day), n) for day, n in json.loads(kept)]
     counted = count_created_by_day(session, import_supplier_id, days=_DAYS, zone=zone)
-    shared.redis.set(key, json.dumps([[day.isoformat(), n] for day, n in counted]), ex=_KEPT)
+    with suppress(RedisError):  # it may be full, and the page is complete without it
+        shared.redis.set(key, json.dumps([[day.isoformat(), n] for day, n in counted]), ex=_KEPT)
     return counted
 
 

@@ -27,13 +27,14 @@ def show_errors(app: Flask) -> None:
     app.register_error_handler(Exception, _unexpected_error)
 
 
-def error_page(status: int, title: str, detail: str, code: str | None = None, meaning: str = "") -> Response:
+def error_page(status: int, detail: str, code: str | None = None, meaning: str = "") -> Response:
     """Return a page that says what happened.
 
     With the `meaning` of its code in the reader's language, `detail` is in English.
     """
     # A part of a page is replaced by a script, which shows its own sentence for what fails.
     template = "error_part.html" if request.args.get("part") else "error.html"
+    title = _title(status)
     return make_response(
         render_template(template, title=title, detail=detail, code=code, meaning=meaning), status
     )
@@ -44,33 +45,31 @@ def _service_error(error: errors.ServiceError) -> Response:
     if isinstance(error, errors.PermissionDeniedError):
         resources().refusals.note_refused_request(error)
         # What is not allowed is said in the reader's language (access.py).
-        return error_page(status, _title(status), error.detail, error.code)
-    return error_page(status, _title(status), error.detail, error.code, remedy_of(error.code).meaning)
+        return error_page(status, error.detail, error.code)
+    return error_page(status, error.detail, error.code, remedy_of(error.code).meaning)
 
 
 def _http_error(error: HTTPException) -> Response:
-    if error.code is not None and error.code < 400:
-        return make_response(error.get_response())
     status = error.code or 500
     detail = _("There is nothing at this address.") if status == 404 else error.description or ""
-    return error_page(status, _title(status), detail)
+    return error_page(status, detail)
 
 
 def _impossible_value(_error: DataError) -> Response:
     """Answer a request with a value that cannot be in the database, such as a null character."""
-    return error_page(400, _title(400), _("The address or the form has a value that is not possible."))
+    return error_page(400, _("The address or the form has a value that is not possible."))
 
 
 def _database_unavailable(error: Exception) -> Response:
     logger.error("The database did not answer: %s", type(error).__name__)
-    return error_page(503, _title(503), _("The database does not answer. Try again in a moment."))
+    return error_page(503, _("The database does not answer. Try again in a moment."))
 
 
 def _unexpected_error(error: Exception) -> Response:
     if current_app.testing:
         raise error
     logger.exception("An unexpected error")
-    return error_page(500, _title(500), _("An unexpected error. Nothing was changed. The log says more."))
+    return error_page(500, _("An unexpected error. Nothing was changed. The log says more."))
 
 
 def _title(status: int) -> str:

@@ -1,7 +1,7 @@
 """Logging in and out, the own password, and the language."""
 
 from flask import Blueprint, flash, make_response, redirect, render_template, request, session, url_for
-from flask_login import current_user, login_user, logout_user
+from flask_login import current_user, login_user
 from flask_wtf import FlaskForm
 from werkzeug.wrappers import Response
 from wtforms import HiddenField, PasswordField, StringField
@@ -104,7 +104,7 @@ def leave() -> Response:
     """End the session, also on the server."""
     with resources().Session.begin() as database:
         log_out_operator(database, current_session())
-    _forget()
+    session.clear()
     flash(_("You have logged out."), "done")
     return redirect(url_for("login.show"), 303)
 
@@ -126,7 +126,7 @@ def change_password() -> Response:
         return _password_page(form, _("The old password is not right."), 401)
     except PasswordInvalidError as error:
         return _password_page(form, error.detail, 400)
-    _forget()
+    session.clear()
     flash(_("Your password has been changed. Log in with it."), "done")
     return redirect(url_for("login.show"), 303)
 
@@ -149,11 +149,6 @@ def safe_target(target: str | None) -> str:
     if target and target.startswith(f"{MOUNT}/") and "\\" not in target and target.isprintable():
         return target
     return url_for("overview.show")
-
-
-def _forget() -> None:
-    logout_user()
-    session.clear()
 
 
 def _page(form: LoginForm, error: str | None = None, status: int = 200) -> Response:

@@ -34,7 +34,11 @@ def configure_openid(app: Flask, settings: Settings) -> None:
         client_id=settings.openid_client_id,
         client_secret=settings.openid_client_secret,
         server_metadata_url=f"{settings.openid_issuer.rstrip('/')}/.well-known/openid-configuration",
-        client_kwargs={"scope": "openid email profile", "code_challenge_method": "S256", "timeout": _TIMEOUT},
+        client_kwargs={
+            "scope": "openid email profile",
+            "code_challenge_method": "S256",
+            "default_timeout": _TIMEOUT,
+        },
     )
     app.extensions["console_openid"] = oauth
 
