@@ -1,7 +1,10 @@
 """Every page of the console answers its question."""
 
+import re
+
 from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn
+from console_client import ConsoleClient, LogIn, text_of
+from migration_service.slots import Slots
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
@@ -92,6 +95,20 @@ def test_the_page_of_work_names_the_workers_of_each_queue_once_they_answered(
     assert text.count("No worker answers.") == len(QUEUES)
     assert "The workers answered" in text
     assert "No worker answers for the queue batch." in text
+
+
+def test_the_page_of_work_says_what_waits_and_how_old_the_last_sweep_is(
+    administrator: ConsoleClient, worker_resources: WorkerResources
+) -> None:
+    redis, slots = worker_resources.redis, Slots(worker_resources.redis)
+    slots.reconcile([])
+    redis.hset("migration:slots:state", "ready", "1")  # without the pause after a loss
+    slots.acquire(["first", "second"], limit=None)
+    redis.hincrby("migration:slots:state", "reconciled_at", -9_000)
+    page = text_of(administrator.see("/work/"))
+    slots.release(["first", "second"])
+    assert "last sweep 9 s ago" in page
+    assert re.search(r"\b2 (of 250 )?slots are in use", page), page[:2000]
 
 
 def test_stylesheets_are_kept_by_browsers_and_pages_are_not(

@@ -10,17 +10,20 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn
+from console_client import ConsoleClient, LogIn, text_of
+from messages import noted_messages
 from migration_service.models import AuditEntry, WavePlan
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.undo.execution import Progress, revert_piece
+from migration_service.services.waves.orders import MAX_WAVES
 from migration_service.services.waves.progress import carry_on
 from migration_service.services.waves.reports import report_plan, report_plans
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 from wave_client import EVENING, NIGHT, WaveClient
 
+_FACT = re.compile(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.DOTALL)
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
 
 
@@ -148,6 +151,60 @@ def test_what_does_not_fit_is_said_beside_the_form(
     assert waves.supplier.get("/wave-plans/").json == []
 
 
+def test_the_preview_says_when_each_wave_first_begins_and_what_is_in_none(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    waves.stage(4)
+    path = f"/suppliers/{waves.supplier.code}/waves/new/"
+    window = {"start": "22:00", "end": "06:00", "time_zone": "UTC", "first_day": "2026-03-07"}
+    shown = "22:00 to 06:00 UTC, from 7 Mar 2026"
+    for more, facts in (
+        ({}, ("1 account, started by hand", "2 accounts, started by hand")),
+        (window, (f"1 account, at {shown}", f"2 accounts, at {shown}")),
+    ):
+        fields = administrator.tokens(path) | _fields(
+            waves, ("Pilot", "size", "1"), ("", "size", "2"), **more
+        )
+        preview = administrator.post(path, fields).text
+        told = {text_of(name): text_of(value) for name, value in _FACT.findall(preview)}
+        assert told == {"1 · Pilot": facts[0], "Wave 2": facts[1], "In no wave": "1"}
+
+
+def test_the_days_of_a_window_have_their_names(administrator: ConsoleClient, waves: WaveClient) -> None:
+    page = administrator.see(f"/suppliers/{waves.supplier.code}/waves/new/")
+    days = re.findall(r'<option value="(mon|tue|wed|thu|fri|sat|sun)">(.*?)</option>', page)
+    names = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+    assert days == [(name[:3].lower(), name) for name in names]
+
+
+def test_the_fields_of_a_plan_have_bounds(administrator: ConsoleClient, waves: WaveClient) -> None:
+    waves.stage(1)
+    path = f"/suppliers/{waves.supplier.code}/waves/new/"
+    tokens, most = administrator.tokens(path), 2**31 - 1
+    for field, good, bad in (
+        ("name", "n" * 200, "n" * 201),
+        ("waves-0-name", "n" * 200, "n" * 201),
+        ("lines_per_minute", "1", "0"),
+        ("lines_per_minute", str(most), str(most + 1)),
+        ("seed", "0", "-1"),
+        ("seed", str(most), str(most + 1)),
+    ):
+        for value, status in ((good, 200), (bad, 400)):
+            fields = tokens | _fields(waves, ("", "rest", "")) | {field: value}
+            assert administrator.post(path, fields).status_code == status, (field, value[:20])
+
+
+def test_the_form_has_no_more_rows_than_a_plan_has_waves(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    path = f"/suppliers/{waves.supplier.code}/waves/new/"
+    assert administrator.see(path).count('-takes" name=') == 4
+    for rows, expected in ((4, 8), (MAX_WAVES - 1, MAX_WAVES), (MAX_WAVES, MAX_WAVES)):
+        fields = administrator.tokens(path) | _fields(waves, *[("", "size", "1")] * rows)
+        page = administrator.post(path, fields | {"more": "1"}).text
+        assert page.count('-takes" name=') == expected
+
+
 def test_a_second_plan_and_more_rows(administrator: ConsoleClient, waves: WaveClient) -> None:
     waves.stage(2)
     path = f"/suppliers/{waves.supplier.code}/waves/new/"
@@ -218,6 +275,18 @@ def test_a_wave_is_started_paused_resumed_reconciled_and_approved(
     found = {str(action) for action, _number in acts}
     assert {"wave.began", "wave.paused", "wave.went_on", "wave.approved", "wave.stopped"} <= found
     assert f"/console{second}" in administrator.see("/audit/?action=wave.stopped")
+
+
+def test_workers_are_told_at_once_of_a_wave_that_begins(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    waves.stage(1)
+    with noted_messages() as messages:
+        plan = _plan(administrator, waves, ("", "rest", ""))
+        assert messages == []
+        administrator.send(f"{plan}1/start/")
+    (made,) = waves.supplier.get("/wave-plans/").json  # type: ignore[misc]
+    assert messages == [("batches.run_chunk", (made["waves"][0]["batch_id"], 1))]
 
 
 def test_a_window_is_shown_with_its_zone_and_the_next_time_it_opens(

@@ -36,7 +36,6 @@ from migration_service.services.batches import clock
 from migration_service.services.waves.orders import MAX_WAVES, PlanOrder, WaveOrder, read_plan
 from migration_service.services.waves.plans import plan_waves
 from migration_service.services.waves.preview import count_pending, preview_plan
-from migration_service.services.waves.windows import next_opening
 
 blueprint = Blueprint("wave_planning", __name__, url_prefix="/suppliers/<code>/waves")
 
@@ -136,7 +135,7 @@ def plan(code: str) -> Response:
         order = _read(session, form, code)
         found = preview_plan(session, supplier_of(session, code), order)
         facts = [
-            (_name_of(number, wave), _describe(session, wave, size))
+            (_name_of(number, wave), _describe(wave, size))
             for number, (wave, size) in enumerate(zip(order.waves, found.sizes, strict=True), start=1)
         ]
         return (*facts, (_("In no wave"), found.unplanned))
@@ -145,7 +144,7 @@ def plan(code: str) -> Response:
         made = plan_waves(session, supplier_of(session, code), _read(session, form, code))
         return Done(_("The plan is made."), url_for("waves.show_plan", plan_id=made.id))
 
-    return act(form, preview, perform, find_effects=find_effects, template="wave_plan.html", feeds=True)
+    return act(form, preview, perform, find_effects=find_effects, template="wave_plan.html")
 
 
 def _read(session: Session, form: PlanForm, code: str) -> PlanOrder:
@@ -201,11 +200,9 @@ def _name_of(number: int, wave: WaveOrder) -> str:
     return f"{number} · {wave.name}" if wave.name else _("Wave %(number)s", number=number)
 
 
-def _describe(session: Session, wave: WaveOrder, size: int) -> str:
-    """Return how many accounts a wave gets, and when it can first begin."""
+def _describe(wave: WaveOrder, size: int) -> str:
+    """Return how many accounts a wave gets, and when it may begin."""
     accounts = ngettext("%(num)s account", "%(num)s accounts", size)
     if wave.window is None:
         return _("%(accounts)s, started by hand", accounts=accounts)
-    if next_opening(wave.window, clock.read_clock(session)) is None:
-        return _("%(accounts)s, in a window that never opens", accounts=accounts)
     return _("%(accounts)s, at %(window)s", accounts=accounts, window=write_window(wave.window.to_dict()))
