@@ -25,12 +25,12 @@ unexport PYTHONDONTWRITEBYTECODE
 run: environment
 	$(BIN)/migration-service up $(ARGS)
 
-# Three processes on two processors, because the tests of the running service mostly wait. The checks run at the
+# Four processes on two processors, because the tests of the running service mostly wait. The checks run at the
 # same time. To run only some tests, or all in the order of a run that failed:
 #   make test ARGS="-n 0 tests/unit/test_slots.py"    make test ARGS=--randomly-seed=1234
 test: environment-dev
 	@$(MAKE) --no-print-directory check > .make/check.log 2>&1 & checks=$$!; \
-	$(BIN)/pytest -n 3 --dist loadgroup $(ARGS); tests=$$?; \
+	$(BIN)/pytest -n 4 --dist loadgroup $(ARGS); tests=$$?; \
 	wait $$checks || { cat .make/check.log; exit 1; }; \
 	exit $$tests
 
@@ -40,7 +40,7 @@ test: environment-dev
 coverage: environment-dev
 	rm -rf .make/coverage build/coverage
 	mkdir -p .make/coverage build/coverage
-	$(BIN)/pytest -n 3 --dist loadgroup --cov --cov-report= $(ARGS)
+	$(BIN)/pytest -n 4 --dist loadgroup --cov --cov-report= $(ARGS)
 	$(BIN)/coverage json --quiet -o build/coverage/coverage.json
 	$(BIN)/coverage html --quiet --directory build/coverage
 	$(BIN)/python tools/coverage_floors.py build/coverage/coverage.json $(FLOORS)

@@ -2,6 +2,8 @@
 
 import ast
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -30,19 +32,34 @@ _SILENT_CALLS = {"TypeVar", "dataclass", "shared_task", "getLogger"}
 
 def python_mutants(source: str, signatures: Signatures | None = None) -> Iterator[Mutant]:
     """Yield each single change of the Python of a module, without those that `signatures` excludes."""
-    ignored = _ignored(ast.parse(source))
-    for index, node in enumerate(ast.walk(ast.parse(source))):
-        if index in ignored or _is_parameters(node, source):
+    tree = ast.parse(source)
+    ignored = _ignored(tree)
+    texts = [ast.unparse(statement) for statement in tree.body]
+    places = {id(node): place for place, statement in enumerate(tree.body) for node in ast.walk(statement)}
+    for node in ast.walk(tree):
+        if id(node) in ignored or _is_parameters(node, source):
             continue
         for change in _changes(node, signatures):
-            tree = ast.parse(source)
-            changed = list(ast.walk(tree))[index]
-            before = _text(changed)
-            change(changed)
-            after = _text(changed)
+            place, before = places[id(node)], _text(node)
+            with _kept(node):
+                change(node)
+                after = _text(node)
+                # Only this statement: to write the others again, too, would take most of the time.
+                text = ast.unparse(tree.body[place])
             if before != after:
-                text = ast.unparse(ast.fix_missing_locations(tree))
-                yield getattr(node, "lineno", 0), f"{_short(before, after)}", text
+                changed = "\n".join([*texts[:place], text, *texts[place + 1 :]])
+                yield getattr(node, "lineno", 0), _short(before, after), changed
+
+
+@contextmanager
+def _kept(node: ast.AST) -> Iterator[None]:
+    """Let a node be changed, and afterwards put back what it was."""
+    kept = node.__dict__
+    node.__dict__ = deepcopy(kept)
+    try:
+        yield
+    finally:
+        node.__dict__ = kept
 
 
 def _is_parameters(node: ast.AST, source: str) -> bool:
@@ -54,7 +71,7 @@ def _is_parameters(node: ast.AST, source: str) -> bool:
 
 
 def _ignored(tree: ast.AST) -> set[int]:
-    """Return the places, in the order of `ast.walk`, of nodes in which a change means nothing."""
+    """Return the ids of the nodes in which a change means nothing."""
     silent: set[int] = set()
     for node in ast.walk(tree):
         parts: list[ast.AST | None] = []
@@ -72,7 +89,7 @@ def _ignored(tree: ast.AST) -> set[int]:
             parts.append(node)
         for part in filter(None, parts):
             silent.update(id(inner) for inner in ast.walk(part))
-    return {index for index, node in enumerate(ast.walk(tree)) if id(node) in silent}
+    return silent
 
 
 def _is_silent(node: ast.AST) -> bool:
