@@ -1,5 +1,6 @@
 """What operators do in the console: each form says what it will touch, acts once, and is in the audit."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
@@ -9,8 +10,10 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient, counts, ndjson
-from console_client import ConsoleClient, LogIn
+from console_client import ConsoleClient, LogIn, make_operator
+from factories import MakeClient
 from migration_service.blueprints.console import acting
+from migration_service.config import Settings
 from migration_service.models import (
     AccountImportProcess,
     ApiKey,
@@ -159,6 +162,17 @@ def test_an_upload_without_its_tokens_or_its_file_is_refused(
     assert no_form.status_code == 400
     with sessions() as session:
         assert session.scalar(select(func.count()).select_from(Batch)) == 0
+
+
+def test_a_file_may_be_as_large_as_the_setting_says(
+    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session], batches: BatchClient
+) -> None:
+    file = ndjson(batches.supplier.accounts(1))
+    for largest, status in ((len(file), 303), (len(file) - 1, 413)):
+        settings = replace(migrated, console=True, max_batch_bytes=largest)
+        client = ConsoleClient(make_client(settings).application)
+        client.log_in(make_operator(sessions, OperatorRole.OPERATE))
+        assert _upload(client, batches.supplier.code, file).status_code == status
 
 
 def test_an_upload_that_breaks_off_leaves_nothing(

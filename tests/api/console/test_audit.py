@@ -3,17 +3,18 @@
 import html
 import json
 import re
-from datetime import UTC, date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
-from migration_service.models import AuditEntry, ImportSupplier
+from migration_service.models import AccountImportProcess, AuditEntry, ImportSupplier
 from migration_service.services.access.audit import AuditAction
 from migration_service.services.access.operators import OperatorRole
+from supplier_client import SupplierClient
 
 _EXPORT = re.compile(r'href="/console(/audit/export\.ndjson[^"]*)"')
 
@@ -68,6 +69,30 @@ def test_the_lead_says_how_many_of_those_shown_were_refused(administrator: Conso
     assert lead.startswith("The newest of these is permission.refused, by actor 2, ")
     assert lead.endswith("1 of those shown was refused.")
     assert administrator.lead("/audit/?actor=actor+1").endswith("None of those shown was refused.")
+
+
+def test_everything_is_told_of_the_last_hour(administrator: ConsoleClient, supplier: SupplierClient) -> None:
+    number = AccountImportProcess.external_account_number
+    for account, minutes in zip(supplier.accounts(2), (55, 65), strict=True):
+        supplier.stage(account | {"external_account_number": f"after {minutes}"})
+        with supplier.Session.begin() as session:
+            at = datetime.now(UTC) - timedelta(minutes=minutes)
+            session.execute(
+                update(AccountImportProcess).where(number == f"after {minutes}").values(staged_at=at)
+            )
+    page = administrator.see("/audit/?kind=everything&action=account.staged")
+    assert set(re.findall(r"after \d+", page)) == {"after 55"}
+
+
+def test_the_number_of_the_account_that_is_asked_for_may_have_spaces(
+    administrator: ConsoleClient, supplier: SupplierClient
+) -> None:
+    (account,) = supplier.accounts(1)
+    for number in ("10 A 1", "10 A 2"):
+        supplier.stage(account | {"external_account_number": number})
+    page = administrator.see(f"/audit/?kind=everything&account={supplier.code}+10+A+1")
+    assert "10 A 1" in page
+    assert "10 A 2" not in page
 
 
 def test_an_export_is_in_the_audit_with_its_filters(

@@ -41,30 +41,29 @@ def provider() -> Iterator[str]:
 
 
 @pytest.fixture
-def client(
-    migrated: Settings,
-    app: Flask,
-    provider: str,
-    sessions: sessionmaker[Session],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[ConsoleClient]:
-    """Somebody who has not logged in, at a console that asks the provider."""
+def with_provider(migrated: Settings, provider: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """The settings of a console that asks the provider."""
     monkeypatch.setenv("NO_PROXY", "localhost")
-    settings = replace(
+    return replace(
         migrated,
         console=True,
         openid_issuer=provider,
         openid_client_id="console",
         openid_client_secret="s" * 20,
     )
-    with_provider = create_app(settings)
+
+
+@pytest.fixture
+def client(with_provider: Settings, app: Flask, sessions: sessionmaker[Session]) -> Iterator[ConsoleClient]:
+    """Somebody who has not logged in, at this console."""
+    asking = create_app(with_provider)
     with app.app_context():
         resources().celery.set_current()
     with sessions.begin() as session:
         create_operator(session, "anna@energy.example", OperatorRole.OPERATE)
         create_operator(session, "mallory@energy.example", OperatorRole.ADMINISTER)
-    yield ConsoleClient(with_provider)
-    disconnect(with_provider)
+    yield ConsoleClient(asking)
+    disconnect(asking)
 
 
 def _come_back(client: ConsoleClient, name: str) -> str:
@@ -113,6 +112,17 @@ def test_an_answer_that_was_not_asked_for_is_refused(client: ConsoleClient) -> N
     answer = client.get("/login/openid/return/?code=stolen&state=invented")
     assert answer.location == "/console/login/"
     assert "did not log you in" in client.see("/login/")
+
+
+@pytest.mark.parametrize(
+    "console_url", ["https://migration.example/console", "https://migration.example/console/"]
+)
+def test_the_provider_leads_back_to_the_address_of_the_console(
+    with_provider: Settings, make_client: MakeClient, console_url: str
+) -> None:
+    client = ConsoleClient(make_client(replace(with_provider, console_url=console_url)).application)
+    asked = dict(parse_qsl(urlsplit(client.get("/login/openid/").location).query))
+    assert asked["redirect_uri"] == "https://migration.example/console/login/openid/return/"
 
 
 def test_a_provider_that_does_not_answer_in_time_is_said(

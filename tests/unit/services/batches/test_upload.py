@@ -124,6 +124,16 @@ def test_each_line_is_stored_with_its_number_and_the_account_that_it_has(
     assert ([line[1] for line in _lines(session, another)], another.lines) == (["PENDING"] * 4, 0)
 
 
+def test_of_the_lines_of_an_account_only_the_first_one_counts_wherever_the_others_are(
+    session: Session, customer: Customer
+) -> None:
+    # The same hundred each day, in an order that no sort leaves as it is.
+    numbers = [str(place * 37 % 100 % 20) for place in range(100)]
+    batch = _start(session, customer, _VALIDATE, *map(_number, numbers))
+    pending = {line[2]: line[0] for line in _lines(session, batch) if line[1] == "PENDING"}
+    assert pending == {number: numbers.index(number) + 1 for number in set(numbers)}
+
+
 def test_a_line_that_is_too_long_fails_without_its_text(session: Session, customer: Customer) -> None:
     batch = _start(session, customer, _VALIDATE, _number("1" * 100), _number("1"))
     assert _lines(session, batch) == [

@@ -1,0 +1,76 @@
+"""The page of work in progress: the messages that wait, and the workers that answer."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from redis import Redis
+from sqlalchemy.orm import Session, sessionmaker
+
+from console_client import ConsoleClient, make_operator
+from factories import MakeClient
+from migration_service.blueprints.console import workers
+from migration_service.config import Settings
+from migration_service.services.access.operators import OperatorRole
+from migration_service.tasks.names import QUEUES
+from migration_service.tasks.resources import WorkerResources
+
+#: For each queue, and then of those that workers have.
+Messages = list[int | None]
+
+
+@pytest.fixture(autouse=True)
+def asked(worker_resources: WorkerResources) -> None:
+    """The workers have just been asked, so that no page asks again."""
+    worker_resources.redis.set(workers._ASKED, b"a moment ago")
+
+
+@pytest.fixture
+def read_messages(
+    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
+) -> Callable[[str], Messages]:
+    """Reads the messages on the page of a service with this broker."""
+
+    def read(broker: str) -> Messages:
+        client = ConsoleClient(make_client(replace(migrated, console=True, broker_url=broker)).application)
+        client.log_in(make_operator(sessions, OperatorRole.READ))
+        page = client.see("/work/")
+        counts = re.findall(r"<tr><td><code>\w+</code></td><td[^>]*>(.*?)</td>", page)
+        counts += re.findall(r"<dt>messages that workers have</dt><dd>(.*?)</dd>", page)
+        return [int(it) if it.isdigit() else None for it in counts]
+
+    return read
+
+
+@pytest.fixture
+def own_broker(migrated: Settings) -> Iterator[str]:
+    """The address of a broker that is not the Redis of the service. Four messages wait there."""
+    address = f"{migrated.redis_url.rpartition('/')[0]}/1"
+    with Redis.from_url(address) as broker:
+        broker.rpush("migration:batch", *range(3))
+        broker.rpush("migration:vendors", 0)
+        broker.hset("migration:unacked", mapping={"one": 1, "two": 2})
+        yield address
+        broker.flushdb()
+
+
+def test_messages_are_those_of_a_broker_of_its_own(
+    read_messages: Callable[[str], Messages], own_broker: str
+) -> None:
+    assert read_messages(own_broker) == [0, 3, 1, 0, 2]
+    assert read_messages("") == [0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("broker", ["redis://127.0.0.1:1/0", "amqp://127.0.0.1:1//"])
+def test_of_a_broker_that_does_not_answer_or_is_no_redis_nobody_says_how_many_wait(
+    read_messages: Callable[[str], Messages], broker: str
+) -> None:
+    assert read_messages(broker) == [None] * len(QUEUES)
+
+
+def test_workers_are_not_asked_again_after_a_moment(
+    administrator: ConsoleClient, worker_resources: WorkerResources
+) -> None:
+    assert "The workers are being asked" in administrator.see("/work/")
+    assert worker_resources.redis.get(workers._ASKED) == b"a moment ago"
