@@ -1,11 +1,8 @@
 """`migration-service samples`, in this process and as a program."""
 
 import gzip
-import os
-import pty
 import subprocess
 import sys
-from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ from click.testing import CliRunner
 
 from migration_service.cli import main
 from migration_service_local.samples import generate_lines
+from terminals import shown_by
 
 PROGRAM = [sys.executable, "-c", "from migration_service.cli import main; main()", "samples"]
 BOOK = ["--supplier", "NORTHSTAR", "--today", "2026-03-15"]
@@ -61,19 +59,14 @@ def test_it_is_no_error_if_the_reader_ends_early() -> None:
     assert writer.returncode == 0
 
 
-def test_a_terminal_shows_a_progress_bar() -> None:
-    parent, child = pty.openpty()
-    done = subprocess.run([*PROGRAM, "600", *BOOK], stdout=subprocess.PIPE, stderr=child, check=True)
-    os.close(child)
-    shown = b""
-    # What was written arrives in parts. The end is an error, as the other side is closed.
-    with suppress(OSError):
-        while part := os.read(parent, 100_000):
-            shown += part
-    os.close(parent)
-    assert b"Accounts" in shown
-    assert b"600/600" in shown
-    assert done.stdout.count(b"\n") == 600
+def test_a_terminal_shows_a_progress_bar(tmp_path: Path) -> None:
+    output = tmp_path / "book.ndjson"
+    with output.open("wb") as file:
+        command = [*PROGRAM, "600", *BOOK]
+        shown = shown_by(lambda terminal: subprocess.run(command, stdout=file, stderr=terminal, check=True))
+    assert "Accounts" in shown
+    assert "600/600" in shown
+    assert output.read_bytes().count(b"\n") == 600
 
 
 @pytest.mark.parametrize(

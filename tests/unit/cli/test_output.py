@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ import pytest
 
 from migration_service.cli import output
 from migration_service.cli.batch_progress import duration
+from terminals import shown_by
 
 HOSTILE = "a\x1b[2Jb\x9bc\u202ed\u200be\rf\tg"
 SHOWN = r"a\x1b[2Jb\x9bc\u202ed\u200be\x0df\x09g"
@@ -58,12 +58,9 @@ def test_a_terminal_gets_a_table_that_folds_long_values() -> None:
         "from migration_service.cli.output import show_list\n"
         "show_list([{'name': 'x' * 500 + '\\x1b[31m'}], False, nothing='')"
     )
-    ours, theirs = pty.openpty()
     environment = os.environ | {"COLUMNS": "80", "TERM": "xterm"}
-    subprocess.run([sys.executable, "-c", script], stdout=theirs, env=environment, check=True)
-    os.close(theirs)
-    text = os.read(ours, 100_000).decode()
-    os.close(ours)
+    command = [sys.executable, "-c", script]
+    text = shown_by(lambda it: subprocess.run(command, stdout=it, env=environment, check=True))
     assert text.count("x") - text.count("\\x1b") == 500
     assert r"\x1b[31m" in text.replace("\r\n", "").replace(" ", "")
     assert "\x1b[31m" not in text
