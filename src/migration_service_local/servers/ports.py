@@ -2,6 +2,7 @@
 
 import secrets
 import socket
+import sys
 
 from migration_service_local.errors import StartError
 
@@ -35,9 +36,40 @@ def random_free_port() -> int:
     raise StartError(f"No free port was found between {_FIRST} and {_LAST}.")
 
 
-def next_free_port(preferred: int, *, last: int | None = None) -> int:
-    """Return `preferred`, or the first free port after it up to `last` (default: a hundred further)."""
-    for port in range(preferred, (last or preferred + 100) + 1):
-        if is_free(port):
-            return port
-    raise StartError(f"Port {preferred} and those after it are taken: choose another one.")
+class Ports:
+    """The ports that one `up` has chosen. Its servers listen on them only seconds later.
+
+    Until `close`, no other `up` of this machine chooses one of them. Linux has names of sockets that belong
+    to no file, and vanish with the process. Other systems have none, so there the first server that listens
+    gets the port.
+    """
+
+    def __init__(self) -> None:
+        self._reserved: list[socket.socket] = []
+
+    def take(self, port: int) -> bool:
+        """Reserve `port`. Return False if something listens on it, or another `up` has it."""
+        if not is_free(port):
+            return False
+        if sys.platform == "linux":
+            reservation = socket.socket(socket.AF_UNIX)
+            try:
+                reservation.bind(f"\0migration-service port {port}")
+            except OSError:
+                reservation.close()
+                return False
+            self._reserved.append(reservation)
+        return True
+
+    def take_next(self, preferred: int, *, last: int | None = None) -> int:
+        """Reserve `preferred`, or the first free port after it up to `last` (default: a hundred further)."""
+        for port in range(preferred, (last or preferred + 100) + 1):
+            if self.take(port):
+                return port
+        raise StartError(f"Port {preferred} and those after it are taken: choose another one.")
+
+    def close(self) -> None:
+        """Let others have the ports."""
+        for reservation in self._reserved:
+            reservation.close()
+        self._reserved.clear()

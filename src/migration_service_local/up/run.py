@@ -13,7 +13,7 @@ from migration_service_local.demo.first_operator import make_first_operator
 from migration_service_local.demo.sample import SampleMigration
 from migration_service_local.errors import StartError
 from migration_service_local.servers.home import Home
-from migration_service_local.servers.ports import LOOPBACK, is_free, next_free_port
+from migration_service_local.servers.ports import LOOPBACK, Ports
 from migration_service_local.servers.postgres import Postgres
 from migration_service_local.servers.valkey import Valkey
 from migration_service_local.up.options import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions
@@ -30,8 +30,13 @@ def run_up(options: UpOptions, output: Output) -> None:
     over = threading.Event()
     try:
         programs = Programs(home, options.scale)
-        with closing(programs), Supervisor(output) as supervisor, suppress(StopRequestedError):
-            _start(options, home, programs, supervisor)
+        with (
+            closing(programs),
+            closing(Ports()) as ports,
+            Supervisor(output) as supervisor,
+            suppress(StopRequestedError),
+        ):
+            _start(options, home, ports, programs, supervisor)
             sample = SampleMigration(home, output, over)
             threading.Thread(target=sample.run, args=[options.sample], name="sample", daemon=True).start()
             supervisor.run()
@@ -43,10 +48,11 @@ def run_up(options: UpOptions, output: Output) -> None:
         home.close()
 
 
-def _start(options: UpOptions, home: Home, programs: Programs, supervisor: Supervisor) -> None:
+def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, supervisor: Supervisor) -> None:
     # Missing programs and ports that are taken are reported before anything is started.
-    web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, supervisor.output)
-    flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, supervisor.output)
+    output = supervisor.output
+    web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, ports, output)
+    flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, ports, output)
     postgres = None if options.database_url else Postgres(home)
     valkey = None if options.redis_url else Valkey(home)
     programs.load()  # while the servers start
@@ -104,13 +110,13 @@ def _start_valkey(server: Valkey, supervisor: Supervisor) -> str:
     return server.url
 
 
-def _choose_port(what: str, chosen: int | None, default: int, output: Output) -> int:
+def _choose_port(what: str, chosen: int | None, default: int, ports: Ports, output: Output) -> int:
     """Return the chosen port, or else the default one or the next free one."""
     if chosen is not None:
-        if not is_free(chosen):
+        if not ports.take(chosen):
             raise StartError(f"Port {chosen} is taken: choose another one, or none to get one that is free.")
         return chosen
-    port = next_free_port(default)
+    port = ports.take_next(default)
     if port != default:
         output.say(f"Port {default} is taken: {what} uses {port}.")
     return port

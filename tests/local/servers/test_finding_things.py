@@ -1,12 +1,14 @@
 """Small decisions of the embedded servers: names of programs, free ports."""
 
 import socket
+import sys
+from contextlib import closing
 
 import pytest
 
 from migration_service_local.errors import StartError
 from migration_service_local.servers.orphans import program_name
-from migration_service_local.servers.ports import is_free, next_free_port, random_free_port
+from migration_service_local.servers.ports import Ports, is_free, random_free_port
 
 
 @pytest.mark.parametrize(
@@ -30,9 +32,22 @@ def test_the_program_is_read_from_its_command_line(command_line: list[str], name
 def test_a_port_is_free_until_something_listens_on_it() -> None:
     port = random_free_port()
     assert is_free(port)
-    with socket.create_server(("127.0.0.1", port)):
+    with socket.create_server(("127.0.0.1", port)), closing(Ports()) as ports:
         assert not is_free(port)
-        assert next_free_port(port) > port
+        assert not ports.take(port)
+        assert ports.take_next(port) > port
         with pytest.raises(StartError, match=f"Port {port} and those after it are taken"):
-            next_free_port(port, last=port)
-    assert next_free_port(port) == port
+            ports.take_next(port, last=port)
+    with closing(Ports()) as ports:
+        assert ports.take_next(port) == port
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names of sockets that belong to no file")
+def test_a_port_that_another_service_has_chosen_is_left_to_it_before_anything_listens() -> None:
+    port = random_free_port()
+    with closing(Ports()) as one, closing(Ports()) as other:
+        assert one.take(port)
+        assert not other.take(port)
+        assert other.take_next(port) > port
+        one.close()
+        assert other.take(port)
