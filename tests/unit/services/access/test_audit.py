@@ -38,7 +38,8 @@ CHANGES = [
 @pytest.fixture(scope="module")
 def empty(embedded_servers: EmbeddedServers) -> Iterator[str]:
     """The name of a database with the tables, which is the template of others."""
-    url = _named(embedded_servers, "audit_empty")
+    # With a name of its own, because a mutation test can end before it is dropped.
+    url = _named(embedded_servers, f"audit_empty_{secrets.token_hex(4)}")
     _create(embedded_servers, url, "template1")
     upgrade(url.render_as_string(hide_password=False))
     yield str(url.database)
