@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, call, patch
@@ -25,7 +26,8 @@ from sqlalchemy import select, text, update
 from batch_client import BatchClient
 from messages import Message, noted_messages
 from migration_service.log import request_id
-from migration_service.metrics.shared import is_resting, read_task_times
+from migration_service.metrics import shared
+from migration_service.metrics.shared import is_resting, keep_counts, read_counts, read_task_times
 from migration_service.models import BatchChunk, Organisation
 from migration_service.services.batches import upload
 from migration_service.services.imports.quota import StagedQuota
@@ -123,6 +125,16 @@ def test_each_undo_that_is_due_is_published(
     assert published == [(REVERT_ACCOUNTS, (str(it),)) for it in due]
 
 
+def test_if_an_undo_cannot_be_published_the_others_wait_for_the_next_sweep() -> None:
+    due = [UUID(int=1), UUID(int=2)]
+    with (
+        patch.object(undo, "take_due_undos", return_value=due),
+        patch.object(undo, "publish", return_value=False) as publishing,
+    ):
+        sweep_undos()
+    assert publishing.mock_calls == [call(celery_app(), REVERT_ACCOUNTS, str(due[0]))]
+
+
 def test_the_heartbeat_of_a_worker_and_each_task_that_beat_sends_touch_the_file(tmp_path: Path) -> None:
     file = tmp_path / "heartbeat"
     before = {signal: list(signal.receivers) for signal in (heartbeat_sent, beat_init, after_task_publish)}
@@ -209,6 +221,25 @@ def test_the_audit_is_removed_after_the_time_of_the_settings(worker_resources: W
     ):
         maintenance.remove_old_data()
     assert remove.call_args.kwargs == {"after_days": 123}
+
+
+def test_it_is_logged_up_to_which_day_the_audit_is_sealed(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with patch.object(maintenance, "seal_days", side_effect=[[], [date(2026, 3, 2), date(2026, 3, 1)]]):
+        maintenance.remove_old_data()
+        assert "sealed" not in caplog.text
+        maintenance.remove_old_data()
+    assert "The audit is sealed up to 2026-03-02" in caplog.text
+
+
+def test_while_a_long_count_rests_nothing_is_counted(worker_resources: WorkerResources) -> None:
+    redis, before = worker_resources.redis, {"accounts": "as they were"}
+    keep_counts(redis, before, rest_seconds=60)
+    count_accounts_for_metrics()
+    assert read_counts(redis) == before
+    redis.delete(shared._REST)
+    count_accounts_for_metrics()
+    assert read_counts(redis) != before
 
 
 def test_counting_notes_who_is_at_the_quota_and_rests_only_after_a_long_count(
