@@ -160,6 +160,14 @@ def test_the_runtime_role_can_only_add_current_entries_and_seal_and_remove_whole
     assert (found.entries, found.removed_days > 20) == (2, True)
 
 
+def test_entries_are_kept_for_as_many_days_as_are_asked_for(own: sessionmaker[Session]) -> None:
+    _fill(own, 112, 108)
+    with own.begin() as session:
+        seal_days(session)
+        assert remove_days(session, after_days=110) == 1
+        assert session.scalars(select(AuditEntry.actor)).all() == ["of 108"]
+
+
 def test_entries_of_days_that_are_not_sealed_are_not_removed(own: sessionmaker[Session]) -> None:
     _fill(own, 120)
     with own.begin() as session:
