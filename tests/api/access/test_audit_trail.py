@@ -427,18 +427,39 @@ def test_each_filter_selects_the_entries_that_it_names(
     assert subjects(account=(supplier.code, "0")) == ""
 
 
+def _read_one_by_one(session: Session, wanted: TrailFilter, count: int) -> list[dict[str, Any]]:
+    """Read pages of one entry each. There are no more than `count`."""
+    cursor, found = None, []
+    for _ in range(count):
+        (entry,), cursor = read_trail(session, wanted, limit=1, cursor=cursor)
+        found.append(entry)
+    assert cursor is None
+    return found
+
+
 def test_rows_of_the_same_moment_are_on_one_page_each(supplier: SupplierClient) -> None:
     accounts = supplier.accounts(4)
     for account in accounts:
         supplier.stage(account)
     with supplier.Session.begin() as session:
         session.execute(update(AccountImportProcess).values(staged_at=func.now()))
-        wanted, cursor, found = TrailFilter(action="account.staged"), None, []
-        for _ in accounts:
-            (entry,), cursor = read_trail(session, wanted, limit=1, cursor=cursor)
-            found.append(entry["subject"])
-    assert cursor is None
-    assert set(found) == {f"{supplier.code} {it['external_account_number']}" for it in accounts}
+        found = _read_one_by_one(session, TrailFilter(action="account.staged"), 4)
+    numbers = [f"{supplier.code} {it['external_account_number']}" for it in accounts]
+    assert sorted(it["subject"] for it in found) == sorted(numbers)
+
+
+def test_lines_of_undos_that_end_at_the_same_moment_are_told_once_each(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    undos, expected = UndoClient(supplier), set()
+    for request in ("one", "other"):
+        numbers = [ImportedAccount.create(supplier, worker_resources).number for _ in range(2)]
+        undos.work(json_of(undos.post(*numbers, headers={"X-Request-ID": request}))["undo_id"])
+        expected |= {(request, f"{supplier.code} {number}") for number in numbers}
+    with supplier.Session.begin() as session:
+        session.execute(update(UndoLine).values(finished_at=func.now()))
+        found = _read_one_by_one(session, TrailFilter(action="account.reverted"), 4)
+    assert {(it["request_id"], it["subject"]) for it in found} == expected
 
 
 @pytest.mark.usefixtures("entries")
