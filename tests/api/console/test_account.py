@@ -79,10 +79,24 @@ def test_what_differs_from_what_was_sent_is_listed_and_masked(
     assert "De Boer" not in page
     assert "Piet" not in page
     assert "&#34;•••&#34;" in page
+    assert "Show personal data" in page
     administrator.send(f"{path}reveal/", page=path)
     page = administrator.see(path)
+    assert "Show personal data" not in page
     for text in ("&#34;Jansen&#34;", "&#34;De Boer&#34;"):
         assert text in page
+
+
+def test_what_is_only_staged_is_compared_with_nothing(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account], "stage")
+    page = administrator.see(
+        f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/"
+    )
+    assert "is not created yet" in page
+    assert "Sent and created" not in page
 
 
 def test_an_account_that_was_never_staged_has_its_lines(

@@ -8,6 +8,7 @@ from migration_service.slots import Slots
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
+from supplier_client import SupplierClient
 
 
 def test_the_pages_of_a_book_lead_from_the_supplier_to_the_faulty_value(
@@ -59,6 +60,22 @@ def test_an_account_is_found_by_either_number_and_by_its_meter_point(
         answer = administrator.get(f"/accounts/?q={wanted}")
         assert answer.status_code == 302, wanted
         assert answer.location == f"/console/suppliers/{batches.supplier.code}/accounts/{number}/"
+
+
+def test_the_accounts_of_two_suppliers_with_one_number_are_listed(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    other = SupplierClient.create(batches.supplier.app, batches.supplier.Session)
+    (account,) = batches.supplier.accounts(1)
+    for supplier in (batches.supplier, other):
+        assert supplier.stage({**account, "import_supplier": supplier.code}).status_code == 201
+    number = account["external_account_number"]
+    page = administrator.see(f"/accounts/?q={number}")
+    assert "2 accounts were found." in page
+    assert f'name="q" value="{number}"' in page
+    for supplier in (batches.supplier, other):
+        assert f"/console/suppliers/{supplier.code}/accounts/{number}/" in page
+    assert "No account has this number" in administrator.see("/accounts/?q=nobody")
 
 
 def test_health_shows_the_lines_of_the_doctor(administrator: ConsoleClient) -> None:

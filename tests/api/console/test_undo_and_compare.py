@@ -1,5 +1,6 @@
 """Undoing imports, comparing batches and setting brakes in the console."""
 
+import re
 from uuid import UUID
 
 import pytest
@@ -83,6 +84,8 @@ def test_two_batches_are_compared(
     mended = administrator.see(f"/batches/{good}/compare/{bad}/")
     assert "0 accounts are newly broken, 1 is mended, 0 are still broken." in mended
     assert "invalid_phone_number" in mended
+    named = [f'<a href="/console/batches/{one}/">{name}</a>' for one, name in ((bad, "first"), (good, "second"))]
+    assert re.search(r" \([^)]*\) → ".join(map(re.escape, named)), mended)
     changed = administrator.get(f"/batches/{bad}/compare/{good}/accounts.csv?change=NEWLY_BROKEN")
     assert changed.get_data(as_text=True).count("NEWLY_BROKEN") == 1
     for query, lines in (("MENDED", 0), ("", 1), ("nothing", 1)):
