@@ -1,5 +1,7 @@
 """Retrying what a filter shows: the page says how many lines, and touches just those."""
 
+import re
+
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -31,6 +33,7 @@ def test_the_lines_of_a_code_and_a_path_are_retried(
     assert "Retry these 3 failed lines" in administrator.see(code)
     page = administrator.see(f"{code}?path=customers.*.mobile")
     assert "Retry these 2 failed lines" in page
+    assert re.findall(r'href="[^"]*/retry/\?[^"]*everything=1"', page), "none of them may pass unchanged"
     assert "failed lines" not in log_in(OperatorRole.READ).see(code)
 
     form = f"/batches/{batch_id}/retry/?code=invalid_phone_number&path=customers.*.mobile"
