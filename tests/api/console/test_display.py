@@ -23,7 +23,7 @@ from migration_service.blueprints.console.display import (
     share,
 )
 from migration_service.blueprints.console.filters import read_filter, read_id
-from migration_service.blueprints.console.languages import current_language
+from migration_service.blueprints.console.languages import current_language, lazy_gettext
 from migration_service.services.batches.results import ResultFilter
 from migration_service.states import LineStatus
 
@@ -188,6 +188,13 @@ def test_the_language_is_the_chosen_one_or_else_that_of_the_browser(
 ) -> None:
     with _reading(console_app, language=preferred, cookie=f"console_language={chosen}"):
         assert current_language() == language
+
+
+def test_a_label_is_in_the_language_of_each_request(console_app: Flask) -> None:
+    label = lazy_gettext("Reason")
+    for language, text in (("nl", "Reden"), ("en", "Reason"), ("nl", "Reden")):
+        with _reading(console_app, language=language):
+            assert str(label) == text
 
 
 def test_what_is_no_filter_filters_nothing(console_app: Flask) -> None:
