@@ -102,6 +102,37 @@ def test_the_table_has_every_view_and_no_other(console_app: Flask) -> None:
     assert endpoints - {"static"} == set(VIEWS)
 
 
+def test_what_concerns_the_whole_service_is_for_operators_who_are_bound_to_none() -> None:
+    assert {name for name, need in VIEWS.items() if need.whole_service} == {
+        "health.show",
+        "limits.change",
+        "operators.show",
+        "operators.create",
+        "operators.set_role",
+        "operators.set_password",
+        "operators.disable",
+        "setup.create_new_organisation",
+        "vendors.create",
+    }
+
+
+def test_what_changes_something_or_leaves_the_console_is_not_for_readers(console_app: Flask) -> None:
+    roles: dict[OperatorRole, set[str]] = {role: set() for role in OperatorRole}
+    for rule in _console(console_app).url_map.iter_rules():
+        changes = "POST" in (rule.methods or ()) and not rule.endpoint.startswith(("login.", "openid."))
+        if (changes and rule.rule.startswith("/setup/")) or rule.rule == "/suppliers/new/":
+            roles[OperatorRole.ADMINISTER].add(rule.endpoint)
+        elif changes:
+            roles[OperatorRole.OPERATE].add(rule.endpoint)
+    roles[OperatorRole.ADMINISTER] |= {"audit.export"}
+    # What was sent, and what is wrong with it, may be about people.
+    roles[OperatorRole.OPERATE] |= {"comparison.accounts", "downloads.failed_lines", "downloads.results"}
+    roles[OperatorRole.OPERATE] |= {"upload.show"}
+    needs = {role: {name for name, need in VIEWS.items() if need.role is role} for role in OperatorRole}
+    assert needs[OperatorRole.OPERATE] == roles[OperatorRole.OPERATE]
+    assert needs[OperatorRole.ADMINISTER] == roles[OperatorRole.ADMINISTER]
+
+
 def test_who_has_not_logged_in_is_sent_to_the_login_and_sees_nothing(
     console_app: Flask, stranger: ConsoleClient, values: dict[str, str]
 ) -> None:

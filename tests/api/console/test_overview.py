@@ -14,6 +14,7 @@ from console_client import ConsoleClient, LogIn
 from migration_service.blueprints.console import overview
 from migration_service.models import Batch, Ledger
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.slots import Slots
 from migration_service.states import WaveState
 from migration_service.tasks.resources import WorkerResources
@@ -116,6 +117,24 @@ def test_what_needs_somebody_leads_to_its_page(
     administrator.send(f"{supplier}status/", {"status": "Paused"})
     refused = f"Supplier {code} is paused: its requests are refused, and its batches wait."
     assert _concerns(administrator) == [known[0], known[2], (False, supplier, refused)]
+
+
+@pytest.mark.parametrize(("lines", "left"), [(1, "1 line"), (3, "3 lines")])
+def test_how_much_is_left_of_a_batch_that_somebody_or_a_brake_has_paused(
+    administrator: ConsoleClient,
+    batches: BatchClient,
+    sessions: sessionmaker[Session],
+    lines: int,
+    left: str,
+) -> None:
+    batch_id = batches.start(batches.supplier.accounts(lines), name="week 12")
+    administrator.send(f"/batches/{batch_id}/pause/")
+    path = f"/batches/{batch_id}/"
+    assert _concerns(administrator) == [(False, path, f"Batch week 12 is PAUSED, with {left} left.")]
+    with sessions.begin() as session:
+        session.execute(update(Batch).where(Batch.id == batch_id).values(reason=ERROR_THRESHOLD_REACHED))
+    braked = f"Batch week 12 has too many errors: its brake has paused it, with {left} left."
+    assert _concerns(administrator) == [(False, path, braked)]
 
 
 def test_parts_that_do_not_work_need_somebody(

@@ -9,9 +9,12 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
 from console_client import ConsoleClient, LogIn
+from messages import noted_messages
 from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo.execution import Progress, revert_piece
+from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
@@ -32,10 +35,14 @@ def test_the_import_of_an_account_is_undone(
     path = f"{page}undo/"
     assert f"/console{path}" in administrator.see(page)
     assert "1 account is removed with everything below it" in administrator.see(path)
-    assert administrator.send(path).status_code == 400
-    answer = administrator.send(path, {"reason": "The mapping was wrong."})
+    with noted_messages() as messages:
+        assert administrator.send(path).status_code == 400
+    assert messages == []
+    with noted_messages() as messages:
+        answer = administrator.send(path, {"reason": "The mapping was wrong."})
     assert answer.status_code == 303, answer.text
     undo = answer.location.removeprefix("/console")
+    assert messages == [(REVERT_ACCOUNTS, (undo.split("/")[-2],))]
     assert "The mapping was wrong." in administrator.see(undo)
     _revert(worker_resources, undo.split("/")[-2])
     text = administrator.see(undo)
@@ -57,6 +64,21 @@ def test_the_imports_of_a_batch_are_undone_and_an_undo_is_cancelled(
     assert "3 accounts that are left stay" in administrator.see(f"{undo}cancel/")
     administrator.send(f"{undo}cancel/")
     assert "CANCELLED" in administrator.see(undo)
+
+
+def test_an_undo_says_how_many_emails_it_withdraws(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    withdrawn = "E-mails that were not sent yet, and are withdrawn"
+    accounts = batches.supplier.accounts(3)
+    silent = batches.run(accounts[:1])["batch_id"]
+    with sessions.begin() as session:
+        set_customer_emails(session, batches.supplier.code, on=True)
+    for account in accounts[1:]:
+        account["customers"] = [{"family_name": "Jansen", "email": "jansen@example.com"}]
+    told = batches.run(accounts[1:])["batch_id"]
+    assert administrator.form(f"/batches/{told}/undo/").facts[withdrawn] == "2"
+    assert withdrawn not in administrator.form(f"/batches/{silent}/undo/").facts
 
 
 def test_only_administrators_may_override_what_blocks_an_undo(log_in: LogIn, batches: BatchClient) -> None:
@@ -84,7 +106,9 @@ def test_two_batches_are_compared(
     mended = administrator.see(f"/batches/{good}/compare/{bad}/")
     assert "0 accounts are newly broken, 1 is mended, 0 are still broken." in mended
     assert "invalid_phone_number" in mended
-    named = [f'<a href="/console/batches/{one}/">{name}</a>' for one, name in ((bad, "first"), (good, "second"))]
+    named = [
+        f'<a href="/console/batches/{one}/">{name}</a>' for one, name in ((bad, "first"), (good, "second"))
+    ]
     assert re.search(r" \([^)]*\) → ".join(map(re.escape, named)), mended)
     changed = administrator.get(f"/batches/{bad}/compare/{good}/accounts.csv?change=NEWLY_BROKEN")
     assert changed.get_data(as_text=True).count("NEWLY_BROKEN") == 1

@@ -1,5 +1,6 @@
 """Payment vendors in the console: created, and called as often as somebody says. No secret comes back."""
 
+import re
 import secrets
 
 import pytest
@@ -66,6 +67,7 @@ def test_a_secret_that_is_entered_by_mistake_is_neither_kept_nor_sent_back(
     assert "not the secret itself" in answer.text
     assert "sk-live-4711" not in answer.text
     assert fields["url"] in answer.text
+    assert re.search(r'<input [^>]*autocomplete="off"[^>]* name="secret_env"', answer.text)
     assert _find(sessions, fields["name"]) is None
     for bad in ({"url": "ftp://gateway.example"}, {"url": "https://user:pass@gateway.example"}):
         assert administrator.send(_NEW, _vendor(organisation, **bad)).status_code == 400
@@ -83,6 +85,7 @@ def test_a_bound_administrator_changes_only_the_vendors_of_the_organisation(
     assert of_all.organisation_id is None
     assert of_one.organisation_id is not None
     assert bound.get(f"/setup/vendors/{of_all.id}/rate/").status_code == 404
+    assert administrator.get(f"/setup/vendors/{of_all.id}/rate/").status_code == 200
     assert bound.get(f"/setup/vendors/{of_one.id}/rate/").status_code == 200
     page = bound.see("/setup/vendors/")
     assert f"/setup/vendors/{of_one.id}/rate/" in page

@@ -13,7 +13,7 @@ from migration_service.blueprints.console.acting import ActionForm, Done, Previe
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.console.organisations import own_organisation, visible_organisations
+from migration_service.blueprints.console.organisations import visible_organisations
 from migration_service.blueprints.resources import resources
 from migration_service.errors import ApiKeyNotFoundError
 from migration_service.models import ApiKey
@@ -103,7 +103,7 @@ def issue() -> Response:
         days = form.days.data
         key = issue_api_key(
             session,
-            organisation_name=own_organisation(str(form.organisation.data)),
+            organisation_name=str(form.organisation.data),
             name=form.name.data or None,
             limits=KeyLimits(
                 scopes=[Scope(it) for it in form.scopes.data or ()] or None,

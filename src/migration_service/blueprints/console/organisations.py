@@ -2,7 +2,6 @@
 
 from migration_service.blueprints.console.access import sees
 from migration_service.blueprints.resources import resources
-from migration_service.errors import OrganisationNotFoundError
 from migration_service.services.setup.organisations import list_organisations
 
 
@@ -10,10 +9,3 @@ def visible_organisations() -> list[str]:
     """Return the names of the organisations that the operator sees."""
     with resources().Session.begin() as session:
         return [it.name for it in list_organisations(session) if sees(it.id)]
-
-
-def own_organisation(name: str) -> str:
-    """Return the name. Raise OrganisationNotFoundError if the operator does not see that organisation."""
-    if name not in visible_organisations():
-        raise OrganisationNotFoundError(found=name)
-    return name

@@ -15,7 +15,6 @@ class Node:
     path: str
     #: The value as JSON text, or None if it has values below it.
     text: str | None
-    is_list: bool = False
     below: list["Node"] = field(default_factory=list)
     #: Codes of findings, each with `error` or `warning`.
     findings: list[tuple[str, str]] = field(default_factory=list)
@@ -28,7 +27,6 @@ def view_payload(payload: Any, findings: Sequence[tuple[dict[str, Any], str]]) -
     root = _grow("", "", payload)
     for item, kind in findings:
         node = root
-        node.is_open = True
         for part in filter(None, str(item.get("attr") or "").split(".")):
             below = next((it for it in node.below if it.name == part), None)
             if below is None:
@@ -45,5 +43,5 @@ def _grow(name: str, path: str, value: Any) -> Node:
     if isinstance(value, dict | list) and value:
         items = value.items() if isinstance(value, dict) else enumerate(value)
         below = [_grow(str(key), f"{path}.{key}".lstrip("."), it) for key, it in items]
-        return Node(name, path, None, isinstance(value, list), below)
+        return Node(name, path, None, below)
     return Node(name, path, encode_json(value).decode())

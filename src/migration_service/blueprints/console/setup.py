@@ -10,7 +10,7 @@ from migration_service.blueprints.console.access import current_operator, sees, 
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.organisations import own_organisation, visible_organisations
+from migration_service.blueprints.console.organisations import visible_organisations
 from migration_service.blueprints.resources import resources
 from migration_service.services.setup.organisations import create_organisation, list_organisations
 from migration_service.services.setup.suppliers import list_import_suppliers
@@ -88,7 +88,7 @@ def create_team() -> Response:
 
     def perform(session: Session) -> Done:
         name, is_shared = str(form.name.data), form.shared is not None and form.shared.data
-        owner = None if is_shared else own_organisation(str(form.organisation.data))
+        owner = None if is_shared else str(form.organisation.data)
         create_operations_team(session, name, organisation_name=owner)
         return Done(_("Operations team %(name)s was created.", name=name))
 

@@ -11,7 +11,7 @@ from migration_service.blueprints.console.acting import ActionForm, Done, Previe
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.console.organisations import own_organisation, visible_organisations
+from migration_service.blueprints.console.organisations import visible_organisations
 from migration_service.services.batches.listing import list_batches
 from migration_service.services.setup.suppliers import (
     create_import_supplier,
@@ -131,7 +131,7 @@ def create() -> Response:
         supplier = create_import_supplier(
             session,
             code=str(form.code.data),
-            organisation_name=own_organisation(str(form.organisation.data)),
+            organisation_name=str(form.organisation.data),
             document_root=form.document_root.data or "",
             profile=str(form.profile.data),
         )

@@ -13,7 +13,7 @@ from migration_service.blueprints.console.acting import ActionForm, Done, Previe
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import write_number
-from migration_service.blueprints.console.organisations import own_organisation, visible_organisations
+from migration_service.blueprints.console.organisations import visible_organisations
 from migration_service.blueprints.resources import resources
 from migration_service.models import PaymentVendor
 from migration_service.payment_vendors.protocol import VendorKind
@@ -94,7 +94,7 @@ def create() -> Response:
             kind=VendorKind(form.kind.data),
             url=str(form.url.data).strip(),
             secret_env=(form.secret_env.data or "").strip() or None,
-            organisation_name=None if form.shared.data else own_organisation(str(form.organisation.data)),
+            organisation_name=None if form.shared.data else str(form.organisation.data),
         )
         return Done(_("Payment vendor %(name)s was created.", name=vendor.name))
 

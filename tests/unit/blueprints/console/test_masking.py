@@ -53,8 +53,10 @@ def test_the_place_of_a_finding_is_open_and_a_missing_field_has_its_place() -> N
     customers, ledgers = root.below
     assert customers.is_open
     assert not ledgers.is_open
-    missing = customers.below[0].below[1]
-    assert (missing.name, missing.text, missing.findings) == ("family_name", "", [("required", "error")])
+    given, missing = customers.below[0].below
+    assert (given.name, given.path, given.text) == ("given_name", "customers.0.given_name", '"A"')
+    assert (missing.path, missing.text) == ("customers.0.family_name", "")
+    assert (missing.name, missing.findings) == ("family_name", [("required", "error")])
 
 
 class _Clock(datetime):

@@ -45,3 +45,17 @@ def test_nothing_is_said_of_an_unknown_code() -> None:
     with _reading("nl"):
         found = remedy_of("nobody_knows_this")
     assert (found.meaning, found.remedy, found.is_ours) == ("", "", False)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_ours"),
+    [
+        ("line_failed_unexpectedly", True),
+        ("payment_vendor_unreachable", True),
+        ("required", False),
+        ("invalid_phone_number", False),
+    ],
+)
+def test_who_mends_it(code: str, is_ours: bool) -> None:
+    with _reading("en"):
+        assert remedy_of(code).is_ours is is_ours
