@@ -419,5 +419,20 @@ def test_the_list_has_the_plan_of_every_supplier(
         (waves.supplier.code, [1, 2]),
         (other.supplier.code, [1, 1]),
     ]
+    for path, shown in (("/waves/", [True, True]), (f"/waves/?supplier={supplier.code}", [True, False])):
+        page = administrator.see(path)
+        assert [f"/waves/{plan_id}/" in page for plan_id in ids] == shown
+
+
+def test_the_windows_to_come_are_in_the_order_in_which_they_open(
+    administrator: ConsoleClient, waves: WaveClient, worker_resources: WorkerResources
+) -> None:
+    supplier = waves.supplier
+    other = WaveClient(BatchClient(SupplierClient.create(supplier.app, supplier.Session), worker_resources))
+    ids = []
+    for client, day in ((waves, "2026-03-04"), (other, "2026-03-09")):
+        client.stage(1)
+        ids.append(client.plan({"rest": True}, window={**NIGHT, "first_day": day})["plan_id"])
     page = administrator.see("/waves/")
-    assert all(f"/waves/{plan_id}/" in page for plan_id in ids)
+    windows = page[page.index("Windows to come") : page.index(">Plans<")]
+    assert re.findall(r"/console/waves/([-0-9a-f]+)/1/", windows) == ids

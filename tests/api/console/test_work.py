@@ -74,3 +74,13 @@ def test_workers_are_not_asked_again_after_a_moment(
 ) -> None:
     assert "The workers are being asked" in administrator.see("/work/")
     assert worker_resources.redis.get(workers._ASKED) == b"a moment ago"
+
+
+def test_without_redis_the_page_says_so_and_shows_the_rest(
+    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
+) -> None:
+    settings = replace(migrated, console=True, redis_url="redis://127.0.0.1:1/0")
+    client = ConsoleClient(make_client(settings).application)
+    client.log_in(make_operator(sessions, OperatorRole.READ))
+    assert client.lead("/work/") == "Redis does not answer: nothing is processed."
+    assert "<dt>attempts in progress</dt><dd>0</dd>" in client.see("/work/")
