@@ -124,11 +124,11 @@ def keep_with_effect(session: Session, answer: Response) -> None:
 def _read_request(key: str) -> KeyedRequest | None:
     """Return what the request asks for, or None if its body cannot be read, which the view reports."""
     try:
-        request.get_data(cache=True)  # the view reads it again
+        is_there = bool(request.get_data(cache=True))  # the view reads it again
     except RequestEntityTooLarge:
         raise too_large() from None
     try:
-        body = read_json() if request.content_length or request.get_data() else None
+        body = read_json() if is_there else None
     except RequestFailedValidationError:
         return None
     asked = [request.path, sorted(request.args.items(multi=True)), body]

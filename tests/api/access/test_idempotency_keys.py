@@ -109,6 +109,31 @@ def test_a_compressed_body_is_the_same_request_as_a_plain_one(account: ImportedA
     assert len(account.notes()) == 1
 
 
+def test_a_body_in_chunks_is_compared_as_any_other(account: ImportedAccount, key: str) -> None:
+    headers = {
+        "Idempotency-Key": key,
+        "Content-Type": "application/json",
+        "Transfer-Encoding": "chunked",
+    }
+    first, again, changed = (
+        account.supplier.post(
+            "/notes/create/",
+            data=encode_json({**account.pair, "notes": [{"body": body}]}),
+            headers=headers,
+            environ_overrides={"wsgi.input_terminated": True},
+        )
+        for body in ("a", "a", "b")
+    )
+    assert (first.status_code, again.data) == (201, first.data)
+    assert (changed.status_code, code_of(changed)) == (400, "idempotency_key_reused")
+
+
+def test_numbers_with_a_fraction_are_compared_as_they_are(account: ImportedAccount, key: str) -> None:
+    first, again, changed = (_transactions(account, key, amount=it) for it in (25.5, 25.5, 25.25))
+    assert (first.status_code, again.data) == (201, first.data)
+    assert (changed.status_code, code_of(changed)) == (400, "idempotency_key_reused")
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
