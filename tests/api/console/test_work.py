@@ -48,6 +48,7 @@ def own_broker(migrated: Settings) -> Iterator[str]:
     """The address of a broker that is not the Redis of the service. Four messages wait there."""
     address = f"{migrated.redis_url.rpartition('/')[0]}/1"
     with Redis.from_url(address) as broker:
+        broker.flushdb()  # a test that was killed has left its messages
         broker.rpush("migration:batch", *range(3))
         broker.rpush("migration:vendors", 0)
         broker.hset("migration:unacked", mapping={"one": 1, "two": 2})
