@@ -70,3 +70,24 @@ def test_a_line_that_failed_for_its_content_is_left_whatever_the_filter(
 ) -> None:
     answer = batches.supplier.post(f"/batches/{batch_id}/retry-failed/?code=invalid_phone_number")
     assert (answer.json["retried"], answer.json["left"]) == (0, 3)  # type: ignore[index]
+
+
+def test_a_batch_with_a_profile_of_its_own_is_validated_as_before(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    batch_id = batches.run([account], profile="strict")["batch_id"]
+    answer = batches.supplier.post(f"/batches/{batch_id}/retry-failed/")
+    assert (answer.json["retried"], answer.json["left"]) == (0, 1)  # type: ignore[index]
+
+
+def test_a_line_that_is_pending_again_has_none_of_its_findings(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    account["colour"] = "blue"
+    batch_id = batches.run([account])["batch_id"]
+    (line,) = batches.results(batch_id)
+    assert {it["code"] for it in line["errors"]} == {"invalid_phone_number"}
+    assert {it["code"] for it in line["warnings"]} == {"unknown_field"}
+    batches.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true")
+    (line,) = batches.results(batch_id)
+    assert (line["status"], line["errors"], line["warnings"]) == ("PENDING", [], [])

@@ -98,7 +98,7 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
         "state": "RUNNING",
         "reason": "known",
         "created_at": now - timedelta(minutes=3),
-        "started_at": now - timedelta(seconds=10),
+        "started_at": now - timedelta(seconds=7.3),
         "lines": 40,
     }
     brake = {"stop_after_errors": "9", "stop_ignore_codes": []}
@@ -126,13 +126,13 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
         "DEFERRED": 3,
     }
     assert (report.error_counts, report.warning_counts) == ({"required": 2}, {"already_added": 1})
-    assert (report.rate, report.time_left, report.condition) == (2.5, 4.0, None)
+    assert (report.rate, report.time_left, report.condition) == (3.4, 2.9, None)
     assert (report.finished_at, report.lines_removed_at) == (None, None)
     assert report.brake == {**brake, "lines": 25, "errors": 2}
     batch.state, batch.finished_at, batch.lines_removed_at = "CANCELLED", now, now
     session.flush()
     report = report_batch(session, batch)
-    assert (report.rate, report.time_left) == (2.5, None)
+    assert (report.rate, report.time_left) == (3.4, None)
     assert (report.finished_at, report.lines_removed_at) == (now, now)
 
 
