@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 _KEPT_HEADERS = ("Content-Type", "Location")
 #: Statuses of answers that say nothing about the request itself, or only for now.
-_NOT_FINAL = {202, 401, 403, 408, 411, 413, 415, 429}
+_NOT_FINAL = {401, 403, 408, 411, 413, 415, 429}
 
 
 @dataclass

@@ -334,6 +334,11 @@ def test_an_answer_is_kept_together_with_its_effect(account: ImportedAccount, ke
     assert _notes(account, key, "a").json[0]["status"] == "NOTE_CREATION_SUCCESS"  # type: ignore[index]
 
 
+def test_an_answer_is_kept_once(account: ImportedAccount, key: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert _notes(account, key, "a").status_code == 201
+    assert "could not be settled" not in caplog.text
+
+
 def test_a_request_that_lost_its_lease_is_rolled_back(account: ImportedAccount, key: str) -> None:
     taken_over: list[TestResponse] = []
     calls = count()

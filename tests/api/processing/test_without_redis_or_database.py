@@ -72,6 +72,16 @@ def test_without_redis_accounts_are_staged_and_read_but_not_processed(
     assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
 
 
+def test_without_a_database_every_request_is_refused_for_now(
+    migrated: Settings, make_client: MakeClient, supplier: SupplierClient
+) -> None:
+    client = make_client(replace(migrated, database_url="postgresql://nobody@127.0.0.1:1/none"))
+    headers = {"Authorization": f"Token {supplier.token}"}
+    answer = client.get("/v1/data-import/import-suppliers/", headers=headers)
+    assert (answer.status_code, json_of(answer)["code"]) == (503, "service_unavailable")
+    assert answer.headers["Retry-After"]
+
+
 def test_a_request_whose_notification_cannot_be_read_asks_the_database(
     supplier: SupplierClient, worker_resources: WorkerResources, no_redis: Redis
 ) -> None:
