@@ -32,15 +32,17 @@ def test_a_batch_waits_for_an_undo_of_its_accounts(session: Session, customer: C
     require_no_undo(session, batch)
 
 
-def test_a_wave_waits_for_an_undo_of_any_wave_of_its_plan(
-    session: Session, customer: Customer, other: Customer
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_a_wave_waits_for_the_first_undo_of_any_wave_of_its_plan(
+    session: Session, customer: Customer, other: Customer, earlier: int
 ) -> None:
     plan = make_plan(session, customer, WaveState.APPROVED, WaveState.WAITING)
     elsewhere = make_plan(session, other, WaveState.WAITING)
-    first, second = list_waves(session, plan.id)
+    first, second = waves = list_waves(session, plan.id)
     add_undo(session, customer, batch_id=first.batch_id, finished_at=MOMENT)
-    undo = add_undo(session, customer, batch_id=first.batch_id)
-    add_undo(session, customer, batch_id=second.batch_id)
+    undo = add_undo(session, customer, batch_id=waves[earlier].batch_id)
+    session.flush()
+    add_undo(session, customer, batch_id=waves[1 - earlier].batch_id)
     assert find_undos_of_plans(session, [plan.id, elsewhere.id]) == {plan.id: undo.id}
     assert find_undos_of_plans(session, [elsewhere.id]) == {}
     expected = f"^Undo {undo.id} of accounts of this plan runs. Wait until it is over, or cancel it.$"

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from factories import Customer
 from migration_service.connections import make_redis
 from migration_service.models import BatchLine
-from migration_service.services.batches import repeat
+from migration_service.services.batches import repeat, results
 from migration_service.services.batches.intake import IntakeLimits
 from migration_service.services.batches.ndjson import FileLimits
 from migration_service.services.batches.orders import BatchOrder
@@ -19,7 +19,7 @@ from migration_service.services.batches.quotas import BatchQuotas
 from migration_service.services.batches.repeat import repeat_batch, stream_lines
 from migration_service.services.batches.results import ResultFormat, stream_failed_lines, stream_results
 from migration_service.states import BatchMode, LineStatus
-from unit.services.batches.batch_rows import make_batch, without_indexes
+from unit.services.batches.batch_rows import add_lines, make_batch, without_indexes
 from unit.services.undo.undo_rows import find_supplier
 from unit.services.waves.wave_rows import add_pending
 
@@ -29,7 +29,8 @@ def test_every_line_of_a_batch_is_repeated_in_its_place(
 ) -> None:
     with sessions.begin() as session:
         batch, another = (make_batch(session, customer) for _ in range(2))
-        process_id, _ = add_pending(session, customer, "a", "b", payload={"c": 1})
+        (process_id,) = add_pending(session, customer, "a", payload={"c": 1})
+        add_pending(session, customer, "b", payload={"c": 2})
         for number, payload, process in (
             (8, b"{}", None),
             (7, b"", process_id),
@@ -66,14 +67,14 @@ def test_every_line_of_a_batch_is_repeated_in_its_place(
 @pytest.mark.parametrize(
     ("stream", "expected"),
     [
-        (stream_lines, b"1\n2\n"),
-        (stream_failed_lines, b"1\n2\n"),
+        (stream_lines, b"1\n2\n3\n4\n5\n"),
+        (stream_failed_lines, b"1\n2\n3\n4\n5\n"),
         (
             lambda sessions, batch_id: stream_results(sessions, batch_id, ResultFormat.NDJSON),
             b"".join(
                 b'{"line_number":%d,"external_account_number":null,"status":"FAILED",'
                 b'"service_account_number":null,"errors":[],"warnings":[]}\n' % number
-                for number in (1, 2)
+                for number in range(1, 6)
             ),
         ),
     ],
@@ -85,10 +86,11 @@ def test_lines_are_streamed_in_their_order_however_they_are_stored(
     expected: bytes,
 ) -> None:
     with sessions.kw["bind"].connect() as connection:
+        connection.begin()  # a session would commit one that it has begun itself
         within = sessionmaker(connection, join_transaction_mode="create_savepoint")
         with within.begin() as session:
             batch_id = make_batch(session, customer).id
-            for number in (2, 1):
+            for number in (5, 2, 4, 1, 3):
                 line = BatchLine(batch_id=batch_id, line_number=number, payload=b"%d" % number)
                 line.status = LineStatus.FAILED
                 session.add(line)
@@ -96,3 +98,14 @@ def test_lines_are_streamed_in_their_order_however_they_are_stored(
             without_indexes(session)
         assert b"".join(stream(within, batch_id)) == expected
         connection.rollback()
+
+
+def test_results_are_read_in_pieces(sessions: sessionmaker[Session], customer: Customer) -> None:
+    with sessions.begin() as session:
+        batch = make_batch(session, customer)
+        add_lines(session, batch, *["FAILED"] * 5, payload=b"{}")
+    with patch.object(results, "_PIECE", 2), patch.object(results, "_TEXT_PIECE", 3):
+        pieces = list(stream_results(sessions, batch.id, ResultFormat.NDJSON))
+        texts = list(stream_failed_lines(sessions, batch.id))
+    assert [it.count(b"\n") for it in pieces] == [2, 2, 1]
+    assert [it.count(b"\n") for it in texts] == [3, 2]
