@@ -3,6 +3,7 @@
 import secrets
 import socket
 import sys
+from collections import deque
 
 from migration_service_local.errors import StartError
 
@@ -12,6 +13,9 @@ LOOPBACK = "127.0.0.1"
 # the port of a server that is started again.
 _FIRST, _LAST = 20_000, 32_000
 _TRIES = 100
+#: Random ports that this process has chosen last, each with what keeps other processes from choosing it.
+_chosen: deque[socket.socket] = deque()
+_MOST_CHOSEN = 32
 
 
 def is_free(port: int) -> bool:
@@ -28,20 +32,41 @@ def is_free(port: int) -> bool:
 
 
 def random_free_port() -> int:
-    """Return a free port that other programs are unlikely to choose at the same moment."""
+    """Return a free port that other programs are unlikely to choose at the same moment.
+
+    The server of one port listens on it only later. Until this process has chosen 32 others, no other
+    process that calls this gets it.
+    """
     for _ in range(_TRIES):
         port = _FIRST + secrets.randbelow(_LAST - _FIRST)
-        if is_free(port):
+        if is_free(port) and (reservation := _reserve(f"random port {port}")):
+            _chosen.append(reservation)
+            if len(_chosen) > _MOST_CHOSEN:
+                _chosen.popleft().close()
             return port
     raise StartError(f"No free port was found between {_FIRST} and {_LAST}.")
+
+
+def _reserve(name: str) -> socket.socket | None:
+    """Return what keeps other processes of this machine from the name until it is closed. None: one has it.
+
+    Linux has names of sockets that belong to no file, and vanish with the process. Other systems have none,
+    so there the first server that listens gets the port.
+    """
+    reservation = socket.socket(socket.AF_UNIX)
+    if sys.platform == "linux":
+        try:
+            reservation.bind(f"\0migration-service {name}")
+        except OSError:
+            reservation.close()
+            return None
+    return reservation
 
 
 class Ports:
     """The ports that one `up` has chosen. Its servers listen on them only seconds later.
 
-    Until `close`, no other `up` of this machine chooses one of them. Linux has names of sockets that belong
-    to no file, and vanish with the process. Other systems have none, so there the first server that listens
-    gets the port.
+    Until `close`, no other `up` of this machine chooses one of them.
     """
 
     def __init__(self) -> None:
@@ -49,17 +74,10 @@ class Ports:
 
     def take(self, port: int) -> bool:
         """Reserve `port`. Return False if something listens on it, or another `up` has it."""
-        if not is_free(port):
-            return False
-        if sys.platform == "linux":
-            reservation = socket.socket(socket.AF_UNIX)
-            try:
-                reservation.bind(f"\0migration-service port {port}")
-            except OSError:
-                reservation.close()
-                return False
+        reservation = _reserve(f"port {port}") if is_free(port) else None
+        if reservation:
             self._reserved.append(reservation)
-        return True
+        return reservation is not None
 
     def take_next(self, preferred: int, *, last: int | None = None) -> int:
         """Reserve `preferred`, or the first free port after it up to `last` (default: a hundred further)."""

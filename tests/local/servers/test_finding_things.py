@@ -1,8 +1,10 @@
 """Small decisions of the embedded servers: names of programs, free ports."""
 
+import secrets
 import socket
 import sys
 from contextlib import closing
+from secrets import randbelow
 
 import pytest
 
@@ -51,3 +53,15 @@ def test_a_port_that_another_service_has_chosen_is_left_to_it_before_anything_li
         assert other.take_next(port) > port
         one.close()
         assert other.take(port)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names of sockets that belong to no file")
+def test_a_random_port_is_chosen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [first := random_free_port()]
+
+    def draw(number: int) -> int:
+        return drawn.pop() - 20_000 if drawn else randbelow(number)
+
+    monkeypatch.setattr(secrets, "randbelow", draw)
+    assert random_free_port() != first
+    assert not drawn
