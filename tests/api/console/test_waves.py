@@ -34,6 +34,13 @@ def waves(batches: BatchClient) -> Iterator[WaveClient]:
         yield client
 
 
+@pytest.fixture
+def other(waves: WaveClient, worker_resources: WorkerResources) -> WaveClient:
+    """A client of another supplier."""
+    supplier = SupplierClient.create(waves.supplier.app, waves.supplier.Session)
+    return WaveClient(BatchClient(supplier, worker_resources))
+
+
 def _fields(waves: WaveClient, *rows: tuple[str, str, str], **more: Any) -> dict[str, Any]:
     fields = {"name": "Spring", "team": waves.supplier.team, **more}
     for index, (name, takes, which) in enumerate(rows):
@@ -402,10 +409,8 @@ def _other_organisation(sessions: sessionmaker[Session]) -> str:
 
 
 def test_the_list_has_the_plan_of_every_supplier(
-    administrator: ConsoleClient, waves: WaveClient, worker_resources: WorkerResources
+    administrator: ConsoleClient, waves: WaveClient, other: WaveClient, worker_resources: WorkerResources
 ) -> None:
-    supplier = waves.supplier
-    other = WaveClient(BatchClient(SupplierClient.create(supplier.app, supplier.Session), worker_resources))
     ids = []
     for client, staged in ((waves, 3), (other, 2)):
         client.stage(staged)
@@ -419,16 +424,17 @@ def test_the_list_has_the_plan_of_every_supplier(
         (waves.supplier.code, [1, 2]),
         (other.supplier.code, [1, 1]),
     ]
-    for path, shown in (("/waves/", [True, True]), (f"/waves/?supplier={supplier.code}", [True, False])):
+    for path, shown in (
+        ("/waves/", [True, True]),
+        (f"/waves/?supplier={waves.supplier.code}", [True, False]),
+    ):
         page = administrator.see(path)
         assert [f"/waves/{plan_id}/" in page for plan_id in ids] == shown
 
 
 def test_the_windows_to_come_are_in_the_order_in_which_they_open(
-    administrator: ConsoleClient, waves: WaveClient, worker_resources: WorkerResources
+    administrator: ConsoleClient, waves: WaveClient, other: WaveClient
 ) -> None:
-    supplier = waves.supplier
-    other = WaveClient(BatchClient(SupplierClient.create(supplier.app, supplier.Session), worker_resources))
     ids = []
     for client, day in ((waves, "2026-03-04"), (other, "2026-03-09")):
         client.stage(1)
