@@ -1,5 +1,6 @@
 """Finds free ports of this machine, on the loopback address only."""
 
+import os
 import secrets
 import socket
 import sys
@@ -13,8 +14,8 @@ LOOPBACK = "127.0.0.1"
 # the port of a server that is started again.
 _FIRST, _LAST = 20_000, 32_000
 _TRIES = 100
-#: Random ports that this process has chosen last, each with what keeps other processes from choosing it.
-_chosen: deque[socket.socket] = deque()
+#: For each of the random ports that this process has chosen last, the descriptor of what reserves it.
+_chosen: deque[int] = deque()
 _MOST_CHOSEN = 32
 
 
@@ -40,9 +41,9 @@ def random_free_port() -> int:
     for _ in range(_TRIES):
         port = _FIRST + secrets.randbelow(_LAST - _FIRST)
         if is_free(port) and (reservation := _reserve(f"random port {port}")):
-            _chosen.append(reservation)
+            _chosen.append(reservation.detach())
             if len(_chosen) > _MOST_CHOSEN:
-                _chosen.popleft().close()
+                os.close(_chosen.popleft())
             return port
     raise StartError(f"No free port was found between {_FIRST} and {_LAST}.")
 
