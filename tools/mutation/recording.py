@@ -1,5 +1,6 @@
 """Which test runs which line, and how long it takes. It is recorded again when a file of tests changes."""
 
+import gc
 import hashlib
 import json
 import sys
@@ -7,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property
+from functools import _lru_cache_wrapper, cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ class Recorder:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._context = _ON_IMPORT
+        self._cached: list[_lru_cache_wrapper[Any]] = []
         self._coverage = Coverage(
             data_file=str(recording.lines), config_file=False, source_pkgs=["migration_service"]
         )
@@ -125,12 +127,18 @@ class Recorder:
         self._coverage.load()
         self._coverage.start()
 
+    def pytest_collection_finish(self) -> None:
+        # Their lines would belong to the first test that calls them.
+        self._cached = cached_functions()
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, Any, Any]:
         known = self._recording.known
         known.seconds[item.nodeid] = 0.0
+        for function in self._cached:
+            function.cache_clear()
         with self._in(item.nodeid):
             done = yield
         if nextitem is None or nextitem.path != item.path:
@@ -167,6 +175,15 @@ class Recorder:
         finally:
             self._context = before
             self._coverage.switch_context(before or _SHARED)
+
+
+def cached_functions() -> "list[_lru_cache_wrapper[Any]]":
+    """Return the functions of the project that keep their results (`functools.cache`)."""
+    return [
+        it
+        for it in gc.get_objects()
+        if isinstance(it, _lru_cache_wrapper) and str(it.__module__).startswith("migration_service")
+    ]
 
 
 def digest(path: Path) -> str:

@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import _lru_cache_wrapper, partial
+from functools import partial
 from itertools import zip_longest
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -24,7 +24,7 @@ from sqlalchemy import Engine
 
 from mutation.children import Ended, Outcome, Report, run_in_child
 from mutation.patches import LiveModule, Patch, functions_by_file
-from mutation.recording import Recorder, Recording
+from mutation.recording import Recorder, Recording, cached_functions
 
 _OPTIONS = ("-q", "-s", "--assert=plain", "-p", "no:cacheprovider", "--randomly-dont-reorganize", "-n", "0")
 _NEVER_COPIED = (".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", ".make", "build")
@@ -223,7 +223,7 @@ class _Serving:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         _warm_up(session)
-        self._cached = [it for it in gc.get_objects() if _keeps_results(it)]
+        self._cached = cached_functions()
         gc.freeze()
         with suppress(EOFError):
             while True:
@@ -280,11 +280,6 @@ def _warm_up(session: pytest.Session) -> None:
     for it in gc.get_objects():
         if isinstance(it, Engine):
             it.dispose()
-
-
-def _keeps_results(it: object) -> bool:
-    """Return True for a function of the project that is called once in a process (`functools.cache`)."""
-    return isinstance(it, _lru_cache_wrapper) and str(it.__module__).startswith("migration_service")
 
 
 #: Connections of the parent, which must neither be used nor closed here.

@@ -18,13 +18,14 @@ from migration_service.services.processing.notification import notify
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
+# A test that was killed may have left them.
 _NOTE = """
-    CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+    CREATE OR REPLACE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
             PERFORM pg_notify('commits', NEW.id || ' ' || current_setting('synchronous_commit'));
             RETURN NULL;
         END $$;
-    CREATE TRIGGER note_commit AFTER INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION note_commit();
+    CREATE OR REPLACE TRIGGER note_commit AFTER INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION note_commit();
     LISTEN commits;
 """
 _FORGET = "DROP TRIGGER note_commit ON attempt; DROP FUNCTION note_commit();"
