@@ -179,6 +179,7 @@ class Recorder:
 
 def cached_functions() -> "list[_lru_cache_wrapper[Any]]":
     """Return the functions of the project that keep their results (`functools.cache`)."""
+    gc.unfreeze()  # or it would find none
     return [
         it
         for it in gc.get_objects()
