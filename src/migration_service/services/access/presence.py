@@ -44,9 +44,15 @@ class Presence:
     """Tells the web processes of each other. While Redis is unavailable, each knows only its own use."""
 
     def __init__(self, redis: Redis, process: str | None = None) -> None:
-        self._process = process or f"{socket.gethostname()}:{os.getpid()}"
+        self._given = process
+        self._host = socket.gethostname()
         self._note = redis.register_script(_NOTE)
         self._rests_until = 0.0
+
+    @property
+    def _process(self) -> str:
+        # A server that makes the application before it forks shares it among its processes.
+        return self._given or f"{self._host}:{os.getpid()}"
 
     def exchange(self, used: Mapping[int, float]) -> dict[int, float]:
         """Note what organisations use of this process. Return what they use of all other ones together."""

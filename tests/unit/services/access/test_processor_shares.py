@@ -1,5 +1,6 @@
 """Shares of a web process: who waits, for how long, and who is refused, by a clock that the test sets."""
 
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -250,6 +251,16 @@ def test_what_other_processes_use_is_summed_for_each_organisation(migrated: Sett
     one.exchange({HEAVY: 0.5, LIGHT: 0.25})
     two.exchange({HEAVY: 1.0})
     assert three.exchange({HEAVY: 8.0}) == {HEAVY: 1.5, LIGHT: 0.25}
+    redis.connection_pool.disconnect()
+
+
+def test_a_forked_process_is_another_one(migrated: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    redis = make_redis(migrated.redis_url)
+    presence = Presence(redis)
+    presence.exchange({HEAVY: 0.5})
+    assert presence.exchange({}) == {}
+    monkeypatch.setattr(os, "getpid", lambda: 0)
+    assert presence.exchange({}) == {HEAVY: 0.5}
     redis.connection_pool.disconnect()
 
 
