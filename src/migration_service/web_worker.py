@@ -111,23 +111,29 @@ class ClientTooSlowError(NoMoreData):  # type: ignore[misc]  # gunicorn has no t
 
 
 class PacedSocket:
-    """A socket that stops receiving from a client that is too slow."""
+    """A socket that stops receiving from a client that is too slow.
+
+    Its time begins when something is to be received: what the service does before that is not the client's.
+    """
 
     def __init__(self, connection: socket.socket, time_limit: float) -> None:
         self._socket = connection
         self._time_limit = time_limit
-        self.restart()
+        self._deadline: float | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._socket, name)
 
     def restart(self) -> None:
-        """Start the time of another request."""
-        self._deadline = time.monotonic() + self._time_limit
+        """Give another request its own time."""
+        self._deadline = None
 
     def recv(self, size: int) -> bytes:
         """Return what the client sent. Raise ClientTooSlowError if its time has run out."""
-        left = self._deadline - time.monotonic()
+        now = time.monotonic()
+        if self._deadline is None:
+            self._deadline = now + self._time_limit
+        left = self._deadline - now
         if left <= 0:
             raise ClientTooSlowError
         received = self._receive_at_once(size)

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -85,6 +86,20 @@ def test_a_body_that_has_arrived_is_read_at_once_and_one_that_has_not_within_its
         theirs.close()
         paced.restart()
         assert paced.recv(100) == b""
+
+
+def test_the_time_of_a_client_begins_when_the_service_receives() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        paced = PacedSocket(ours, 0.05)
+        for body in (b"one", b"another"):
+            paced.restart()
+            theirs.sendall(body)
+            time.sleep(0.06)  # as if it waited for a turn
+            assert paced.recv(100) == body
+        time.sleep(0.06)
+        with pytest.raises(ClientTooSlowError):
+            paced.recv(100)
 
 
 @pytest.fixture
