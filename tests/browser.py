@@ -10,11 +10,12 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, sync_playwright
 
-#: Where Debian and others install it.
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+#: How Debian and others name it. The first one has no window, so it needs a quarter less processor time.
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
 
 needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="No Chromium is installed: apt-get install chromium"
+    CHROMIUM is None, reason="No Chromium is installed: apt-get install chromium-headless-shell"
 )
 
 #: The rules of WCAG 2.2, levels A and AA, and axe's best practices.

@@ -19,7 +19,7 @@ class Load:
             threading.Thread(
                 target=Supplier(scene.address, self.journal).migrate_all,
                 args=[_orders, self._enough],
-                kwargs={"pause": 0.1},
+                kwargs={"pause": 0.25},
             )
             for _ in range(8)
         ]

@@ -25,7 +25,7 @@ from migration_service_local.samples import generate_accounts
 
 pytestmark = needs_chromium
 
-LINES, BROKEN = 500, 0.03
+LINES, BROKEN = 300, 0.05
 
 
 @pytest.fixture(scope="module")
