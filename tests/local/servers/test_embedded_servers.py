@@ -141,6 +141,14 @@ def test_both_servers_require_the_password(embedded_servers: EmbeddedServers) ->
         client.ping()
 
 
+def test_the_random_passwords_of_roles_are_checked_in_one_round(embedded_servers: EmbeddedServers) -> None:
+    with embedded_servers.connect_as_superuser() as connection:
+        kept = connection.execute(
+            "SELECT split_part(rolpassword, ':', 1) FROM pg_authid WHERE rolname LIKE 'migration_service%'"
+        ).fetchall()
+    assert kept == [("SCRAM-SHA-256$1",)] * 2
+
+
 def test_both_servers_listen_on_the_loopback_address_only(embedded_servers: EmbeddedServers) -> None:
     for child in embedded_servers.children.values():
         listening = [
