@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import requests
+from psycopg.sql import SQL, Identifier
 from redis import Redis
 
 from drill.scene import SUPPLIER, TEAM, Scene
@@ -151,18 +152,18 @@ def test_an_erased_customer_is_in_no_table_queue_log_or_file(scene: Scene) -> No
 
 def _find_in_tables(scene: Scene, needles: set[str]) -> list[str]:
     """Return the tables that have one of these words in any column."""
-    found = []
+    # bytea is shown as hexadecimal digits.
+    words = "|".join(word for it in needles for word in (it, it.encode().hex()))
     with psycopg.connect(scene.settings["DATABASE_URL"]) as connection:
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-        for (table,) in tables:
-            for needle in needles:
-                # bytea is shown as hexadecimal digits.
-                words = (needle, needle.encode().hex())
-                like = " OR ".join(f"CAST(row AS text) LIKE '%{word}%'" for word in words)
-                query = f'SELECT EXISTS (SELECT FROM "{table}" AS row WHERE {like})'  # noqa: S608 - our tables
-                if connection.execute(query.encode()).fetchone() == (True,):
-                    found.append(table)
-    return found
+        return [table for (table,) in tables if _has(connection, table, words)]
+
+
+def _has(connection: psycopg.Connection, table: str, pattern: str) -> bool:
+    query = SQL("SELECT EXISTS (SELECT FROM {} AS row WHERE CAST(row AS text) ~ %s)").format(
+        Identifier(table)
+    )
+    return connection.execute(query, [pattern]).fetchone() == (True,)
 
 
 def _send_notes(scene: Scene, account: dict[str, Any]) -> None:
