@@ -35,8 +35,7 @@ COMMAND = Path(sys.executable).with_name("migration-service")
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
     """Return as soon as `condition` is true. Fail with `what` if that takes too long.
 
-    The pauses grow up to a tenth of a second, as many conditions open a connection, which takes as long as
-    the first pause.
+    The pauses grow up to a tenth of a second, because many conditions open a connection.
     """
     begun = time.monotonic()
     while not condition():

@@ -203,7 +203,7 @@ class Scene:
             return connection.execute(statement.encode(), parameters).fetchall()
 
     def connect(self) -> psycopg.Connection:
-        """Return a new connection. To open it takes ten milliseconds of processor time."""
+        """Return a new connection. To open it takes some milliseconds of processor time."""
         return psycopg.connect(
             self.database_url, autocommit=True, connect_timeout=5, application_name="drill"
         )
