@@ -113,8 +113,8 @@ class Postgres:
     def make_database(self) -> None:
         """Create the roles and the database if they do not exist, also after an interrupted first start."""
         with self._connect_as_superuser() as connection:
-            # The passwords are random. Thousands of rounds would protect nothing, and each connection would take
-            # twice as long.
+            # The passwords are random: thousands of rounds would protect nothing, and take half of the time
+            # of each connection.
             if connection.info.server_version >= _ROUNDS_SINCE:
                 connection.execute("SET scram_iterations = 1")
             for role, secret in ((DATABASE, "database_password"), (OWNER, "database_owner_password")):
