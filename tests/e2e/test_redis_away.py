@@ -95,7 +95,7 @@ def test_many_simultaneous_requests_are_answered_while_redis_is_frozen(scene: Sc
             thread.start()
         for thread in threads:
             thread.join(30)
-    # Beside other organisations some wait for their share until it is refused.
+    # If other organisations need the process, too, some wait for their turn until they are refused.
     assert {503} <= {status for status, _ in answers} <= {429, 503}
     assert max(seconds for _, seconds in answers) < ANSWERS_WITHIN
 

@@ -128,7 +128,7 @@ class Recorder:
         self._coverage.start()
 
     def pytest_collection_finish(self) -> None:
-        # Their lines would belong to the first test that calls them.
+        # Otherwise the lines of such a function would belong to the first test that calls it only.
         self._cached = cached_functions()
 
     @pytest.hookimpl(wrapper=True)

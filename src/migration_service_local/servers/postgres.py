@@ -25,8 +25,8 @@ DATABASE = "migration_service"
 #: The role that owns the tables.
 OWNER = "migration_service_owner"
 _SUPERUSER = "postgres"
-_PROVIDER_SINCE = 17
-_ROUNDS_SINCE = 160_000
+# The first versions of PostgreSQL that have locales of their own, and a setting for the rounds of passwords.
+_PROVIDER_SINCE, _ROUNDS_SINCE = 17, 160_000
 
 _ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
 

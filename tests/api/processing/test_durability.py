@@ -18,7 +18,7 @@ from migration_service.services.processing.notification import notify
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
-# A test that was killed may have left them.
+# A test that was killed may have left the function and the trigger.
 _NOTE = """
     CREATE OR REPLACE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
