@@ -12,6 +12,8 @@ BATCH: dict[str, Any] = {
     "operations_team_name": "Migration Team",
     "name": "First night",
     "file_name": "book.ndjson.gz",
+    "file_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "file_bytes": 36_412_877,
     "kind": "accounts",
     "options": {},
     "mode": "import",

@@ -67,6 +67,14 @@ class Batch(Base):
     #: Its name, if it was given one, and the name of the file that its lines came in.
     name: Mapped[str | None]
     file_name: Mapped[str | None]
+    #: The SHA-256 and the size of the file as it was sent, so of the gzip data if it was sent as such. None
+    #: if there was no file, or if the batch is older than these columns.
+    file_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
+    file_bytes: Mapped[int | None]
+    #: What all lines of the file add up to, as `services.batches.file_totals` counts it while it comes in.
+    file_totals: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    #: What the supplier says the file adds up to. None if it did not say.
+    control_totals: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: The profile that its lines are validated under, or None for the supplier's own.
     profile: Mapped[str | None]
     #: The rules and the profile when it was started or last retried. If they have changed since, a line that

@@ -209,6 +209,17 @@ class BatchAnswerSchema(AnswerSchema):
     file_name = fields.String(
         allow_none=True, metadata=about("The name of the file that its lines came in.", "book.ndjson.gz")
     )
+    file_sha256 = fields.String(
+        allow_none=True,
+        metadata=about(
+            "The SHA-256 of the file as it was sent, which `sha256sum` prints for it. Compressed data is not "
+            "unpacked for it. Null without a file.",
+            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        ),
+    )
+    file_bytes = fields.Integer(
+        allow_none=True, metadata=about("The size of the file as it was sent, in bytes.", 36_412_877)
+    )
     kind = fields.String(
         metadata=about("What its lines are.", "accounts", enum=[kind.value for kind in BatchKind])
     )

@@ -1,10 +1,12 @@
 """Batches over HTTP: upload, progress, results, control, and access."""
 
 import csv
+import gzip
 import io
 import threading
 import zlib
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID, uuid4
@@ -295,6 +297,25 @@ def test_a_batch_keeps_its_name_and_the_name_of_its_file(batches: BatchClient) -
     batch_id = batches.start([b"{}"], "validate", name="First night", file_name="book.ndjson")
     report = batches.get(batch_id)
     assert (report["name"], report["file_name"], report["profile"]) == ("First night", "book.ndjson", None)
+
+
+@pytest.mark.parametrize(
+    ("is_packed", "headers"), [(False, {}), (True, {}), (True, {"Content-Encoding": "gzip"})]
+)
+def test_a_batch_keeps_the_hash_and_the_size_of_its_file_as_it_was_sent(
+    batches: BatchClient, is_packed: bool, headers: dict[str, str]
+) -> None:
+    book = b"\n" + ndjson(batches.supplier.accounts(2)) + b"\n"
+    file = gzip.compress(book) if is_packed else book
+    answer = batches.post(file, "validate", headers)
+    found = [answer.json or {}, *(batches.supplier.get("/batches/").json or [])]
+    assert {(it["file_sha256"], it["file_bytes"]) for it in found} == {(sha256(file).hexdigest(), len(file))}
+
+
+def test_a_batch_of_what_is_pending_has_no_file(batches: BatchClient) -> None:
+    batches.run(batches.supplier.accounts(1), "stage")
+    pending = batches.post(None, source="pending").json or {}
+    assert (pending["file_sha256"], pending["file_bytes"]) == (None, None)
 
 
 def test_a_batch_may_be_stricter_than_its_supplier_but_not_more_lenient(batches: BatchClient) -> None:

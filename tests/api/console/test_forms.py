@@ -425,7 +425,8 @@ def test_the_form_of_the_limit(administrator: ConsoleClient) -> None:
 
 def test_the_form_of_the_next_step(administrator: ConsoleClient, batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(1)
-    checked = batches.run(accounts, "validate", name="week 12", file_name="12.ndjson")["batch_id"]
+    first = batches.run(accounts, "validate", name="week 12", file_name="12.ndjson")
+    checked, names = first["batch_id"], ("name", "file_name", "file_sha256", "file_bytes")
     back, team = f"/batches/{checked}/", batches.supplier.team
     for mode, title, sentence in (
         ("stage", "Stage", "1 line is checked and stored. No account is created."),
@@ -442,8 +443,9 @@ def test_the_form_of_the_next_step(administrator: ConsoleClient, batches: BatchC
         assert said == "The batch has begun."
         batches.work()
         report = batches.get(location.split("/")[-2])
-        told = {name: report[name] for name in ("mode", "name", "file_name", "state")}
-        assert told == {"mode": mode, "name": "week 12", "file_name": "12.ndjson", "state": "COMPLETED"}
+        assert (report["mode"], report["state"]) == (mode, "COMPLETED")
+        assert [report[name] for name in names] == [first[name] for name in names]
+        assert report["file_sha256"] in administrator.get(location).text
 
 
 def test_fields_have_bounds(administrator: ConsoleClient, batches: BatchClient) -> None:

@@ -1,6 +1,7 @@
 """Files of every kind in the console: notes, transactions, statements and payment instructions."""
 
 import re
+from hashlib import sha256
 from io import BytesIO
 from typing import Any
 
@@ -48,7 +49,8 @@ def test_an_upload_says_that_its_batch_has_begun_and_tells_workers_at_once(
     path = f"/suppliers/{batches.supplier.code}/upload/"
     (account,) = batches.supplier.accounts(1)
     for headers, status, name in (({}, 303, "n" * 200), ({"X-Upload": "1"}, 201, "")):
-        file = (BytesIO(ndjson([account])), "f" * 300)
+        book = ndjson([account])
+        file = (BytesIO(book), "f" * 300)
         form = {**administrator.tokens(path), "step": "validate", "name": name, "file": file}
         with noted_messages() as messages:
             answer = administrator.client.post(f"/console{path}", data=form, headers=headers)
@@ -59,6 +61,7 @@ def test_an_upload_says_that_its_batch_has_begun_and_tells_workers_at_once(
         assert "The file has arrived, and its batch has begun." in administrator.see(f"/batches/{batch_id}/")
         report = batches.get(batch_id)
         assert (report["name"], report["file_name"]) == (name[:128] or None, "f" * 255)
+        assert (report["file_sha256"], report["file_bytes"]) == (sha256(book).hexdigest(), len(book))
 
 
 def _note(batches: BatchClient, number: str, body: str = "Calls after six.") -> dict[str, Any]:

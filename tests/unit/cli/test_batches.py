@@ -1,8 +1,10 @@
 """`migration-service batches` and `reconcile`, with `--json` and for people."""
 
+import gzip
 import json
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -143,6 +145,11 @@ def test_a_batch_shows_its_own_name_and_that_of_its_file(
     started = json.loads(run("batches", "start", str(file), *given, "--profile", "strict").stdout)
     shown = json.loads(run("batches", "show", started["batch_id"], "--json").stdout)
     assert (shown["name"], shown["file_name"], shown["profile"]) == ("First", "book.ndjson", "strict")
+    sent = (sha256(file.read_bytes()).hexdigest(), file.stat().st_size)
+    assert (shown["file_sha256"], shown["file_bytes"]) == sent
+    packed = gzip.compress(file.read_bytes())
+    piped = json.loads(run("batches", "start", "-", *given, given=packed).stdout)
+    assert sha256(packed).hexdigest() in run("batches", "show", piped["batch_id"]).stdout
     assert "First" in run("batches", "list", "--supplier", batches.supplier.code).stdout
 
 

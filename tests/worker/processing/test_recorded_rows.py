@@ -6,6 +6,7 @@ tests fail until its expected value is added.
 
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,6 @@ from migration_service.models import (
     ImportSupplier,
     OperationsTeam,
 )
-from migration_service.schemas.json import encode_json
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
 from migration_service.services.batches.upload import validated_under
 from migration_service.services.processing.execution import perform_attempt
@@ -224,12 +224,10 @@ def test_a_batch_records_the_team_and_the_key_that_started_it(batches: BatchClie
             "error_detail": None,
             "errors": None,
         }
-    _check_batch(
-        supplier, UUID(batch_id), choice, sum(len(encode_json(payload)) + 200 for payload in payloads)
-    )
+    _check_batch(supplier, UUID(batch_id), choice, ndjson(payloads))
 
 
-def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, stored_bytes: int) -> None:
+def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, file: bytes) -> None:
     with supplier.Session() as session:
         batch = columns(session.get_one(Batch, batch_id))
         known = session.scalars(select(ImportSupplier).where(ImportSupplier.code == supplier.code)).one()
@@ -244,7 +242,11 @@ def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, store
         "operations_team_id": choice.team_id,
         "name": "Book of the north",
         "file_name": "north.ndjson",
-        "stored_bytes": stored_bytes,
+        "file_sha256": sha256(file).digest(),
+        "file_bytes": len(file),
+        "file_totals": None,
+        "control_totals": None,
+        "stored_bytes": sum(len(line) + 200 for line in file.splitlines()),
         "profile": "strict",
         "validated_under": validated_under("strict", known.profile),
         "api_key_id": choice.key_id,

@@ -12,6 +12,7 @@ from migration_service.origin import ActorKind, current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.brakes import Brake
+from migration_service.services.batches.spool import SentFile
 from migration_service.services.idempotency.keys import find_fault
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 
@@ -36,6 +37,8 @@ class BatchOrder:
     #: What people call the batch, and the name of the file that the lines come in.
     name: str | None = None
     file_name: str | None = None
+    #: The file that the lines once came in, if they are those of an earlier batch. None: what is sent now.
+    sent_file: SentFile | None = None
     #: The profile that the lines are validated under; None: the supplier's own.
     profile: Profile | None = None
     #: What pauses the batch after too many errors; None: what is usual for its mode.

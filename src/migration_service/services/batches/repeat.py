@@ -1,15 +1,17 @@
 """Starting a batch with the lines of an earlier one: first checked, then rehearsed, then imported."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import UUID
 
 from redis import Redis
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AccountImportProcess, BatchLine
+from migration_service.models import AccountImportProcess, Batch, BatchLine
 from migration_service.services.batches.intake import IntakeLimits, take_in_batch
 from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.spool import SentFile
 from migration_service.services.setup.suppliers import KnownSupplier
 
 #: Lines whose text is read at once.
@@ -27,8 +29,12 @@ def repeat_batch(
 ) -> UUID:
     """Start a batch with every line of another one, in their places. Return its id.
 
-    Lines that were too long to keep are blank. Raise what `take_in_batch` raises.
+    Its file is the one that the lines came in. Lines that were too long to keep are blank. Raise what
+    `take_in_batch` raises.
     """
+    with sessions.begin() as session:
+        earlier = session.get_one(Batch, batch_id)
+        order = replace(order, sent_file=SentFile(earlier.file_sha256, earlier.file_bytes))
     return take_in_batch(
         sessions, supplier, order, stream_lines(sessions, batch_id), redis=redis, limits=limits
     )

@@ -9,6 +9,7 @@ import errno
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
@@ -23,6 +24,15 @@ LINE_OVERHEAD = 200
 _FREE_SHARE = 0.05
 #: Bytes after which the disk is looked at again.
 _DISK_CHECK = 16_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """The identity of a file as it was sent, which is what `sha256sum` and `ls -l` say of it."""
+
+    #: None if there was no file, or if nobody counted.
+    sha256: bytes | None = None
+    bytes: int | None = None
 
 
 class SpooledLines:
@@ -50,7 +60,8 @@ class SpooledLines:
         #: How many there are.
         self.count = 0
         hashed, first = sha256(identity), None
-        for line in read_lines(self._blocks() if arriving is None else arriving, limits):
+        self._file_hash, self._file_bytes = sha256(), 0
+        for line in read_lines(self._counted(self._blocks() if arriving is None else arriving), limits):
             first = first or line
             _refuse_json_string(first)
             self.count += 1
@@ -60,9 +71,17 @@ class SpooledLines:
             raise BatchFileError("The file has no lines.")
         #: The hash of all lines, and of what is asked for.
         self.sha256 = hashed.digest()
+        #: The file itself, with its compression and its blank lines.
+        self.sent_file = SentFile(self._file_hash.digest(), self._file_bytes)
 
     def __iter__(self) -> Iterator[Line]:
         return read_lines(self._blocks(), self._limits)
+
+    def _counted(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        for block in blocks:
+            self._file_hash.update(block)
+            self._file_bytes += len(block)
+            yield block
 
     def _blocks(self) -> Iterator[bytes]:
         self._file.seek(0)

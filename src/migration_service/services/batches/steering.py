@@ -41,6 +41,9 @@ class BatchReport:
     #: Its name, if it was given one, and the name of the file that its lines came in.
     name: str | None
     file_name: str | None
+    #: The SHA-256, in hexadecimal digits, and the size of the file as it was sent.
+    file_sha256: str | None
+    file_bytes: int | None
     #: What its lines are.
     kind: str
     mode: str
@@ -189,6 +192,8 @@ def fields_of(batch: Batch, supplier: str, team: str | None, counts: dict[str, i
         "operations_team_name": team,
         "name": batch.name,
         "file_name": batch.file_name,
+        "file_sha256": batch.file_sha256.hex() if batch.file_sha256 else None,
+        "file_bytes": batch.file_bytes,
         "kind": batch.kind,
         "mode": batch.mode,
         "options": batch.options,

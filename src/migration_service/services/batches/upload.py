@@ -31,7 +31,7 @@ from migration_service.services.batches.brakes import brake_to_store, usual_brak
 from migration_service.services.batches.counts import recount
 from migration_service.services.batches.orders import BatchOrder, record_order
 from migration_service.services.batches.ranges import LAST_CHUNK_LINES, RangeChunks, cut_lines
-from migration_service.services.batches.spool import LINE_OVERHEAD, SpooledLines
+from migration_service.services.batches.spool import LINE_OVERHEAD, SentFile, SpooledLines
 from migration_service.services.batches.states import WINDOW_CLOSED
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -76,7 +76,7 @@ def start_batch(
             raise IdempotencyKeyReusedError
         return earlier.id
     team_id = _require_startable(session, supplier, order)
-    batch_id = _insert_batch(session, supplier, order, team_id)
+    batch_id = _insert_batch(session, supplier, order, team_id, lines)
     if batch_id is None:  # the same key at the same time: the other batch is committed now
         return start_batch(session, supplier, order, lines)
     session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_COPY}'"))
@@ -124,8 +124,13 @@ def _require_startable(session: Session, supplier: KnownSupplier, order: BatchOr
 
 
 def _insert_batch(
-    session: Session, supplier: KnownSupplier, order: BatchOrder, team_id: int | None
+    session: Session,
+    supplier: KnownSupplier,
+    order: BatchOrder,
+    team_id: int | None,
+    lines: SpooledLines | None,
 ) -> UUID | None:
+    sent_file = order.sent_file or (lines.sent_file if lines else SentFile())
     statement = (
         insert(Batch)
         .values(
@@ -143,6 +148,8 @@ def _insert_batch(
             idempotency_key=order.idempotency_key,
             name=order.name,
             file_name=order.file_name,
+            file_sha256=sent_file.sha256,
+            file_bytes=sent_file.bytes,
             profile=order.profile,
             validated_under=validated_under(order.profile, supplier.profile),
             brake=brake_to_store(order.brake or usual_brake(order.mode)),

@@ -90,6 +90,7 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
     stored: dict[str, Any] = {
         "name": "a name",
         "file_name": "a file",
+        "file_bytes": 12,
         "kind": "transactions",
         "mode": "import",
         "options": {"check_previously_added": False},
@@ -102,7 +103,8 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
         "lines": 40,
     }
     brake = {"stop_after_errors": "9", "stop_ignore_codes": []}
-    batch = make_batch(session, customer, operations_team_id=team, brake=brake, **stored)
+    sha256 = bytes(range(32))
+    batch = make_batch(session, customer, operations_team_id=team, brake=brake, file_sha256=sha256, **stored)
     worked: dict[str, Any] = {"finished_at": now, "worked_at": now, "worked": 25, "done": 25}
     add_chunk(
         session,
@@ -118,7 +120,7 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
     report = report_batch(session, batch)
     assert {name: getattr(report, name) for name in stored} == stored
     assert (report.batch_id, report.import_supplier) == (batch.id, customer.import_supplier)
-    assert report.operations_team_name == customer.operations_team
+    assert (report.operations_team_name, report.file_sha256) == (customer.operations_team, sha256.hex())
     assert report.counts == dict.fromkeys(LineStatus, 0) | {
         "ADDED": 23,
         "FAILED": 2,
