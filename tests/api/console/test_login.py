@@ -17,7 +17,12 @@ from migration_service.services.access.operators import (
     set_operator_password,
     set_operator_role,
 )
-from migration_service.services.access.throttle import MOST_FAILURES, client_of_name
+from migration_service.services.access.throttle import (
+    MOST_FAILED_LOGINS,
+    MOST_FAILURES,
+    client_of,
+    client_of_login,
+)
 
 
 @pytest.fixture
@@ -80,14 +85,24 @@ def test_what_an_operator_may_not_open_is_in_the_audit(
     assert [(entry.action, entry.actor_kind) for entry in found] == [("permission.refused", "operator")]
 
 
-def test_too_many_wrong_passwords_are_throttled_by_address_and_by_name(
-    console_app: Flask, stranger: ConsoleClient, name: str
+def test_too_many_wrong_passwords_are_throttled_by_name_and_address_and_lock_nobody_else_out(
+    console_app: Flask, stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
 ) -> None:
     for _ in range(MOST_FAILURES):
         assert stranger.log_in(name, "not the password").status_code == 401
     assert stranger.log_in(name).status_code == 429
     elsewhere = ConsoleClient(console_app)
-    assert elsewhere.log_in(name).status_code == 429
+    assert elsewhere.log_in(name).status_code == 303
+    colleague = make_operator(sessions, OperatorRole.READ)
+    assert stranger.log_in(colleague).status_code == 303
+
+
+def test_an_address_that_tries_many_names_is_throttled(stranger: ConsoleClient, name: str) -> None:
+    with stranger.client.application.app_context():
+        here = client_of(stranger.client.environ_base["REMOTE_ADDR"])
+        for _ in range(MOST_FAILED_LOGINS):
+            resources().throttle.count_failure(f"login {here}", MOST_FAILED_LOGINS)
+    assert stranger.log_in(name).status_code == 429
 
 
 def test_logging_out_ends_the_session_on_the_server(
@@ -212,7 +227,8 @@ def test_too_many_attempts_are_told_when_to_try_again(
 ) -> None:
     with console_app.app_context():
         for _attempt in range(MOST_FAILURES):
-            resources().throttle.count_failure(client_of_name(name))
+            here = stranger.client.environ_base["REMOTE_ADDR"]
+            resources().throttle.count_failure(client_of_login(here, name))
     answer = stranger.log_in(name)
     assert answer.status_code == 429
     assert re.search(

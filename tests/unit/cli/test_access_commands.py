@@ -109,8 +109,7 @@ def test_an_operator_is_created_gets_a_password_and_a_role_and_is_disabled(
     assert run("operators", "set-password", name, "--stdin", sent="short\n").exit_code == 1
     assert run("operators", "set-password", name, "--stdin", sent=f"{password}\n").exit_code == 0
     assert run("operators", "set-role", name, "operate").exit_code == 0
-    with sessions.begin() as session:
-        assert authenticate_operator(session, name, password).role == "operate"
+    assert authenticate_operator(sessions, name, password).role == "operate"
     listed = [it for it in _lines(run("operators", "list", "--json")) if it["name"] == name]
     assert [(it["role"], it["organisations"]) for it in listed] == [("operate", [customer.organisation])]
     assert listed[0]["last_login_at"]
@@ -118,8 +117,8 @@ def test_an_operator_is_created_gets_a_password_and_a_role_and_is_disabled(
     assert asked.exit_code == 0
     assert password not in asked.output
     assert _json(run("operators", "disable", name, "--json"))["disabled_at"]
-    with sessions.begin() as session, pytest.raises(UnauthenticatedError):
-        authenticate_operator(session, name, f"{password} 2")
+    with pytest.raises(UnauthenticatedError):
+        authenticate_operator(sessions, name, f"{password} 2")
 
 
 def test_each_command_has_an_audit_entry_with_the_system_user(run: Run) -> None:

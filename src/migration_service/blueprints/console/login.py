@@ -24,7 +24,7 @@ from migration_service.services.access.operators import (
     authenticate_operator,
     set_operator_password,
 )
-from migration_service.services.access.throttle import client_of, client_of_name
+from migration_service.services.access.throttle import MOST_FAILED_LOGINS, client_of, client_of_login
 
 blueprint = Blueprint("login", __name__)
 _A_YEAR = 31_536_000
@@ -71,19 +71,18 @@ def enter() -> Response:
 
 
 def _authenticate(name: str, password: str) -> None:
-    """Begin a session of the operator. Failures are counted by address, and by the name that was tried."""
+    """Begin a session of the operator. Attempts are counted before the password is checked."""
     shared = resources()
-    clients = (client_of(request.remote_addr), client_of_name(name))
-    for client in clients:
-        shared.throttle.check(client)
+    here, of_name = client_of(request.remote_addr), client_of_login(request.remote_addr, name)
+    shared.throttle.count_failure(of_name)
+    shared.throttle.count_failure(f"login {here}", MOST_FAILED_LOGINS)
     try:
-        with shared.Session.begin() as database:
-            operator = authenticate_operator(database, name, password)
+        operator = authenticate_operator(shared.Session, name, password)
     except UnauthenticatedError as error:
         shared.refusals.note_refused_login(error, None)
-        for client in clients:
-            shared.throttle.count_failure(client)
         raise
+    shared.throttle.forgive(of_name)
+    shared.throttle.forgive(f"login {here}")
     begin(operator)
 
 

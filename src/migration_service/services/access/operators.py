@@ -1,17 +1,24 @@
 """Operators: the people who operate the service, each with a role and, if wanted, bound to organisations."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
+from threading import BoundedSemaphore
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from sqlalchemy import select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import OperatorNotFoundError, PasswordInvalidError, UnauthenticatedError
+from migration_service.errors import (
+    OperatorNotFoundError,
+    PasswordInvalidError,
+    ThrottledError,
+    UnauthenticatedError,
+)
 from migration_service.models import Operator, OperatorOrganisation, OperatorSession, Organisation
 from migration_service.origin import ActorKind, acting_as, current_origin
 from migration_service.services.access.audit import AuditAction, record
@@ -19,6 +26,10 @@ from migration_service.services.setup.names import check_name, is_name, unique_n
 from migration_service.services.setup.organisations import get_organisation
 
 _SHORTEST, _LONGEST = 12, 256
+_REFUSED = "The name or the password is not right."
+#: Passwords that this process checks at the same time, and the seconds that a login waits for its turn.
+_CHECKS = BoundedSemaphore(2)
+_LONGEST_WAIT = 3.0
 
 
 class OperatorRole(StrEnum):
@@ -110,22 +121,48 @@ def disable_operator(session: Session, name: str) -> Operator:
     return operator
 
 
-def authenticate_operator(session: Session, name: str, password: str) -> AuthenticatedOperator:
+def authenticate_operator(sessions: sessionmaker[Session], name: str, password: str) -> AuthenticatedOperator:
     """Return who logs in with this name and password.
 
-    Raise UnauthenticatedError, in the same words and after the same time whatever is wrong. The caller
-    throttles attempts, and notes refusals (`refusals`).
+    Raise UnauthenticatedError, in the same words and after the same time whatever is wrong, and
+    ThrottledError if too many passwords are being checked. The caller throttles attempts, and notes refusals
+    (`refusals`).
+
+    Checking a password takes long, and 64 MiB of memory. No database connection is held meanwhile, and the
+    process checks only a few at a time.
     """
-    operator = session.scalar(select(Operator).where(Operator.name == name)) if is_name(name) else None
-    usable = operator is not None and operator.password_hash and operator.disabled_at is None
-    # The same work for a name that nobody has: its time must not tell.
-    stored = operator.password_hash if operator is not None and usable else _nobodys_hash()
-    matches = len(password) <= _LONGEST and _matches(str(stored), password)
-    if operator is None or not usable or not matches:
-        raise UnauthenticatedError("The name or the password is not right.")
-    if _hasher().check_needs_rehash(str(stored)):
-        operator.password_hash = _hasher().hash(password)
-    return _admit(session, operator)
+    with sessions.begin() as session:
+        operator = _find_usable(session, name)
+        # The same work for a name that nobody has: its time must not tell.
+        stored = str(operator.password_hash) if operator else _nobodys_hash()
+    with _checking_a_password():
+        if not _matches(stored, password) or operator is None:
+            raise UnauthenticatedError(_REFUSED)
+        renewed = _hasher().hash(password) if _hasher().check_needs_rehash(stored) else stored
+    with sessions.begin() as session:
+        operator = _find_usable(session, name)
+        if operator is None or operator.password_hash != stored:  # changed meanwhile
+            raise UnauthenticatedError(_REFUSED)
+        operator.password_hash = renewed
+        return _admit(session, operator)
+
+
+def _find_usable(session: Session, name: str) -> Operator | None:
+    """Return the operator of this name who may log in with a password, or None."""
+    if not is_name(name):
+        return None
+    usable = Operator.password_hash.is_not(None), Operator.disabled_at.is_(None)
+    return session.scalar(select(Operator).where(Operator.name == name, *usable))
+
+
+@contextmanager
+def _checking_a_password() -> Iterator[None]:
+    if not _CHECKS.acquire(timeout=_LONGEST_WAIT):
+        raise ThrottledError(1)
+    try:
+        yield
+    finally:
+        _CHECKS.release()
 
 
 def admit_operator(session: Session, name: str) -> AuthenticatedOperator:
@@ -178,6 +215,6 @@ def _nobodys_hash() -> str:
 
 def _matches(stored: str, password: str) -> bool:
     try:
-        return _hasher().verify(stored, password)
+        return len(password) <= _LONGEST and _hasher().verify(stored, password)
     except (VerificationError, InvalidHashError):
         return False

@@ -1,10 +1,13 @@
-"""Throttling of attempts to obtain a token: failed attempts are counted by client address.
+"""Throttling of attempts to obtain a token or to log in: failed attempts are counted by client address.
 
 The first failure starts a window of one minute. After the tenth failure every attempt from that address is
-refused until the window ends, also one with the right key. Successful attempts are not counted.
+refused until the window ends, including one with the right key. Successful attempts are not counted.
 
-Failures are not counted by API key: anybody who knows the public prefix of a key could then lock out its
-owner. A key needs no such protection, because its secret part has 256 random bits.
+Failures are not counted by API key or by the name of an operator alone: anybody who knows the public prefix
+of a key, or a name, could then lock out its owner. A key needs no such protection, because its secret part
+has 256 random bits. Passwords are counted by name and address, and by address.
+
+A login is counted before its password is checked, which is expensive, and forgiven if the password is right.
 
 Clients can also obtain tokens while Redis is unavailable. Each web process then counts for itself, so an
 address can make ten failed attempts with each process.
@@ -24,17 +27,21 @@ from migration_service.errors import ThrottledError
 
 #: Failed attempts that are allowed within the window.
 MOST_FAILURES = 10
+#: Logins from one address that may fail within the window, whatever the names.
+MOST_FAILED_LOGINS = 30
 #: The length of the window, from the first failure on.
 WINDOW_SECONDS = 60
 #: How many counters a process keeps while Redis is unavailable. Beyond that it starts afresh.
 _MOST_COUNTERS = 10_000
 
-# Adds ARGV[2] (0: only read) to the counter. Returns the count, and the milliseconds until it expires.
+# Adds ARGV[2] (1, 0 or -1) to the counter. Returns the count, and the milliseconds until it expires.
 _COUNT = """
 local count = tonumber(redis.call('GET', KEYS[1]) or '0')
 if ARGV[2] == '1' then
   count = redis.call('INCR', KEYS[1])
   if count == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+elseif ARGV[2] == '-1' and count > 0 then
+  count = redis.call('DECR', KEYS[1])
 end
 return {count, redis.call('PTTL', KEYS[1])}
 """
@@ -59,15 +66,19 @@ class Throttle:
         if count >= MOST_FAILURES:
             raise ThrottledError(max(1, math.ceil(wait)))
 
-    def count_failure(self, client: str) -> None:
-        """Count a failed attempt.
+    def count_failure(self, client: str, most: int = MOST_FAILURES) -> None:
+        """Count a failed attempt, or one that may fail.
 
-        Raise ThrottledError if it is beyond what is allowed, so that simultaneous attempts learn no more than
-        attempts one after the other.
+        Raise ThrottledError if it is beyond `most`, so that simultaneous attempts learn no more than attempts
+        one after the other.
         """
         count, wait = self._count(client, add=1)
-        if count > MOST_FAILURES:
+        if count > most:
             raise ThrottledError(max(1, math.ceil(wait)))
+
+    def forgive(self, client: str) -> None:
+        """Take back an attempt that was counted, because it has succeeded."""
+        self._count(client, add=-1)
 
     def _count(self, client: str, *, add: int) -> tuple[int, float]:
         """Return the count of `client`, and the seconds until it expires."""
@@ -88,7 +99,7 @@ class Throttle:
             count, until = self._own.get(key, (0, 0.0))
             if until <= now:
                 count, until = 0, now + WINDOW_SECONDS
-            count += add
+            count = max(0, count + add)
             if add:
                 self._own[key] = (count, until)
         return count, until - now
@@ -107,6 +118,6 @@ def client_of(address: str | None) -> str:
     return f"address:{parsed}"
 
 
-def client_of_name(name: str) -> str:
-    """Return the client that stands for everybody who tries the password of one operator."""
-    return f"operator:{sha256(name.encode()).hexdigest()[:32]}"
+def client_of_login(address: str | None, name: str) -> str:
+    """Return the client that stands for whoever tries the password of one operator from one address."""
+    return f"{client_of(address)} operator:{sha256(name.encode()).hexdigest()[:32]}"

@@ -1,14 +1,17 @@
 """Operators: roles, passwords, and logins that reveal nothing to guesses."""
 
 import secrets
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, cast
 
 import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.pool import QueuePool
 
 from factories import Customer, make_customer
 from migration_service.errors import (
@@ -50,12 +53,13 @@ def name(sessions: sessionmaker[Session], customer: Customer) -> str:
 def test_a_login_returns_the_operator_with_role_and_organisations(
     sessions: sessionmaker[Session], name: str, customer: Customer
 ) -> None:
+    operator = authenticate_operator(sessions, name, PASSWORD)
+    assert (operator.name, operator.role) == (name, OperatorRole.OPERATE)
+    assert operator.organisation_ids == frozenset([customer.organisation_id])
     with sessions.begin() as session:
-        operator = authenticate_operator(session, name, PASSWORD)
-        assert (operator.name, operator.role) == (name, OperatorRole.OPERATE)
-        assert operator.organisation_ids == frozenset([customer.organisation_id])
         set_operator_role(session, name, OperatorRole.READ)
-        assert authenticate_operator(session, name, PASSWORD).role is OperatorRole.READ
+    assert authenticate_operator(sessions, name, PASSWORD).role is OperatorRole.READ
+    with sessions.begin() as session:
         (bound,) = [bound for operator, bound in list_operators(session) if operator.name == name]
         assert bound == [customer.organisation]
 
@@ -67,10 +71,8 @@ def test_a_password_is_stored_as_argon2id_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(operators, "_hasher", slow_hasher)
-    with sessions.begin() as session:
-        authenticate_operator(session, name, PASSWORD)  # which stores a hash that takes longer from now on
-    with sessions.begin() as session:
-        authenticate_operator(session, name, PASSWORD)
+    authenticate_operator(sessions, name, PASSWORD)  # which stores a hash that takes longer from now on
+    authenticate_operator(sessions, name, PASSWORD)
     with sessions() as session:
         stored = session.scalars(select(Operator.password_hash).where(Operator.name == name)).one()
         entries = session.scalars(select(AuditEntry).where(AuditEntry.subject == name)).all()
@@ -86,10 +88,9 @@ def test_a_password_is_stored_as_argon2id_only(
 def test_a_wrong_password_is_refused_like_an_unknown_name(
     sessions: sessionmaker[Session], name: str, password: str
 ) -> None:
-    with sessions.begin() as session:
-        for who in (name, "Nobody", "\0", ""):
-            with pytest.raises(UnauthenticatedError, match=r"The name or the password is not right\."):
-                authenticate_operator(session, who, password)
+    for who in (name, "Nobody", "\0", ""):
+        with pytest.raises(UnauthenticatedError, match=r"The name or the password is not right\."):
+            authenticate_operator(sessions, who, password)
 
 
 def test_a_login_that_cannot_succeed_takes_as_much_work_as_one_with_a_wrong_password(
@@ -106,13 +107,64 @@ def test_a_login_that_cannot_succeed_takes_as_much_work_as_one_with_a_wrong_pass
     monkeypatch.setattr(operators, "_hasher", lambda: hasher)
     with sessions.begin() as session:
         create_operator(session, f"{name} without password", OperatorRole.READ)
-        for who in (name, f"{name} without password", "Nobody"):
-            with pytest.raises(UnauthenticatedError):
-                authenticate_operator(session, who, "a wrong password")
-        disable_operator(session, name)
+    for who in (name, f"{name} without password", "Nobody"):
         with pytest.raises(UnauthenticatedError):
-            authenticate_operator(session, name, PASSWORD)
+            authenticate_operator(sessions, who, "a wrong password")
+    with sessions.begin() as session:
+        disable_operator(session, name)
+    with pytest.raises(UnauthenticatedError):
+        authenticate_operator(sessions, name, PASSWORD)
     assert [it.split("$")[1] for it in verified] == ["argon2id"] * 4
+
+
+def test_many_logins_at_once_take_the_memory_of_a_few(
+    sessions: sessionmaker[Session], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checking, most = 0, 0
+    lock = threading.Lock()
+
+    class Counting(PasswordHasher):
+        def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002
+            nonlocal checking, most
+            with lock:
+                checking += 1
+                most = max(most, checking)
+            try:
+                return super().verify(hash, password)
+            finally:
+                with lock:
+                    checking -= 1
+
+    hasher = Counting(time_cost=4, memory_cost=8_192)
+    monkeypatch.setattr(operators, "_hasher", lambda: hasher)
+    with sessions.begin() as session:
+        set_operator_password(session, name, PASSWORD)
+    with ThreadPoolExecutor(12) as threads:
+        logins = [threads.submit(authenticate_operator, sessions, name, PASSWORD) for _ in range(12)]
+    assert {login.result().name for login in logins} == {name}
+    assert most <= 2
+
+
+def test_a_password_is_checked_without_a_connection_and_admits_nobody_if_it_changes_meanwhile(
+    sessions: sessionmaker[Session], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections = []
+    pool = cast(QueuePool, sessions.kw["bind"].pool)
+
+    class Changing(PasswordHasher):
+        def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002
+            connections.append(pool.checkedout())
+            with sessions.begin() as session:
+                set_operator_password(session, name, f"{PASSWORD} of today")
+            return super().verify(hash, password)
+
+    hasher = Changing(time_cost=1, memory_cost=8, parallelism=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(operators, "_hasher", lambda: hasher)
+        with pytest.raises(UnauthenticatedError):
+            authenticate_operator(sessions, name, PASSWORD)
+    assert connections == [0]
+    assert authenticate_operator(sessions, name, f"{PASSWORD} of today").name == name
 
 
 def test_operators_that_are_disabled_or_have_no_password_cannot_log_in(
@@ -120,12 +172,13 @@ def test_operators_that_are_disabled_or_have_no_password_cannot_log_in(
 ) -> None:
     with sessions.begin() as session:
         create_operator(session, f"{name} 2", OperatorRole.ADMINISTER)
-        with pytest.raises(UnauthenticatedError):
-            authenticate_operator(session, f"{name} 2", "nobody has this password")
+    with pytest.raises(UnauthenticatedError):
+        authenticate_operator(sessions, f"{name} 2", "nobody has this password")
+    with sessions.begin() as session:
         disabled_at = disable_operator(session, name).disabled_at
         assert disable_operator(session, name).disabled_at == disabled_at
-        with pytest.raises(UnauthenticatedError):
-            authenticate_operator(session, name, PASSWORD)
+    with pytest.raises(UnauthenticatedError):
+        authenticate_operator(sessions, name, PASSWORD)
 
 
 def test_invalid_operators_are_refused(sessions: sessionmaker[Session], name: str) -> None:
@@ -173,9 +226,10 @@ def test_a_login_is_an_act_of_the_operator_and_its_moment_is_kept(
 ) -> None:
     before = datetime.now(UTC)
     client = Origin(kind=ActorKind.SERVICE, address="192.0.2.7", request_id="the request")
-    with acting_as(client), sessions.begin() as session:
-        authenticate_operator(session, name, PASSWORD)
-        admit_operator(session, name)
+    with acting_as(client):
+        authenticate_operator(sessions, name, PASSWORD)
+        with sessions.begin() as session:
+            admit_operator(session, name)
     with sessions() as session:
         moment = session.scalars(select(Operator.last_login_at).where(Operator.name == name)).one()
         login = AuditEntry.action == "operator.logged_in"
@@ -210,9 +264,9 @@ def test_the_shortest_and_the_longest_password_are_accepted(
 ) -> None:
     with sessions.begin() as session:
         set_operator_password(session, name, "x" * length)
-        assert authenticate_operator(session, name, "x" * length).name == name
-        with pytest.raises(UnauthenticatedError):
-            authenticate_operator(session, name, "x" * (length - 1))
+    assert authenticate_operator(sessions, name, "x" * length).name == name
+    with pytest.raises(UnauthenticatedError):
+        authenticate_operator(sessions, name, "x" * (length - 1))
 
 
 def _sessions_of(session: Session, name: str) -> list[tuple[str | None, bool]]:
@@ -256,9 +310,8 @@ def test_a_hash_of_weaker_parameters_is_replaced_at_the_next_login(
         session.execute(this.values(password_hash=weak))
     stored = []
     for _ in range(2):
-        with sessions.begin() as session:
-            authenticate_operator(session, name, PASSWORD)
-            session.flush()
+        authenticate_operator(sessions, name, PASSWORD)
+        with sessions() as session:
             stored.append(session.scalars(select(Operator.password_hash).where(Operator.name == name)).one())
     assert weak != stored[0] == stored[1]
 

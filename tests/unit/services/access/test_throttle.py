@@ -15,7 +15,7 @@ from migration_service.services.access.throttle import (
     WINDOW_SECONDS,
     Throttle,
     client_of,
-    client_of_name,
+    client_of_login,
 )
 
 
@@ -143,8 +143,17 @@ def test_a_client_is_identified_by_its_address(address: str | None, client: str)
     assert client_of(address) == client
 
 
-def test_a_client_that_stands_for_an_operator_does_not_tell_the_name() -> None:
-    anna, berta = client_of_name("anna"), client_of_name("berta")
-    assert anna != berta
-    assert anna.startswith("operator:")
+def test_a_client_that_stands_for_a_login_has_the_address_and_does_not_tell_the_name() -> None:
+    anna, berta = client_of_login("192.0.2.7", "anna"), client_of_login("192.0.2.7", "berta")
+    assert len({anna, berta, client_of_login("192.0.2.8", "anna")}) == 3
     assert "anna" not in anna
+
+
+def test_an_attempt_that_succeeded_is_forgiven(throttle: Throttle, client: str) -> None:
+    for _ in range(2 * MOST_FAILURES):
+        throttle.count_failure(client)
+        throttle.forgive(client)
+    throttle.forgive(client)
+    _fail(throttle, client)
+    with pytest.raises(ThrottledError):
+        throttle.count_failure(client)
