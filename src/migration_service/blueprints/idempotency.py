@@ -1,7 +1,9 @@
-"""The header Idempotency-Key: a repeated request gets the response of the first one.
+"""The header Idempotency-Key: a repeated request gets the response of the first one, if that had an effect.
 
-It follows draft-ietf-httpapi-idempotency-key-header. docs/suppliers/retries.md lists the endpoints that
-accept it.
+It follows draft-ietf-httpapi-idempotency-key-header. A response is kept in the transaction of its effect. A
+request that was refused, or a dry run, leaves nothing behind: its repetition is carried out, which changes
+nothing that the client did not ask for, and costs no storage. docs/suppliers/retries.md lists the endpoints
+that accept the header.
 """
 
 import json
@@ -28,7 +30,6 @@ from migration_service.db.base import new_id
 from migration_service.errors import (
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
-    ImportSupplierPausedError,
     InvalidError,
     RequestFailedValidationError,
 )
@@ -45,8 +46,6 @@ from migration_service.services.idempotency.keys import (
 logger = logging.getLogger(__name__)
 
 _KEPT_HEADERS = ("Content-Type", "Location")
-#: Statuses of answers that say nothing about the request itself, or only for now.
-_NOT_FINAL = {401, 403, 408, 411, 413, 415, 429}
 
 
 @dataclass
@@ -55,7 +54,6 @@ class _Claim:
     id: UUID
     #: The answer was stored together with the effect.
     kept: bool = False
-    is_final: bool = True
 
 
 #: The errors of a request with a key, in addition to those of its endpoint.
@@ -132,6 +130,9 @@ def _read_request(key: str) -> KeyedRequest | None:
     except RequestFailedValidationError:
         return None
     asked = [request.path, sorted(request.args.items(multi=True)), body]
+    if (allowed := caller().import_supplier_ids) is not None:
+        # A key that is limited to other suppliers asks for something else, and is told nothing of the answer.
+        asked.append(sorted(allowed))
     names = body if isinstance(body, dict) else {}
     supplier = names.get("import_supplier", names.get("import_supplier_code"))
     number = names.get("external_account_number")
@@ -159,26 +160,16 @@ def _carry_out(claim: _Claim, view: Callable[[], Any]) -> Response:
     g.claim = claim
     try:
         answer = current_app.make_response(view())
-    except Exception as error:  # every error is an answer, and may have to be stored
+    except Exception as error:  # every error is an answer
         answer = current_app.make_response(current_app.handle_user_exception(error))
-        claim.is_final = not isinstance(error, ImportSupplierPausedError)  # it asks to try again later
     if not claim.kept:
         try:
-            _settle(claim, answer)
-        except (SQLAlchemyError, InvalidError) as error:
+            with resources().Session.begin() as session:
+                release_key(session, claim.request, claim.id)
+        except SQLAlchemyError as error:
             # The lease expires. The answer is still right.
-            logger.warning("An Idempotency-Key could not be settled: %s", type(error).__name__)
+            logger.warning("An Idempotency-Key could not be released: %s", type(error).__name__)
     return answer
-
-
-def _settle(claim: _Claim, answer: Response) -> None:
-    is_final = claim.is_final and answer.status_code < 500 and answer.status_code not in _NOT_FINAL
-    with resources().Session.begin() as session:
-        # An answer with Retry-After is not final.
-        if is_final and "Retry-After" not in answer.headers:
-            keep_answer(session, claim.request, claim.id, _kept(answer))
-        else:
-            release_key(session, claim.request, claim.id)
 
 
 def _kept(answer: Response) -> KeptAnswer:

@@ -11,7 +11,7 @@ from migration_service.blueprints import wave_examples as examples
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import json_body, query_arguments, refuse_parameters
 from migration_service.blueprints.description_headers import refer
-from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent
+from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
 from migration_service.errors import (
@@ -94,8 +94,11 @@ def plan(body: dict[str, Any]) -> Any:
             error=ImportSupplierNotFoundInBodyError,
         )
         report = report_plan(session, plan_waves(session, supplier, order, quotas))
-    answer = jsonify(WavePlanAnswerSchema().dump(report))
-    return answer, 201, {"Location": url_for("waves.get_plan", plan_id=report.plan_id)}
+        answer = jsonify(WavePlanAnswerSchema().dump(report))
+        answer.status_code = 201
+        answer.headers["Location"] = url_for("waves.get_plan", plan_id=report.plan_id)
+        keep_with_effect(session, answer)
+    return answer
 
 
 @blueprint.get("/", endpoint="list_plans")
