@@ -135,6 +135,13 @@ def test_names_that_url_for_has_for_itself_do_no_harm_in_an_address(administrato
         assert not re.search(r'href="(?!/|https?:)[^"#]', page), path
 
 
+@pytest.mark.parametrize("query", ["until=9999-12-31", "since=9999-12-31", "since=0001-01-01&until=%00"])
+def test_days_that_nothing_can_be_reckoned_from_are_no_filter(
+    administrator: ConsoleClient, query: str
+) -> None:
+    assert administrator.get(f"/audit/?{query}").status_code == 200
+
+
 def test_what_an_operator_does_belongs_to_the_one_organisation_of_theirs(
     log_in: LogIn, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:

@@ -251,6 +251,18 @@ def test_what_was_shown_to_one_operator_is_masked_for_the_next_at_the_same_brows
     assert "not a number" not in stranger.see(page)
 
 
+def test_what_was_shown_is_masked_once_the_role_may_not_see_it_any_more(
+    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session], broken_batch: str
+) -> None:
+    page = f"/batches/{broken_batch}/lines/2/"
+    stranger.log_in(name)
+    stranger.send(f"{page}reveal/", page=page)
+    assert "not a number" in stranger.see(page)
+    with sessions.begin() as session:
+        set_operator_role(session, name, OperatorRole.READ)
+    assert "not a number" not in stranger.see(page)
+
+
 def test_logging_out_and_another_password_forget_the_session_and_say_so(
     stranger: ConsoleClient, name: str
 ) -> None:

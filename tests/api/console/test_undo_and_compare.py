@@ -101,6 +101,7 @@ def test_two_batches_are_compared(
     chooser = administrator.see(f"/batches/{good}/compare/")
     assert f'value="{bad}"' in chooser
     assert f'value="{good}"' not in chooser
+    assert administrator.get(f"/batches/{good}/compare/?before=%0a").status_code == 200
     chosen = administrator.get(f"/batches/{good}/compare/?before={bad}")
     assert chosen.location == f"/console/batches/{good}/compare/{bad}/"
     mended = administrator.see(f"/batches/{good}/compare/{bad}/")

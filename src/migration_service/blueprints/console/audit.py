@@ -75,6 +75,6 @@ def _wanted() -> TrailFilter:
 def _day(text: str | None, *, end: bool = False) -> datetime | None:
     try:
         day = datetime.strptime(text or "", "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
+        return day + timedelta(days=1) if end else day
+    except (ValueError, OverflowError):
         return None
-    return day + timedelta(days=1) if end else day

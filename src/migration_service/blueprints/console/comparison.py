@@ -26,7 +26,7 @@ blueprint = Blueprint("comparison", __name__, url_prefix="/batches/<uuid:batch_i
 @blueprint.get("/")
 def choose(batch_id: UUID) -> str | AnyResponse:
     """Choose the batch to compare with, and go on to the comparison."""
-    before = request.args.get("before")
+    before = request.args.get("before", type=UUID)
     if before:
         return redirect(url_for("comparison.show", batch_id=batch_id, before=before))
     with resources().Session.begin() as session:

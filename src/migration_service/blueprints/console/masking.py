@@ -10,6 +10,9 @@ from typing import Any
 
 from flask import session
 
+from migration_service.blueprints.console.access import current_operator
+from migration_service.services.access.operators import OperatorRole
+
 MASK = "•••"
 
 #: Fields of payloads and accounts whose values are about a person.
@@ -49,6 +52,8 @@ def reveal(subject: str) -> None:
 
 
 def is_revealed(subject: str) -> bool:
-    """Return whether the operator has asked for the personal data of `subject` some minutes ago."""
+    """Return whether the operator asked for the data of `subject` some minutes ago, and still may see it."""
+    if not current_operator().role.includes(OperatorRole.OPERATE):
+        return False
     now = datetime.now(UTC).timestamp()
     return any(name == subject and until > now for name, until in session.get(_REVEALED, []))
