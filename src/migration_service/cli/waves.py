@@ -42,7 +42,7 @@ def plan(file: IO[bytes], as_json: bool) -> None:
     \b
     {"import_supplier": "NORTHSTAR", "operations_team_name": "Team A", "continue_if_clean": true,
      "window": {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"},
-     "waves": [{"name": "Pilot", "sample": 200}, {"size": 10000}, {"rest": true}]}
+     "waves": [{"name": "Pilot", "sample": 200, "continue_if_clean": false}, {"size": 10000}, {"rest": true}]}
 
     It is the body of POST /v1/data-import/wave-plans/, whose description has every field.
     """

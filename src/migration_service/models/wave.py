@@ -34,7 +34,7 @@ class WavePlan(Base):
     operations_team_id: Mapped[int] = mapped_column(ForeignKey(OperationsTeam.id))
     #: What the random draw began with. The same seed draws the same accounts again.
     seed: Mapped[int]
-    #: Whether the wave after a clean one begins without a person.
+    #: Whether the wave after a clean one begins without a person, if the wave does not say so itself.
     continue_if_clean: Mapped[bool]
     #: Accounts that were pending when the plan was made, and are in no wave.
     unplanned: Mapped[int] = mapped_column(server_default="0")
@@ -61,6 +61,8 @@ class Wave(Base):
     state: Mapped[str] = mapped_column(server_default=WaveState.PLANNED)
     #: Why it is PAUSED: the reason of its batch. Null if a person paused it.
     reason: Mapped[str | None]
+    #: Whether the next wave begins without a person if this one is clean. None: as its plan says.
+    continue_if_clean: Mapped[bool | None]
     #: A `services.waves.windows.Window`. None: it begins by hand, at any time.
     time_window: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: Of a random draw: for each stratum how many accounts it had, and how many of them were drawn.

@@ -139,6 +139,12 @@ class WaveBodySchema(_Part):
         NormalIdentifier(), metadata=about("The accounts with these numbers.", ["10000001", "10000002"])
     )
     rest = Flag(metadata=about("Everything that is left. Only for the last wave.", True))
+    continue_if_clean = Flag(
+        metadata=about(
+            "Whether the next wave begins without a person if this one is clean. By default as the plan.",
+            False,
+        )
+    )
     window = _window()
     lines_per_minute = _lines_per_minute()
     brake = _brake()
@@ -159,7 +165,10 @@ class WavePlanBodySchema(CommandFields):
     )
     continue_if_clean = Flag(
         load_default=False,
-        metadata=about("Whether the wave after a clean one begins without a person.", True),
+        metadata=about(
+            "Whether the wave after a clean one begins without a person. A wave may differ from it.",
+            True,
+        ),
     )
     window = _window()
     lines_per_minute = _lines_per_minute()
@@ -242,6 +251,9 @@ class WaveAnswerSchema(AnswerSchema):
             "window",
             enum=[*(wait.value for wait in WaveWait), None],
         ),
+    )
+    continue_if_clean = fields.Boolean(
+        metadata=about("Whether the next wave begins without a person if this one is clean.", False)
     )
     batch_id = fields.UUID(metadata=about("The batch that it is, with its results.", _BATCH_ID))
     lines = fields.Integer(metadata=about("Its accounts.", 200))

@@ -16,7 +16,7 @@ from migration_service.models import AuditEntry, Batch, Wave, WavePlan
 from migration_service.services.batches.chunks import ChunkKey, read_chunk
 from migration_service.services.batches.feed import dispatch_chunks
 from migration_service.services.waves.progress import carry_on, carry_on_plan
-from migration_service.services.waves.reconciliation import reconcile_page
+from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
 from migration_service.services.waves.steering import (
     approve_wave,
     lock_wave,
@@ -78,6 +78,13 @@ class Planned:
             entries = select(func.count()).select_from(AuditEntry)
             subject = AuditEntry.subject.startswith(str(self.plan_id))
             return session.scalar(entries.where(subject, AuditEntry.action == action)) or 0
+
+    def decisions(self) -> list[str]:
+        """Approvals of the first wave and beginnings of the second one, in their order."""
+        wanted = {("wave.approved", f"{self.plan_id} 1"), ("wave.began", f"{self.plan_id} 2")}
+        with self.waves.supplier.Session() as session:
+            entries = session.scalars(select(AuditEntry).order_by(AuditEntry.id))
+            return [it.action for it in entries if (it.action, it.subject) in wanted]
 
 
 def at_once(action: Callable[[Session], Any]) -> Callable[[Session], Any]:
@@ -214,6 +221,32 @@ def test_a_wave_that_is_stopped_while_it_is_reconciled_is_decided_once(waves: Wa
         return Scenario(acts, check)
 
     explore(waves.supplier.Session, scenario)
+
+
+@pytest.mark.parametrize("found", ["CLEAN", "DIFFERS"])
+def test_no_wave_is_approved_after_the_next_one_has_begun(waves: WaveClient, plan: Plan, found: str) -> None:
+    def scenario() -> Scenario:
+        planned = plan(is_created=True)
+        with patch("migration_service.services.waves.reconciliation.count_sent") as sent:
+            sent.return_value.open = int(found == "DIFFERS")
+            reconcile_waves(waves.supplier.Session, seconds=60)
+        assert planned.state() == found
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            waves.sweep()
+            is_approved = run.results["person.approve"]
+            assert is_approved is (found == "DIFFERS"), "a clean wave of this plan needs no approval"
+            assert planned.state(2) == "RUNNING"
+            assert planned.decisions() == ["wave.approved", "wave.began"][not is_approved :]
+
+        acts: dict[str, list[Step]] = {
+            "sweep": [("carry on", planned.sweep), COMMIT],
+            "person": [("approve", planned.act(approve_wave, reason="known")), COMMIT],
+        }
+        return Scenario(acts, check)
+
+    assert explore(waves.supplier.Session, scenario) >= 2
 
 
 def test_of_an_approval_and_a_stop_one_holds(waves: WaveClient, plan: Plan) -> None:

@@ -127,9 +127,14 @@ def test_a_clean_wave_goes_on_if_the_plan_says_so(waves: WaveClient) -> None:
     assert (len(_created(waves)), report["finished_at"] is not None) == (12, True)
 
 
-def test_otherwise_a_person_approves_a_clean_wave(waves: WaveClient) -> None:
+@pytest.mark.parametrize(
+    ("pilot", "plan_says"), [({}, {}), ({"continue_if_clean": False}, {"continue_if_clean": True})]
+)
+def test_otherwise_a_person_approves_a_clean_wave(
+    waves: WaveClient, pilot: dict[str, bool], plan_says: dict[str, bool]
+) -> None:
     waves.stage(12)
-    plan = waves.plan({"sample": 4}, {"rest": True}, window=NIGHT)
+    plan = waves.plan({"sample": 4, **pilot}, {"rest": True}, window=NIGHT, **plan_says)
     waves.now = EVENING
     for _ in range(3):
         waves.run()

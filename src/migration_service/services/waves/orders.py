@@ -30,6 +30,8 @@ class WaveOrder:
     window: Window | None = None
     lines_per_minute: int | None = None
     brake: Brake | None = None
+    #: Whether the next wave begins without a person if this one is clean. None: as the plan says.
+    continue_if_clean: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,7 @@ def _read_wave(
         window=window,
         lines_per_minute=given.get("lines_per_minute"),
         brake=brake,
+        continue_if_clean=given.get("continue_if_clean"),
     )
 
 

@@ -63,6 +63,7 @@ def plan_waves(
                 name=wave.name,
                 batch_id=batch_id,
                 state=WaveState.PLANNED,
+                continue_if_clean=wave.continue_if_clean,
                 time_window=wave.window.to_dict() if wave.window else None,
                 strata=choice.strata,
             )

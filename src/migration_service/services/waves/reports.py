@@ -14,7 +14,7 @@ from migration_service.models import Batch, ImportSupplier, OperationsTeam, Wave
 from migration_service.services.batches import clock
 from migration_service.services.batches.counts import count_lines
 from migration_service.services.batches.holds import find_undos_of_plans
-from migration_service.services.waves.states import is_over
+from migration_service.services.waves.states import continues_if_clean, is_over
 from migration_service.services.waves.undone import count_reverted
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait
@@ -30,6 +30,8 @@ class WaveReport:
     #: Why it is PAUSED, and what it waits for if it is WAITING.
     reason: str | None
     waits_for: WaveWait | None
+    #: Whether the next wave begins without a person if this one is clean.
+    continue_if_clean: bool
     batch_id: UUID
     lines: int
     counts: dict[str, int]
@@ -142,11 +144,11 @@ def _report_plan(plan: WavePlan, waves: Sequence[Wave], read: _Read) -> PlanRepo
         finished_at=plan.finished_at,
         unplanned=plan.unplanned,
         undo_id=read.undos.get(plan.id),
-        waves=[_report_wave(wave, read, _waits_for(plan, waves, wave)) for wave in waves],
+        waves=[_report_wave(plan, wave, read, _waits_for(plan, waves, wave)) for wave in waves],
     )
 
 
-def _report_wave(wave: Wave, read: _Read, waits_for: WaveWait | None) -> WaveReport:
+def _report_wave(plan: WavePlan, wave: Wave, read: _Read, waits_for: WaveWait | None) -> WaveReport:
     batch, counts = read.batches[wave.batch_id], read.counts[wave.batch_id]
     needed = wave.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
     window = Window.from_dict(wave.time_window) if wave.time_window and needed else None
@@ -157,6 +159,7 @@ def _report_wave(wave: Wave, read: _Read, waits_for: WaveWait | None) -> WaveRep
         state=wave.state,
         reason=wave.reason,
         waits_for=waits_for,
+        continue_if_clean=continues_if_clean(plan, wave),
         batch_id=wave.batch_id,
         lines=batch.lines,
         counts={status.value: counts.get(status, 0) for status in LineStatus},

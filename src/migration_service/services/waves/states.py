@@ -99,8 +99,13 @@ def record_act(
     record(session, action, "wave", subject, organisation_id=plan.organisation_id, details=details)
 
 
+def continues_if_clean(plan: WavePlan, wave: Wave) -> bool:
+    """Return whether the next wave begins without a person if this one is clean."""
+    return plan.continue_if_clean if wave.continue_if_clean is None else wave.continue_if_clean
+
+
 def is_over(plan: WavePlan, wave: Wave) -> bool:
     """Return whether the wave after this one may begin."""
     if wave.state == WaveState.CLEAN:
-        return plan.continue_if_clean
+        return continues_if_clean(plan, wave)
     return wave.state in (WaveState.APPROVED, WaveState.STOPPED)

@@ -13,6 +13,7 @@ from migration_service.errors import (
 )
 from migration_service.models import Batch, ImportSupplier, Wave, WavePlan
 from migration_service.origin import current_origin
+from migration_service.schemas.moments import write_moment
 from migration_service.services.access.audit import AuditAction
 from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches import clock
@@ -36,7 +37,9 @@ from migration_service.services.waves.states import (
     record_act,
 )
 from migration_service.services.waves.stopping import stop_waves
+from migration_service.services.waves.undecided import require_undecided
 from migration_service.services.waves.undone import reconcile_undone, require_no_undo
+from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import BatchState, WaveState
 
 
@@ -80,9 +83,12 @@ def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     WaveWindowClosedError.
     """
     _require_turn(session, plan, wave)
-    until = closing_time(wave, clock.read_clock(session))
+    now = clock.read_clock(session)
+    until = closing_time(wave, now)
     if wave.time_window is not None and until is None:
-        raise WaveWindowClosedError
+        opening = next_opening(Window.from_dict(wave.time_window), now)
+        at = f" It opens at {write_moment(opening.opens_at)}." if opening else ""
+        raise WaveWindowClosedError(f"{WaveWindowClosedError.default_detail}{at}")
     if wave.state == WaveState.PLANNED:
         change_wave(session, plan, wave, QUEUE)
     begin_wave(session, plan, wave, lock_batch(session, wave), until=until)
@@ -143,8 +149,10 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
     """Let the next wave begin, whatever reconciliation found.
 
     From now on the failed lines of this wave may be retried at any time. Raise WaveStateError if it is not
-    reconciled, or accounts of the plan are being undone.
+    reconciled, if it is over, as a clean wave is whose plan goes on by itself, or if accounts of the plan are
+    being undone.
     """
+    require_undecided(session, plan, wave)
     require_no_undo(session, plan)
     batch = _require_completed(session, wave)
     found = {"differing": wave.differing, "open": wave.open}
@@ -158,8 +166,7 @@ def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: 
 
     Raise WaveStateError if it is over.
     """
-    if is_over(plan, wave):
-        raise WaveStateError(f"The wave is {wave.state}, and over. Stop the wave after it.")
+    require_undecided(session, plan, wave)
     stop_waves(session, plan, wave, reason=reason, by=by or _actor())
 
 

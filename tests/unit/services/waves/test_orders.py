@@ -24,7 +24,7 @@ def test_a_plan_is_read() -> None:
     brake = {"stop_after_errors": "5"}
     waves: list[dict[str, Any]] = [
         {"sample": 3, "name": "Pilot", "window": _NIGHT | {"days": ["mon"]}, "brake": brake},
-        {"size": 4, "lines_per_minute": 60},
+        {"size": 4, "lines_per_minute": 60, "continue_if_clean": False},
         {"accounts": ["a"], "window": _NIGHT | {"first_day": date(2026, 5, 1)}},
         {"rest": True},
     ]
@@ -48,7 +48,7 @@ def test_a_plan_is_read() -> None:
                 brake=Brake(stop_after_errors="5"),
                 lines_per_minute=30,
             ),
-            WaveOrder(size=4, lines_per_minute=60, window=usual),
+            WaveOrder(size=4, lines_per_minute=60, window=usual, continue_if_clean=False),
             WaveOrder(
                 accounts=["a"], lines_per_minute=30, window=Window(**night, first_day=date(2026, 5, 1))
             ),

@@ -96,7 +96,8 @@ def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
     key_id = session.scalars(select(ApiKey.id).where(ApiKey.prefix == customer.prefix)).one()
     window = Window(start=time(22), end=time(6), time_zone="UTC", first_day=date(2026, 3, 2))
     brake = Brake(stop_after_errors="5")
-    waves = WaveOrder(size=1, name="Pilot", window=window, lines_per_minute=60, brake=brake), REST
+    given: dict[str, Any] = {"name": "Pilot", "lines_per_minute": 60, "continue_if_clean": False}
+    waves = WaveOrder(size=1, window=window, brake=brake, **given), REST
     more = {"name": "Spring", "continue_if_clean": True, "api_key_id": key_id}
     plan = _plan(session, customer, *waves, **more)
     session.refresh(plan)
@@ -106,9 +107,9 @@ def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
     )
     assert plan.import_supplier_id == find_supplier(session, customer).id
     first, second = list_waves(session, plan.id)
-    assert [(it.number, it.name, it.time_window) for it in (first, second)] == [
-        (1, "Pilot", window.to_dict()),
-        (2, None, None),
+    assert [(it.number, it.name, it.time_window, it.continue_if_clean) for it in (first, second)] == [
+        (1, "Pilot", window.to_dict(), False),
+        (2, None, None, None),
     ]
     batches = [batch_of(session, it) for it in (first, second)]
     assert [(it.name, it.lines_per_minute, it.lines) for it in batches] == [

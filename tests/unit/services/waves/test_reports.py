@@ -65,6 +65,7 @@ def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> 
         "open": 2,
         "decided_by": "ann",
         "decision_reason": "known",
+        "continue_if_clean": True,
     }
     plan, wave = make_wave(session, customer, WaveState.APPROVED, time_window=OPEN_NOW, **stored)
     batch = batch_of(session, wave, lines=9, lines_per_minute=60, brake={"stop_after_errors": "5"})

@@ -85,16 +85,19 @@ def test_every_state_can_be_reached_and_only_what_is_over_cannot_be_left() -> No
     assert set(WaveState) - sources == {WaveState.STOPPED}
 
 
-@pytest.mark.parametrize("continue_if_clean", [True, False])
-def test_the_next_wave_may_begin_after_a_decision_or_a_clean_wave_if_the_plan_says_so(
-    session: Session, customer: Customer, *, continue_if_clean: bool
+@pytest.mark.parametrize(
+    ("of_plan", "of_wave", "continues"),
+    [(True, None, True), (False, None, False), (True, False, False), (False, True, True)],
+)
+def test_the_next_wave_may_begin_after_a_decision_or_a_clean_wave_if_that_or_the_plan_says_so(
+    session: Session, customer: Customer, *, of_plan: bool, of_wave: bool | None, continues: bool
 ) -> None:
-    plan, wave = make_wave(session, customer, WaveState.PLANNED)
-    plan.continue_if_clean = continue_if_clean
+    plan, wave = make_wave(session, customer, WaveState.PLANNED, continue_if_clean=of_wave)
+    plan.continue_if_clean = of_plan
     over = set()
     for state in WaveState:
         wave.state = state
         if is_over(plan, wave):
             over.add(state)
-    clean = {WaveState.CLEAN} if continue_if_clean else set()
+    clean = {WaveState.CLEAN} if continues else set()
     assert over == {WaveState.APPROVED, WaveState.STOPPED} | clean

@@ -167,7 +167,7 @@ def test_a_wave_is_started_by_hand(
 @pytest.mark.usefixtures("now")
 def test_outside_its_window_a_wave_is_not_started(session: Session, customer: Customer) -> None:
     plan, wave = make_wave(session, customer, WaveState.WAITING, time_window=CLOSED_NOW)
-    with pytest.raises(WaveWindowClosedError):
+    with pytest.raises(WaveWindowClosedError, match=r"It opens at 2026-03-03T06:00:00Z\.$"):
         start_wave(session, plan, wave)
     assert (wave.state, batch_of(session, wave).state) == ("WAITING", "PAUSED")
 
@@ -305,12 +305,57 @@ def test_who_decides_why_and_what_about_is_kept_with_the_wave_and_in_the_audit(
         assert batch.runs_until is None, "its failed lines may be retried at any time"
 
 
-def test_a_wave_that_is_over_is_not_stopped(session: Session, customer: Customer) -> None:
-    plan = make_plan(session, customer, WaveState.CLEAN, WaveState.WAITING, continue_if_clean=True)
-    first, _ = list_waves(session, plan.id)
-    with pytest.raises(WaveStateError, match=r"^The wave is CLEAN, and over\. Stop the wave after it\.$"):
-        stop_wave(session, plan, first, reason="enough")
-    assert [it.state for it in list_waves(session, plan.id)] == ["CLEAN", "WAITING"]
+_CLEAN = "The wave is CLEAN, and its plan goes on without an approval."
+_DECIDED = {"decided_by": "ann", "decided_at": EVENING}
+
+
+@pytest.mark.parametrize(
+    ("states", "second", "said"),
+    [
+        (["CLEAN", "RUNNING"], {"began_at": EVENING}, f"{_CLEAN} Wave 2 began at 2026-03-02T22:30:00Z."),
+        (["CLEAN", "WAITING"], {}, f"{_CLEAN} Wave 2 has not begun: stop that one, if it must not."),
+        (["CLEAN"], {}, f"{_CLEAN} It is the last wave of its plan."),
+        (
+            ["APPROVED", "CLEAN"],
+            {"began_at": EVENING},
+            "The wave was approved by ann at 2026-03-02T22:30:00Z already. "
+            "Wave 2 began at 2026-03-02T22:30:00Z.",
+        ),
+        (
+            ["STOPPED", "STOPPED"],
+            {},
+            "The wave was stopped by ann at 2026-03-02T22:30:00Z already. Every later wave is stopped.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("act", [approve_wave, stop_wave])
+def test_a_decision_about_a_wave_that_is_over_is_refused_and_says_what_became_of_it(
+    session: Session, customer: Customer, act: Any, *, states: list[str], second: dict[str, Any], said: str
+) -> None:
+    plan = make_plan(session, customer, *map(WaveState, states), continue_if_clean=True)
+    wave, *following = list_waves(session, plan.id)
+    for name, value in [] if wave.state == "CLEAN" else _DECIDED.items():
+        setattr(wave, name, value)
+    for it in following:
+        for name, value in second.items():
+            setattr(it, name, value)
+    session.flush()
+    before = (wave.decided_by, wave.decision_reason)
+    with pytest.raises(WaveStateError) as raised:
+        act(session, plan, wave, reason="enough")
+    assert raised.value.detail == said
+    assert [it.state for it in list_waves(session, plan.id)] == states
+    assert (wave.decided_by, wave.decision_reason, acts(session)) == (*before, [])
+
+
+def test_a_wave_that_was_undone_after_the_next_one_began_can_be_approved_again(
+    session: Session, customer: Customer
+) -> None:
+    plan = make_plan(session, customer, WaveState.DIFFERS, WaveState.PAUSED, continue_if_clean=True)
+    wave, following = list_waves(session, plan.id)
+    following.began_at = EVENING
+    approve_wave(session, plan, wave, reason="They come later")
+    assert wave.state == "APPROVED"
 
 
 def test_the_last_fifty_plans_are_listed_the_newest_first(session: Session, customer: Customer) -> None:
