@@ -26,6 +26,7 @@ from migration_service.blueprints import (
     waves,
 )
 from migration_service.blueprints.admission import Application, check_requests
+from migration_service.blueprints.body import close_query_strings
 from migration_service.blueprints.compression import compress_responses
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.errors import register_error_handlers
@@ -99,6 +100,7 @@ def create_app(settings: Settings) -> Flask:
         waves,
     ):
         api.register_blueprint(module.blueprint)
+    close_query_strings(app)
     serve_description(app, api)
     app.register_blueprint(front_page.blueprint)
     if settings.console:

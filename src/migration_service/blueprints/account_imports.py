@@ -13,7 +13,6 @@ from migration_service.blueprints.body import (
     json_body,
     query_arguments,
     read_text,
-    refuse_parameters,
 )
 from migration_service.blueprints.description_headers import PREFER, refer
 from migration_service.blueprints.examples import ACCOUNT, PROCESS, STAGED
@@ -187,7 +186,6 @@ def _replay(attempt_id: UUID) -> Any:
     *KEY_ERRORS,
     body=AccountErrorBodySchema,
 )
-@refuse_parameters
 @json_body(blueprint, ProcessRequestSchema(), PROCESS)
 @document_parameters(blueprint, PREFER)
 def process(body: dict[str, Any]) -> Any:

@@ -14,7 +14,6 @@ from migration_service.blueprints.body import (
     document_body,
     query_arguments,
     read_json,
-    refuse_parameters,
 )
 from migration_service.blueprints.describing import View
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
@@ -130,7 +129,6 @@ def _dry_run(schema: Any, example: Any) -> Callable[[View], View]:
     AccountErasedError,
     *KEY_ERRORS,
 )
-@refuse_parameters
 @_posted_body(NotesRequestSchema(), examples.NOTES)
 def create_notes(body: PostedBody) -> Response:
     """Add notes to an account
@@ -190,7 +188,7 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
     as_answered=_transaction_example,
 )
 @_as_transaction_error
-@query_arguments(blueprint, TransactionArgumentsSchema(), closed=True)
+@query_arguments(blueprint, TransactionArgumentsSchema())
 def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """Add financial transactions to an account: all of them, or none
 
@@ -219,7 +217,6 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     ParseError,
     *KEY_ERRORS,
 )
-@refuse_parameters
 @_posted_body(StatementsRequestSchema(), examples.STATEMENTS)
 def create_historical_statements(body: PostedBody) -> Response:
     """Add statements of the time before the migration to an account
@@ -247,7 +244,6 @@ def create_historical_statements(body: PostedBody) -> Response:
     PaymentVendorUnavailableError,
     *KEY_ERRORS,
 )
-@refuse_parameters
 @_posted_body(PaymentInstructionRequestSchema(), examples.PAYMENT_INSTRUCTION)
 def create_payment_instruction(body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it

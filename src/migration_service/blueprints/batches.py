@@ -71,7 +71,9 @@ blueprint.before_request(require_token)
 @blueprint.post("/", endpoint="start_batch")
 @blueprint.doc(requestBody=BODY)
 @document_parameters(blueprint, KEY)
-@query_arguments(blueprint, BatchArgumentsSchema())
+@query_arguments(
+    blueprint, BatchArgumentsSchema(), hints={"dry_run": "A dry run of a batch is mode=dry-run."}
+)
 @blueprint.response(202, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(
     blueprint,
@@ -232,7 +234,7 @@ def cancel(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
-@query_arguments(blueprint, BrakeArgumentsSchema(), closed=True)
+@query_arguments(blueprint, BrakeArgumentsSchema())
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
 def change_brake(arguments: dict[str, Any], batch_id: str) -> Response:

@@ -1,19 +1,25 @@
 """Reads request bodies and query strings, reports every error at once, and describes them in OpenAPI."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
+from types import MappingProxyType
 from typing import Any
 
-from flask import request
+from flask import Flask, current_app, request
 from flask_smorest import Blueprint
 from marshmallow import Schema
 from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, UnsupportedMediaType
 
 from migration_service.blueprints.describing import View, only_describe
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
-from migration_service.schemas.base import load, suggest
+from migration_service.schemas.base import MAX_SUGGESTIONS, limit_errors, load, suggest
 from migration_service.schemas.json import parse_json
+
+#: Where the paths of the operations begin that refuse unknown query parameters. Monitors, browsers and
+#: GraphQL clients may add what they like to the other paths.
+INTERFACE = "/v1/data-import/"
+_IS_CLOSED = "_refuses_unknown_parameters"
 
 
 def read_json() -> Any:
@@ -113,11 +119,13 @@ def document_parameters(blueprint: Blueprint, *parameters: dict[str, Any]) -> Ca
     return decorate
 
 
-def query_arguments(blueprint: Blueprint, schema: Schema, *, closed: bool = False) -> Callable[[View], View]:
+def query_arguments(
+    blueprint: Blueprint, schema: Schema, hints: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[View], View]:
     """Pass the query string to the view, as `schema` loads it.
 
-    A parameter that is given twice with two values is an error. With `closed` a parameter that `schema` does
-    not have is one, too.
+    A parameter that is given twice with two values is an error, and so is one that `schema` does not have.
+    `hints` says of such parameters, by name, what to send instead.
     """
     parameters = [
         {
@@ -133,24 +141,36 @@ def query_arguments(blueprint: Blueprint, schema: Schema, *, closed: bool = Fals
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            errors = _contradictions(schema) + (_unknown_parameters(schema) if closed else [])
+            errors = _contradictions(schema) + _unknown_parameters(schema.fields, hints)
             data, load_errors = load(schema, request.args.to_dict())
             if errors or load_errors:
-                raise RequestFailedValidationError(errors=errors + load_errors)
+                raise RequestFailedValidationError(errors=limit_errors(errors + load_errors))
             return view(*args, data, **kwargs)
 
+        vars(wrapper)[_IS_CLOSED] = True
         return document_parameters(blueprint, *parameters)(wrapper)
 
     return decorate
 
 
-def refuse_parameters(view: View) -> View:
-    """Refuse every query parameter, for a view that takes none: it may be meant for the body."""
+def close_query_strings(app: Flask) -> None:
+    """Let every operation below `INTERFACE` refuse query parameters that it does not have.
 
+    So that a misspelt parameter is never ignored. Those with `query_arguments` do so themselves, in the form
+    of their other errors. Call it when all views are registered.
+    """
+    endpoints = {rule.endpoint for rule in app.url_map.iter_rules() if rule.rule.startswith(INTERFACE)}
+    for endpoint in endpoints:
+        view = app.view_functions[endpoint]
+        if _IS_CLOSED not in vars(view):
+            app.view_functions[endpoint] = _without_parameters(view)
+
+
+def _without_parameters(view: View) -> View:
     @wraps(view)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if errors := _unknown_parameters(Schema()):
-            raise RequestFailedValidationError(errors=errors)
+        if errors := _unknown_parameters({}, {}):
+            raise RequestFailedValidationError(errors=limit_errors(errors))
         return view(*args, **kwargs)
 
     return wrapper
@@ -165,19 +185,33 @@ def _contradictions(schema: Schema) -> list[ErrorItem]:
     ]
 
 
-#: Members of the bodies that may turn up in the query string by mistake.
-_BODY_MEMBERS = ("dry_run", "external_account_number", "import_supplier", "operations_team_name")
+def _unknown_parameters(known: Mapping[str, Any], hints: Mapping[str, str]) -> list[ErrorItem]:
+    unknown = [name for name in request.args if name not in known]
+    return [
+        ErrorItem(
+            "unknown_field",
+            "This operation has no such query parameter."
+            + (_say_what_is_meant(name, known, hints) if place < MAX_SUGGESTIONS else ""),
+            name,
+        )
+        for place, name in enumerate(unknown)
+    ]
 
 
-def _unknown_parameters(schema: Schema) -> list[ErrorItem]:
-    errors = []
-    for name in request.args:
-        if name in schema.fields:
-            continue
-        detail = "This operation has no such query parameter."
-        if meant := suggest(name, schema.fields):
-            detail += f" Did you mean {meant}?"
-        elif member := suggest(name, _BODY_MEMBERS):
-            detail += f" {member} belongs in the body."
-        errors.append(ErrorItem("unknown_field", detail, name))
-    return errors
+def _say_what_is_meant(name: str, known: Mapping[str, Any], hints: Mapping[str, str]) -> str:
+    """Return a sentence that says what to send instead of a parameter, or an empty text."""
+    if hinted := suggest(name, hints):
+        return f" {hints[hinted]}"
+    if meant := suggest(name, known):
+        return f" Did you mean {meant}?"
+    if member := suggest(name, _body_members()):
+        return f" {member} belongs in the body."
+    return ""
+
+
+def _body_members() -> list[str]:
+    """Return the names of the members of the JSON body that the operation is described to take."""
+    view = current_app.view_functions[request.endpoint or ""]
+    body = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("requestBody", {})
+    schema = body.get("content", {}).get("application/json", {}).get("schema")
+    return [*getattr(schema, "_declared_fields", ())]

@@ -5,7 +5,7 @@ from typing import Any
 from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import json_body, refuse_parameters
+from migration_service.blueprints.body import json_body
 from migration_service.blueprints.examples import SUPPLIER
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.resources import resources
@@ -49,7 +49,6 @@ _ERASED_EXAMPLE = {
     AccountImportInProgressError,
     ParseError,
 )
-@refuse_parameters
 @json_body(blueprint, ErasureBodySchema(), _EXAMPLE)
 def erase(body: dict[str, Any]) -> Erasure:
     """Erase the personal data of an account, for good

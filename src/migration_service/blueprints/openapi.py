@@ -35,6 +35,7 @@ _EVERYWHERE: tuple[type[ServiceError], ...] = (
     UnauthenticatedError,
     PermissionDeniedError,
     ProcessorShareUsedError,
+    RequestFailedValidationError,  # for a query parameter that the operation does not have
     ServiceUnavailableError,
 )
 
@@ -57,7 +58,7 @@ def answers_errors(
         return as_answered(error) if isinstance(error, InvalidError) else error
 
     def decorate(view: View) -> View:
-        listed = sorted((*classes, *(_EVERYWHERE if everywhere else ())), key=status_of)
+        listed = sorted(dict.fromkeys((*classes, *(_EVERYWHERE if everywhere else ()))), key=status_of)
         for status, group in groupby(listed, key=status_of):
             members = list(group)
             lines = [f"* `{error.code}`: {meaning_of(error)}{_codes_within(error)}" for error in members]

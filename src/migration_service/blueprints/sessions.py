@@ -6,7 +6,7 @@ from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
 
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import query_arguments, refuse_parameters
+from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.description_headers import refer
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.paging import read_page
@@ -66,7 +66,6 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
 @blueprint.post("/<session_id>/end/", endpoint="end_session")
 @blueprint.response(200, SessionAnswerSchema, example=_EXAMPLE | {"ended_at": "2026-03-02T08:00:00Z"})
 @answers_errors(blueprint, RequestFailedValidationError, TokenSessionNotFoundError)
-@refuse_parameters
 def end_one_session(session_id: str) -> SessionReport:
     """End a session, and every token of it
 

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.blueprints import undo_examples as examples
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import json_body, query_arguments, refuse_parameters
+from migration_service.blueprints.body import json_body, query_arguments
 from migration_service.blueprints.description_headers import CSV, refer
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
@@ -70,7 +70,6 @@ _TARGET_ERRORS = (
 @blueprint.post("/preview/", endpoint="preview_undo")
 @blueprint.response(200, UndoPreviewAnswerSchema, example=examples.PREVIEW)
 @answers_errors(blueprint, *_TARGET_ERRORS)
-@refuse_parameters
 @json_body(blueprint, UndoTargetSchema(), examples.TARGET)
 def preview(body: dict[str, Any]) -> Any:
     """What an undo would do
@@ -85,7 +84,6 @@ def preview(body: dict[str, Any]) -> Any:
 @idempotent(blueprint)
 @blueprint.response(202, UndoProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, *_TARGET_ERRORS, ImportSupplierLiveError, NothingToUndoError, *KEY_ERRORS)
-@refuse_parameters
 @json_body(blueprint, UndoBodySchema(), examples.BODY)
 def start(body: dict[str, Any]) -> Response:
     """Start an undo

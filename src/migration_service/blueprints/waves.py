@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.blueprints import wave_examples as examples
 from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import json_body, query_arguments, refuse_parameters
+from migration_service.blueprints.body import json_body, query_arguments
 from migration_service.blueprints.description_headers import refer
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
@@ -75,7 +75,6 @@ _WAVE_ERRORS = (RequestFailedValidationError, WavePlanNotFoundError, WaveNotFoun
     BatchStorageQuotaError,
     ParseError,
 )
-@refuse_parameters
 @json_body(blueprint, WavePlanBodySchema(), examples.BODY)
 def plan(body: dict[str, Any]) -> Any:
     """Plan the waves of a supplier

@@ -14,8 +14,8 @@ from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS, MAX_SHOWN
 from migration_service.schemas.fields import Message, load_object
 from migration_service.schemas.messages import shown
 
-# Suggestions cost far more than the errors that contain them.
-_MAX_SUGGESTIONS = 10
+#: Suggestions cost far more than the errors that contain them.
+MAX_SUGGESTIONS = 10
 
 
 class Fields(Schema):
@@ -138,7 +138,7 @@ def _find_unknown_members(
         if key in schema.fields:
             continue
         known = (type(schema), key)
-        if known not in suggestions and len(suggestions) < _MAX_SUGGESTIONS:
+        if known not in suggestions and len(suggestions) < MAX_SUGGESTIONS:
             suggestions[known] = suggest(key, schema.fields)
         meant = suggestions.get(known)
         detail = f"{shown(key)} is not a field here" + (f": did you mean {meant}?" if meant else ".")
