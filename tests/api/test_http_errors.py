@@ -24,6 +24,7 @@ def test_an_unknown_path_and_a_wrong_method_have_their_codes(
     assert (answer.status_code, answer.json["code"]) == (status, code)
     assert answer.json["errors"] == [{"detail": detail, "code": code, "attr": None}]
     assert ("Allow" in answer.headers) == (status == 405)
+    assert ("/v1/openapi.json" in detail) == (status == 404)
 
 
 def test_an_unexpected_error_is_500_in_the_same_form(supplier: SupplierClient) -> None:

@@ -1,16 +1,18 @@
 """HTTP of every endpoint: compression, paths with and without the trailing slash, hosts and parameters."""
 
 import gzip
+import re
 from dataclasses import replace
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from batch_client import NDJSON
 from factories import MakeClient
 from migration_service.config import Settings
 from migration_service.schemas.json import encode_json
-from supplier_client import SupplierClient
+from supplier_client import API, SupplierClient
 
 STAGE = "/account-import-process/create-or-update/"
 GZIP = {"Accept-Encoding": "gzip"}
@@ -102,9 +104,51 @@ def test_a_parameter_given_twice_must_have_one_value(supplier: SupplierClient) -
     assert [(item["code"], item["attr"]) for item in answer.json["errors"]] == [("invalid", "limit")]
 
 
-def test_a_batch_that_is_one_json_string_is_refused(supplier: SupplierClient) -> None:
+@pytest.mark.parametrize(
+    ("form", "code"),
+    [
+        ("string", "batch_file_unreadable"),
+        ("array", "batch_file_not_ndjson"),
+        ("csv", "batch_file_not_ndjson"),
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_batch_in_another_format_is_refused_and_none_is_begun(
+    supplier: SupplierClient, form: str, code: str, compressed: bool
+) -> None:
     (account,) = supplier.accounts()
+    text = {
+        "string": encode_json(encode_json(account).decode()),
+        "array": encode_json([account]),
+        "csv": b"external_account_number;given_name\n1;Anna\n",
+    }[form]
     query = {"import_supplier": supplier.code, "mode": "stage"}
-    text = encode_json(encode_json(account).decode())
-    answer = supplier.post("/batches/", query_string=query, data=text, headers={"Content-Type": NDJSON})
-    assert (answer.status_code, answer.json and answer.json["code"]) == (400, "batch_file_unreadable")
+    data = gzip.compress(text) if compressed else text
+    answer = supplier.post("/batches/", query_string=query, data=data, headers={"Content-Type": NDJSON})
+    assert (answer.status_code, answer.json and answer.json["code"]) == (400, code)
+    assert supplier.get(f"/batches/?import_supplier={supplier.code}").json == []
+
+
+def test_a_byte_order_mark_is_accepted_and_an_empty_body_is_called_empty(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    headers = {"Content-Type": "application/json"}
+    text = b"\xef\xbb\xbf" + encode_json(account)
+    assert supplier.post(STAGE, data=text, headers=headers).status_code == 201
+    for path in (STAGE, "/account-import-process/process/"):
+        empty = supplier.post(path, data=b"\n", headers=headers)
+        assert (empty.status_code, empty.json and empty.json["errors"][0]["detail"]) == (
+            400,
+            "The body is empty. Send one JSON value.",
+        )
+
+
+def test_a_number_with_slashes_is_never_another_address(app: Flask) -> None:
+    """A path with a number ends with it, and no longer path begins alike, so that none hides the other."""
+    rules = [rule.rule for rule in app.url_map.iter_rules() if rule.rule.startswith(API)]
+    with_number = [rule for rule in rules if "<number:" in rule]
+    assert with_number
+    for rule in with_number:
+        head, _, tail = rule.partition("<number:")
+        assert re.fullmatch("[a-z_]+>/", tail), rule
+        alike = [other for other in rules if other.startswith(head.partition("<")[0]) and other != rule]
+        assert all(other.count("/") < rule.count("/") for other in alike), (rule, alike)

@@ -85,6 +85,7 @@ def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:
     if order.mode is BatchMode.STAGE:
         shared.staged_quota.require_room(supplier.organisation_id)
     if order.source is BatchSource.PENDING:
+        _refuse_file()
         return take_in_pending(shared.Session, supplier, order, limits)
     _require_file()
     # Not the limit of the other endpoints. One byte more, as a body in chunks is cut off without a word.
@@ -105,6 +106,13 @@ def intake_limits(settings: Settings) -> IntakeLimits:
         uploads=settings.max_uploads,
         folder=settings.upload_folder,
     )
+
+
+def _refuse_file() -> None:
+    """Raise RequestFailedValidationError if the request has a body, whose lines would be ignored."""
+    if request.content_length or request.stream.read(1):
+        detail = "With source=pending nothing is read from the body. Leave out the body, or source."
+        raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "source")])
 
 
 def _require_file() -> None:

@@ -20,6 +20,7 @@ from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     BatchCompressionError,
     BatchFileError,
+    BatchFileFormatError,
     BatchFileTooLargeError,
     BatchNotFoundError,
     BatchStateError,
@@ -83,6 +84,7 @@ blueprint.before_request(require_token)
     ImportSupplierCompleteError,
     OperationsTeamNotFoundError,
     BatchFileError,
+    BatchFileFormatError,
     BatchFileTooLargeError,
     BatchTooManyLinesError,
     BatchCompressionError,

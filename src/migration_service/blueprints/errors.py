@@ -93,10 +93,16 @@ def _permission_denied(error: errors.PermissionDeniedError) -> Response:
     return _service_error(error)
 
 
+_NO_SUCH_PATH = (
+    "There is nothing at this path. /v1/openapi.json describes every path, and /v1/docs/ shows it as a page."
+)
+
+
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
     code = HTTP_CODES.get(status, "error")
-    body = _plain_body(error.description or HTTPStatus(status).phrase, code)
+    detail = _NO_SUCH_PATH if status == HTTPStatus.NOT_FOUND else error.description
+    body = _plain_body(detail or HTTPStatus(status).phrase, code)
     answer = jsonify(body)
     answer.status_code = status
     headers = error.get_response().headers

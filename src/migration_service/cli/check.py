@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from migration_service.cli.output import count, json_option, show_json, show_list
 from migration_service.cli.session import CannotRunError
 from migration_service.errors import BatchFileError
+from migration_service.services.batches.formats import require_ndjson
 from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
 from migration_service.services.batches.offline_check import Summary, check_lines
 from migration_service.states import Profile
@@ -47,7 +48,7 @@ def check(file: Path, profile: str, supplier: str | None, processes: int | None,
             size = None if file == Path("-") else _size(stream)
             task = progress.add_task("lines", total=size, lines=0)
             for part in check_lines(
-                read_lines(read_blocks(stream), _LIMITS),
+                require_ndjson(read_lines(read_blocks(stream), _LIMITS)),
                 Profile(profile),
                 supplier=supplier,
                 processes=processes,
@@ -55,8 +56,6 @@ def check(file: Path, profile: str, supplier: str | None, processes: int | None,
                 summary.add(part)
                 position = None if size is None else stream.tell()
                 progress.update(task, completed=position, lines=summary.lines)
-        if not summary.lines:
-            raise BatchFileError("The file has no lines.")
     except (OSError, BatchFileError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CannotRunError(f"{file} cannot be read: {reason}") from error

@@ -29,6 +29,7 @@ ServiceError                              (base)
 │   ├── NameInvalidError                  (setup)
 │   ├── PaymentVendorInvalidError         (setup)
 │   ├── BatchFileError                    (batches)
+│   │   ├── BatchFileFormatError          (batches)
 │   │   └── BatchFileTooLargeError        (batches) 413
 │   │       ├── BatchTooManyLinesError    (batches)
 │   │       └── BatchCompressionError     (batches)
@@ -133,6 +134,7 @@ from migration_service.errors.batches import (
     BatchCompressionError,
     BatchesNotComparableError,
     BatchFileError,
+    BatchFileFormatError,
     BatchFileTooLargeError,
     BatchNotFoundError,
     BatchQuotaError,
@@ -217,6 +219,7 @@ __all__ = [
     "AuditCursorError",
     "BatchCompressionError",
     "BatchFileError",
+    "BatchFileFormatError",
     "BatchFileTooLargeError",
     "BatchNotFoundError",
     "BatchQuotaError",

@@ -26,6 +26,14 @@ class BatchFileError(InvalidError):
     remedy = "Correct the file, and send the whole file again."
 
 
+class BatchFileFormatError(BatchFileError):
+    """The file of a batch is JSON in another form, or CSV. No line of it was stored."""
+
+    code = "batch_file_not_ndjson"
+    default_detail = "This does not look like NDJSON. Send one JSON object on each line."
+    remedy = "Write each account, or each body, as one line of JSON, and send the whole file again."
+
+
 class BatchFileTooLargeError(BatchFileError):
     """The file of a batch has more bytes after decompression than the service accepts."""
 

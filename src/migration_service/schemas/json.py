@@ -32,11 +32,15 @@ _NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
 def parse_json(body: bytes) -> Any:
     """Return the value that the JSON text `body` holds (section 4: bodies are JSON, in UTF-8).
 
-    Raise ParseError if it is not valid JSON. NaN and Infinity, half of a surrogate pair, text that is not
-    UTF-8, and a repeated key in an object are errors. So is anything beyond `schemas.bounds`.
+    A byte order mark before it is ignored. Raise ParseError if it is not valid JSON. NaN and Infinity, half
+    of a surrogate pair, text that is not UTF-8, and a repeated key in an object are errors. So is anything
+    beyond `schemas.bounds`.
     """
     try:
-        value = _decode(body.decode())
+        text = body.decode("utf-8-sig")
+        if not text or text.isspace():
+            raise _parse_error("The body is empty. Send one JSON value.")
+        value = _decode(text)
         if not is_surely_shallow(body) and _is_too_deep(value):
             raise _too_deep()
         if _SURROGATE.search(body):

@@ -137,6 +137,7 @@ def test_a_line_that_is_too_long_fails_on_its_own(batches: BatchClient) -> None:
         ({"operations_team_name": ""}, "import", "operations_team_name"),
         ({"import_supplier": " "}, "validate", "import_supplier"),
         ({"source": "pending"}, "stage", "mode"),
+        ({"source": "pending"}, "dry-run", "source"),  # as it has a body
         ({"source": "file"}, "stage", "source"),
         ({"stop_after_errors": "some"}, "import", "stop_after_errors"),
         ({"stop_after_errors": "9", "stop_window_lines": "nine"}, "import", "stop_window_lines"),

@@ -68,7 +68,7 @@ def test_the_output_for_people_shows_each_fault_and_its_first_line(tmp_path: Pat
     assert "ledgers.0.ledger_code" in row
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\x1f\x8bnothing"])
+@pytest.mark.parametrize("content", [None, b"", b"\x1f\x8bnothing", b"number;name\n1;Anna\n"])
 def test_a_file_that_cannot_be_read_exits_with_2(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "book.ndjson"
     if content is not None:

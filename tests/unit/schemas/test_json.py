@@ -12,7 +12,8 @@ from migration_service.schemas.json import encode_json, parse_json
 @pytest.mark.parametrize(
     ("body", "part_of_detail"),
     [
-        (b"", "not valid JSON"),
+        (b"", "The body is empty."),
+        (b"\xef\xbb\xbf \n", "The body is empty."),
         (b"{", "not valid JSON"),
         (b'{"a": 1,}', "not valid JSON"),
         (b"[1, 2", "not valid JSON"),
@@ -25,7 +26,7 @@ from migration_service.schemas.json import encode_json, parse_json
         (b'"\xff"', "UTF-8"),
         (b'"\\ud800"', "surrogate"),
         (b'{"\\udfff": 1}', "surrogate"),
-        (b"\xef\xbb\xbf{}", "not valid JSON"),
+        (b"\xef\xbb\xbf\xef\xbb\xbf{}", "not valid JSON"),
     ],
 )
 def test_invalid_json_is_refused_with_the_reason(body: bytes, part_of_detail: str) -> None:

@@ -3,7 +3,7 @@
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO
 
 from migration_service.errors import (
@@ -17,6 +17,8 @@ _READ = 1 << 16
 #: Bytes after decompression up to which the ratio does not matter: small files of equal lines compress well.
 RATIO_FREE = 10_000_000
 _GZIP = b"\x1f\x8b"
+#: Bytes that are kept of a line that is too long.
+_START = 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -27,6 +29,8 @@ class Line:
     number: int
     #: The text without its line feed, or None if it is longer than the limit.
     text: bytes | None
+    #: How a line begins that has no text.
+    start: bytes = field(default=b"", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
                 yield line
             head, too_long = text, False
         if len(head) > limits.line:
-            head, too_long = b"", True
+            head, too_long = head[:_START], True
     if line := _line(number + 1, head, too_long):
         if line.number > limits.lines:
             raise _too_many_lines(limits)
@@ -82,10 +86,10 @@ def _too_many_lines(limits: FileLimits) -> BatchTooManyLinesError:
 
 
 def _line(number: int, text: bytes, too_long: bool) -> Line | None:
-    if too_long:
-        return Line(number, None)
     if number == 1:
         text = text.removeprefix(_BYTE_ORDER_MARK)
+    if too_long:
+        return Line(number, None, text[:_START].strip())
     text = text.strip()
     return Line(number, text) if text else None
 

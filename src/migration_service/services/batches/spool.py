@@ -15,7 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 from typing import IO
 
-from migration_service.errors import BatchFileError, UploadStorageFullError
+from migration_service.errors import UploadStorageFullError
+from migration_service.services.batches.formats import require_ndjson
 from migration_service.services.batches.ndjson import FileLimits, Line, read_blocks, read_lines
 
 #: What a line counts for the quota beside its text: its row, its entry in the index, its outcome.
@@ -52,23 +53,20 @@ class SpooledLines:
     ) -> None:
         """Read the file, or the blocks of `arriving`, which are written into it. `identity` begins the hash.
 
-        Raise what `read_lines` raises, and BatchFileError if there is no line.
+        Raise what `read_lines` and `require_ndjson` raise.
         """
         self._file, self._limits, self._on_block = file, limits, on_block
         #: What the lines take in the database.
         self.stored_bytes = 0
         #: How many there are.
         self.count = 0
-        hashed, first = sha256(identity), None
+        hashed = sha256(identity)
         self._file_hash, self._file_bytes = sha256(), 0
-        for line in read_lines(self._counted(self._blocks() if arriving is None else arriving), limits):
-            first = first or line
-            _refuse_json_string(first)
+        blocks = self._counted(self._blocks() if arriving is None else arriving)
+        for line in require_ndjson(read_lines(blocks, limits)):
             self.count += 1
             self.stored_bytes += LINE_OVERHEAD + len(line.text or b"")
             hashed.update(b"%d %b\n" % (line.number, line.text or b"-"))
-        if first is None:
-            raise BatchFileError("The file has no lines.")
         #: The hash of all lines, and of what is asked for.
         self.sha256 = hashed.digest()
         #: The file itself, with its compression and its blank lines.
@@ -136,14 +134,3 @@ def has_room(folder: Path) -> bool:
     """Return whether the disk of this folder has room for uploads."""
     disk = shutil.disk_usage(folder)
     return disk.free >= disk.total * _FREE_SHARE
-
-
-def _refuse_json_string(first: Line) -> None:
-    """Raise BatchFileError if the first line is a JSON string.
-
-    A client that turns every body into JSON sends the whole file as one string.
-    """
-    if first.text is not None and first.text.startswith(b'"'):
-        raise BatchFileError(
-            "The file is one JSON string. Send its bytes as they are: one JSON object on each line."
-        )

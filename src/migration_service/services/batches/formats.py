@@ -1,0 +1,70 @@
+"""Tells NDJSON from JSON in another form and from CSV, by the first lines of a file."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+
+import msgspec
+
+from migration_service.errors import BatchFileError, BatchFileFormatError
+from migration_service.services.batches.ndjson import Line
+
+#: Lines that are looked at, unless an earlier one is a JSON object.
+_FIRST = 3
+_SEND = "Send one JSON object on each line (NDJSON)."
+_ARRAY = f"This looks like a JSON array. {_SEND}"
+_SEPARATOR = re.compile(rb"[,;\t|]")
+_BRACE = re.compile(rb"[{}]")
+
+
+def require_ndjson(lines: Iterable[Line]) -> Iterator[Line]:
+    """Return all of `lines`, the first of which have been read.
+
+    Raise BatchFileFormatError if the file is a JSON array, JSON that is spread over several lines, or CSV,
+    and BatchFileError if it is one JSON string, or has no lines. A file whose first lines include a JSON
+    object is none of these, whatever is wrong with the others: their errors are reported line by line.
+    """
+    rest = iter(lines)
+    first: list[Line] = []
+    for line in islice(rest, _FIRST):
+        first.append(line)
+        if line.text is not None and _is_object(line.text):
+            break
+    texts = [line.start if line.text is None else line.text for line in first]
+    if not texts:
+        raise BatchFileError("The file has no lines.")
+    if _opens_array(texts[0]):
+        raise BatchFileFormatError(_ARRAY)
+    if not _is_object(texts[-1]):
+        _refuse_other_formats(texts)
+    return chain(first, rest)
+
+
+def _opens_array(text: bytes) -> bool:
+    """Return True for `[` alone, and for `[{...},`: these are no line with an error, but begin an array."""
+    return text == b"[" or (text.startswith(b"[") and text.endswith(b",") and _is_object(text[1:-1]))
+
+
+def _refuse_other_formats(first: list[bytes]) -> None:
+    if first[0].startswith(b'"') and not _is_csv(first):
+        # A client that turns every body into JSON sends the whole file as one string.
+        raise BatchFileError(
+            "The file is one JSON string. Send its bytes as they are: one JSON object on each line."
+        )
+    if first[0].startswith(b"["):
+        raise BatchFileFormatError(_ARRAY)
+    if first[0].startswith(b"{") and first[1:] and first[1].startswith(b'"'):
+        raise BatchFileFormatError(f"This looks like JSON that is spread over several lines. {_SEND}")
+    if _is_csv(first):
+        raise BatchFileFormatError(f"This looks like a CSV file. {_SEND}")
+
+
+def _is_csv(first: list[bytes]) -> bool:
+    return all(_SEPARATOR.search(text) and not _BRACE.search(text) for text in first)
+
+
+def _is_object(text: bytes) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
