@@ -111,9 +111,9 @@ class SupplierClient:
         """Section 4.1."""
         return self.post("/validate-account/", payload, **kwargs)
 
-    def stage(self, payload: Any) -> TestResponse:
+    def stage(self, payload: Any, **query: str) -> TestResponse:
         """Section 4.2."""
-        return self.post("/account-import-process/create-or-update/", payload)
+        return self.post("/account-import-process/create-or-update/", payload, query_string=query)
 
     def process(self, number: str, *, prefer: str = "respond-async", **fields: Any) -> TestResponse:
         """Section 4.3, without waiting, so that the test decides when a worker takes it."""

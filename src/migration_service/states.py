@@ -27,6 +27,17 @@ class ImportState(StrEnum):
     SKIPPED = "SKIPPED"
 
 
+class StagingResult(StrEnum):
+    """The effect of staging a payload."""
+
+    #: It is the first payload of the account.
+    STAGED = "STAGED"
+    #: It replaced another payload.
+    REPLACED = "REPLACED"
+    #: The same payload was staged already.
+    UNCHANGED = "UNCHANGED"
+
+
 class Outcome(StrEnum):
     """How an attempt ended."""
 

@@ -152,7 +152,7 @@ BUGS: dict[str, Bug] = {
         "the payload that was accepted last",
         (
             (
-                "services/imports/states.py",
+                "services/imports/stage_sql.py",
                 "SET payload = excluded.payload, payload_sha256",
                 "SET payload_sha256",
             ),
@@ -164,14 +164,9 @@ BUGS: dict[str, Bug] = {
         (
             (
                 "services/imports/staging.py",
-                "    if error := refusal(staged.state, account.data",
-                "    if staged.state is not ImportState.IMPORTED and (error := refusal(staged.state, "
-                "account.data",
-            ),
-            (
-                "services/imports/staging.py",
-                "staged.service_account_number):\n        raise error\n    return staged.first",
-                "staged.service_account_number)):\n        raise error\n    return staged.first",
+                "    if error := refusal_of(staged, account.number, extracted_at):",
+                "    error = refusal_of(staged, account.number, extracted_at)\n"
+                "    if error and staged.state is not ImportState.IMPORTED:",
             ),
         ),
     ),

@@ -35,6 +35,7 @@ from migration_service.errors import (
     ImportSupplierCompleteError,
     ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
+    NewerVersionStagedError,
     NoWorkerAvailableError,
     OperationsTeamNotFoundError,
     ParseError,
@@ -54,6 +55,7 @@ from migration_service.schemas.validation import (
     ReportArgumentsSchema,
     ReportErrorBodySchema,
     StageArgumentsSchema,
+    StagingReportSchema,
     ValidationReportSchema,
 )
 from migration_service.services.imports import staging as imports
@@ -74,7 +76,7 @@ blueprint.before_request(require_token)
 
 #: Seconds after which a client may ask for the outcome of an attempt.
 _ASK_AGAIN = 2
-_STAGED = {"anyOf": [StagedAccountSchema, ValidationReportSchema]}
+_STAGED = {"anyOf": [StagedAccountSchema, StagingReportSchema]}
 
 
 @blueprint.post("/validate-account/")
@@ -108,11 +110,11 @@ def validate_account(arguments: dict[str, Any]) -> Response:
 
 @blueprint.post("/account-import-process/create-or-update/")
 @document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
-@blueprint.response(201, _STAGED, example=STAGED, headers=refer("X-Warning-Count"))
+@blueprint.response(201, _STAGED, example=STAGED | {"result": "STAGED"}, headers=refer("X-Warning-Count"))
 @blueprint.alt_response(
     200,
     schema=_STAGED,
-    example=STAGED,
+    example=STAGED | {"result": "REPLACED"},
     description="Staged before: updated.",
     headers=refer("X-Warning-Count"),
 )
@@ -125,6 +127,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     AccountAlreadyImportedError,
     AccountMarkedToSkipError,
     AccountImportInProgressError,
+    NewerVersionStagedError,
     StagedQuotaReachedError,
     ParseError,
     body=AccountReportErrorBodySchema,
@@ -134,15 +137,22 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created
 
     The payload is validated by the same rules as at the validate endpoint. The status is 201 for the first
-    staging of an account, and 200 for every further one. The same payload again changes nothing. With
-    `report=full` it responds as validate does.
+    staging of an account, and 200 for every further one. The same payload again changes nothing; `result`
+    says so. With `report=full` it responds as validate does. A payload with `extracted_at` does not replace
+    one of a later extract.
     """
     loaded = read_account(read_text())
     with reporting(arguments):
         supplier, account = validate_payload(resources().reference, caller(), loaded)
         with autocommit(resources().Session) as statements:
-            first = imports.stage_account(statements, supplier, account, resources().staged_quota)
-    return answer_staged(account, arguments, first=first)
+            result = imports.stage_account(
+                statements,
+                supplier,
+                account,
+                resources().staged_quota,
+                extracted_at=arguments.get("extracted_at"),
+            )
+    return answer_staged(account, arguments, result)
 
 
 def _replay(attempt_id: UUID) -> Any:

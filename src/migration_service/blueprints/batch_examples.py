@@ -18,6 +18,7 @@ BATCH: dict[str, Any] = {
     "options": {},
     "mode": "import",
     "profile": None,
+    "extracted_at": None,
     "source": "upload",
     "state": "RUNNING",
     "reason": None,
@@ -32,6 +33,7 @@ PROGRESS = {
     **BATCH,
     "error_counts": {"invalid_phone_number": 640, "required": 360},
     "warning_counts": {},
+    "staging_counts": {"STAGED": 39_988, "REPLACED": 12},
     "rate": 1300.0,
     "time_left": 45.4,
     "condition": None,
@@ -52,6 +54,7 @@ LINE = {
         }
     ],
     "warnings": [],
+    "staging_result": None,
 }
 LINE_CSV = (
     "line_number,external_account_number,status,service_account_number,severity,code,path,detail,value\r\n"

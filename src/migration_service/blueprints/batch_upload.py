@@ -62,6 +62,7 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
         name=arguments.get("name"),
         file_name=arguments.get("file_name"),
         profile=profile,
+        extracted_at=arguments.get("extracted_at"),
         brake=read_brake_arguments(arguments),
     )
 

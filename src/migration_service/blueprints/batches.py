@@ -57,7 +57,7 @@ from migration_service.services.batches.results import (
     stream_results,
 )
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.states import LineStatus
+from migration_service.states import LineStatus, StagingResult
 from migration_service.tasks.batches import feed_batches
 
 blueprint = Blueprint(
@@ -163,13 +163,14 @@ def get_batch(batch_id: str) -> Response:
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """The result of each line, streamed
 
-    NDJSON: line_number, external_account_number, status, service_account_number, errors, warnings. Or CSV,
-    with `Accept: text/csv`: a row for each error and warning with its line, account, code, path and value,
-    and one for each line that has none. Lines that are still waiting are PENDING. Results are kept for at
-    least 30 days after the end of the batch.
+    NDJSON: line_number, external_account_number, status, service_account_number, errors, warnings,
+    staging_result. Or CSV, with `Accept: text/csv`: a row for each error and warning with its line, account,
+    code, path and value, and one for each line that has none. Lines that are still waiting are PENDING.
+    Results are kept for at least 30 days after the end of the batch.
     """
     status = LineStatus(arguments["status"]) if "status" in arguments else None
-    wanted = ResultFilter(status, arguments.get("code"), arguments.get("path"))
+    staged = StagingResult(arguments["staging_result"]) if "staging_result" in arguments else None
+    wanted = ResultFilter(status, arguments.get("code"), arguments.get("path"), staging_result=staged)
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
     return stream_lines(lambda kind: stream_results(resources().Session, batch.id, kind, wanted))

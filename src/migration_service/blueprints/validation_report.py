@@ -9,7 +9,7 @@ from flask import Response
 from migration_service.errors import AccountFailedValidationError
 from migration_service.schemas.json import encode_json
 from migration_service.services.imports.validation import ValidatedAccount
-from migration_service.states import Report
+from migration_service.states import Report, StagingResult
 
 #: The header with the number of warnings.
 WARNING_COUNT = "X-Warning-Count"
@@ -30,11 +30,14 @@ def answer_validated(account: ValidatedAccount, arguments: dict[str, Any]) -> Re
     return _answer(account, _report(account) if _in_full(arguments) else account.json, 200)
 
 
-def answer_staged(account: ValidatedAccount, arguments: dict[str, Any], *, first: bool) -> Response:
+def answer_staged(account: ValidatedAccount, arguments: dict[str, Any], result: StagingResult) -> Response:
     """Return the response of the stage endpoint (section 4.2): 201 for the first staging, 200 after that."""
     names = {name: account.data[name] for name in ("import_supplier", "external_account_number")}
-    body = _report(account) if _in_full(arguments) else encode_json(names)
-    return _answer(account, body, 201 if first else 200)
+    if _in_full(arguments):
+        body = b'%b,"result":"%b"}' % (_report(account)[:-1], result.encode())
+    else:
+        body = encode_json(names | {"result": result})
+    return _answer(account, body, 201 if result is StagingResult.STAGED else 200)
 
 
 def _in_full(arguments: dict[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from migration_service.services.batches.results import (
     stream_results,
 )
 from migration_service.services.batches.steering import get_batch_with_lines
-from migration_service.states import LineStatus
+from migration_service.states import LineStatus, StagingResult
 
 code_option = click.option(
     "--code", metavar="CODE", help="Only lines with an error or a warning of this code."
@@ -35,6 +35,11 @@ path_option = click.option(
 @code_option
 @path_option
 @click.option(
+    "--staging-result",
+    type=click.Choice([result.value for result in StagingResult], case_sensitive=False),
+    help="Only lines whose payload was staged with this result.",
+)
+@click.option(
     "--format",
     "result_format",
     type=click.Choice([kind.value for kind in ResultFormat]),
@@ -42,14 +47,21 @@ path_option = click.option(
     show_default=True,
 )
 def results(
-    batch_id: str, status: str | None, code: str | None, path: str | None, result_format: str
+    *,
+    batch_id: str,
+    status: str | None,
+    code: str | None,
+    path: str | None,
+    staging_result: str | None,
+    result_format: str,
 ) -> None:
     """Write what became of each line of the batch BATCH_ID to standard output.
 
     CSV has a row for each error and warning, with its line, account, code, path and value, and one row for
     each line that has none.
     """
-    wanted = ResultFilter(LineStatus(status) if status else None, code, path)
+    staged = StagingResult(staging_result) if staging_result else None
+    wanted = ResultFilter(LineStatus(status) if status else None, code, path, staging_result=staged)
     _write(batch_id, lambda sessions, id_: stream_results(sessions, id_, ResultFormat(result_format), wanted))
 
 

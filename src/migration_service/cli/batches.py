@@ -3,10 +3,12 @@
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
 import click
+from marshmallow import ValidationError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli.batch_brake import brake, brake_options, describe_brake
@@ -25,6 +27,7 @@ from migration_service.cli.session import CannotRunError, open_session, open_ses
 from migration_service.cli.workers import tell_batch_workers
 from migration_service.config import Settings
 from migration_service.models import Batch
+from migration_service.schemas.extracts import extract_moment
 from migration_service.services.batches.brakes import read_brake
 from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.listing import list_batches
@@ -46,6 +49,8 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus, Profile
 
 _STANDARD_INPUT = Path("-")
+#: The names of counts for people.
+_COUNTED = {"error_counts": "errors", "warning_counts": "warnings", "staging_counts": "staging"}
 
 
 @click.group()
@@ -94,6 +99,11 @@ batches.add_command(brake)
     help="Validate the lines under this profile.  [default: the supplier's own]",
 )
 @click.option(
+    "--extracted-at",
+    metavar="MOMENT",
+    help="When the accounts were extracted, as 2026-03-01T22:00:00Z. Later extracts are not replaced.",
+)
+@click.option(
     "--idempotency-key",
     metavar="TEXT",
     help="Running the same command again shows the same batch instead of starting another.",
@@ -113,6 +123,7 @@ def start(
     force_add_to_current_statement: bool | None,
     name: str | None,
     profile: str | None,
+    extracted_at: str | None,
     idempotency_key: str | None,
     stop_after_errors: str | None,
     stop_min_lines: int | None,
@@ -152,6 +163,7 @@ def start(
             name=name,
             file_name=None if file in (None, _STANDARD_INPUT) else file.name,
             profile=Profile(profile) if profile else None,
+            extracted_at=_read_moment(extracted_at) if extracted_at else None,
             brake=read_brake(
                 stop_after_errors=stop_after_errors,
                 stop_min_lines=stop_min_lines,
@@ -171,6 +183,14 @@ def start(
             _watch(sessions, batch_id, as_json)
             return
     show_done({"batch_id": batch_id}, as_json, f"Batch {batch_id} was started: batches watch {batch_id}")
+
+
+def _read_moment(text: str) -> datetime:
+    try:
+        moment: datetime = extract_moment().deserialize(text)
+    except ValidationError as error:
+        raise click.BadParameter(" ".join(map(str, error.messages)), param_hint="--extracted-at") from error
+    return moment
 
 
 def _spooled(
@@ -246,10 +266,10 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
         return record
     counts = {status.lower(): number for status, number in report.counts.items() if number}
     shown = {name: value for name, value in record.items() if value is not None and name != "counts"}
-    for kind in ("error_counts", "warning_counts"):
+    for kind, name in _COUNTED.items():
         found = shown.pop(kind, {})
         if found:
-            shown[kind.removesuffix("_counts") + "s"] = [f"{n} {code}" for code, n in found.items()]
+            shown[name] = [f"{n} {code}" for code, n in found.items()]
     if report.brake is not None:
         shown["brake"] = describe_brake(report.brake)
     if report.rate is not None:

@@ -10,6 +10,7 @@ ServiceError                              (base)
 │   ├── AccountMarkedToSkipError          (imports)
 │   ├── AccountImportInProgressError      (imports)
 │   ├── AccountNotStagedError             (imports)
+│   ├── NewerVersionStagedError           (imports)
 │   ├── AccountErasedError                (imports)
 │   ├── AccountCreationFailedError        (imports)
 │   ├── AccountNotStorableError           (imports) the database refused a value
@@ -169,6 +170,7 @@ from migration_service.errors.imports import (
     AttemptNotFoundError,
     ConcurrencyLimitReachedError,
     DryRunSucceededError,
+    NewerVersionStagedError,
     NoWorkerAvailableError,
     StagedQuotaReachedError,
 )
@@ -251,6 +253,7 @@ __all__ = [
     "NameInvalidError",
     "NameTakenError",
     "NetworkInvalidError",
+    "NewerVersionStagedError",
     "NoWorkerAvailableError",
     "NotAuthenticatedError",
     "NotFoundError",

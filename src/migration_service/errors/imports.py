@@ -86,6 +86,20 @@ class AccountNotStagedError(InvalidError):
     remedy = "Stage the account, then process it."
 
 
+class NewerVersionStagedError(InvalidError):
+    """A payload of a later extract is staged. This one was not stored."""
+
+    code = "newer_version_staged"
+    default_detail = "A payload of a later extract is staged. This one was not stored."
+    remedy = "Nothing, if what is staged is newer. Otherwise send the payload with its own `extracted_at`."
+
+    @classmethod
+    def of(cls, staged: str, sent: str) -> "NewerVersionStagedError":
+        """Return the error with the moments of both extracts."""
+        detail = f"What is staged was extracted at {staged}. This payload was extracted at {sent}."
+        return cls(f"{detail} It was not stored.")
+
+
 class AccountErasedError(InvalidError):
     """The personal data of the account was erased; nothing can be added to it any more."""
 

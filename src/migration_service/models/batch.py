@@ -86,6 +86,10 @@ class Batch(Base):
     request_id: Mapped[str | None]
     address: Mapped[str | None]
     state: Mapped[str] = mapped_column(server_default=BatchState.RUNNING)
+    #: When the supplier extracted its accounts. They do not replace what is of a later extract.
+    extracted_at: Mapped[datetime | None]
+    #: Of source `pending`: accounts that were left out, because a newer version of them was refused.
+    older_versions: Mapped[int | None]
     #: Why it is WAITING, PAUSED or STOPPED: a code of `errors`.
     reason: Mapped[str | None]
     #: How many lines it has, blank ones not counted.
@@ -152,6 +156,8 @@ class BatchLine(Base):
     account_import_process_id: Mapped[int | None]
     status: Mapped[str] = mapped_column(server_default=LineStatus.PENDING)
     service_account_number: Mapped[str | None]
+    #: What staging its payload did. None if nothing was staged.
+    staging_result: Mapped[str | None]
     #: Objects of detail, code, attr.
     errors: Mapped[list[Any] | None]
     warnings: Mapped[list[Any] | None]
@@ -201,6 +207,8 @@ class BatchChunk(Base):
     counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     error_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     warning_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    #: Lines by what staging did.
+    staging_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     #: For brakes: how many lines have an outcome, and the FAILED ones by all codes of their errors together,
     #: in alphabetical order with blanks between them.
     done: Mapped[int] = mapped_column(server_default="0")

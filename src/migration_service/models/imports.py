@@ -46,7 +46,16 @@ class AccountImportProcess(Base):
     profile: Mapped[str]
     #: The warnings of staging: objects of detail, code, attr.
     warnings: Mapped[list[Any] | None]
+    #: When the payload was staged. To stage the same again changes nothing.
     staged_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: When the supplier extracted it. An earlier extract does not replace it. None: the supplier did not say.
+    extracted_at: Mapped[datetime | None]
+    #: When a newer version was sent that was not taken, with the errors (objects of detail, code, attr) and
+    #: the line of the batch that it was on. None: this is the newest version that was sent.
+    refused_at: Mapped[datetime | None]
+    refused_errors: Mapped[list[Any] | None]
+    refused_batch_id: Mapped[UUID | None]
+    refused_line_number: Mapped[int | None]
     #: Who staged the payload, with which request and from where. No foreign key: keys are never removed, and
     #: a check for each staged account would cost more than the column.
     staged_by_api_key_id: Mapped[int | None]

@@ -13,6 +13,7 @@ from migration_service.schemas.brakes import (
     BrakeAnswerSchema,
     stop_after_errors,
 )
+from migration_service.schemas.extracts import extract_moment
 from migration_service.schemas.fields import (
     AnsweredMoment,
     Choice,
@@ -31,6 +32,7 @@ from migration_service.states import (
     BatchState,
     LineStatus,
     Profile,
+    StagingResult,
 )
 
 _COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
@@ -111,6 +113,7 @@ class BatchArgumentsSchema(Fields):
             schema={"type": "string", "enum": [profile.value for profile in Profile]},
         ),
     )
+    extracted_at = extract_moment()
     stop_after_errors = stop_after_errors(required=False)
     stop_min_lines = STOP_MIN_LINES
     stop_window_lines = STOP_WINDOW_LINES
@@ -144,6 +147,14 @@ class ResultArgumentsSchema(Fields):
         ),
     )
 
+    staging_result = Choice(
+        StagingResult,
+        metadata=about(
+            "Only lines whose payload was staged with this result.",
+            "REPLACED",
+            schema={"type": "string", "enum": [result.value for result in StagingResult]},
+        ),
+    )
     code = Identifier(
         metadata=about(
             "Only lines with an error or a warning of this code. CSV has only those.", "invalid_phone_number"
@@ -238,6 +249,9 @@ class BatchAnswerSchema(AnswerSchema):
         allow_none=True,
         metadata=about("The profile of its lines. Null for the supplier's own profile.", "strict"),
     )
+    extracted_at = AnsweredMoment(
+        allow_none=True, metadata=about("When the supplier extracted its accounts, in UTC.", _MOMENT)
+    )
     source = fields.String(
         metadata=about("Where its lines came from.", "upload", enum=[source.value for source in BatchSource])
     )
@@ -271,6 +285,11 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
         )
     )
     warning_counts = fields.Dict(metadata=about("The same for warnings.", {"unknown_field": 12}, **_COUNTS))
+    staging_counts = fields.Dict(
+        metadata=about(
+            "Lines by what staging their payload did.", {"STAGED": 39_988, "REPLACED": 12}, **_COUNTS
+        )
+    )
     rate = fields.Float(
         allow_none=True,
         metadata=about("Lines per second: recent, or the average once it is over.", 1_300.0),
@@ -322,4 +341,12 @@ class LineResultSchema(AnswerSchema):
     warnings = fields.List(
         fields.Nested(ErrorObjectSchema),
         metadata=about("The warnings of the line, each with its path.", [_WARNING]),
+    )
+    staging_result = fields.String(
+        allow_none=True,
+        metadata=about(
+            "What staging its payload did. Null if nothing was staged.",
+            "STAGED",
+            enum=[*(result.value for result in StagingResult), None],
+        ),
     )

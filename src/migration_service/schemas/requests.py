@@ -12,7 +12,7 @@ from migration_service.schemas.fields import (
     WholeNumber,
     about,
 )
-from migration_service.states import Profile
+from migration_service.states import Profile, StagingResult
 
 
 class ProcessRequestSchema(CommandFields):
@@ -67,6 +67,14 @@ class StagedAccountSchema(AnswerSchema):
 
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     external_account_number = fields.String(metadata=about("The number of the staged account.", "100000038"))
+    result = fields.String(
+        metadata=about(
+            "STAGED for the first payload of the account, REPLACED if another payload was staged, UNCHANGED "
+            "if it was this one.",
+            "STAGED",
+            enum=[result.value for result in StagingResult],
+        )
+    )
 
 
 class CreatedAccountSchema(AnswerSchema):

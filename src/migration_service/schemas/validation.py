@@ -7,19 +7,19 @@ from marshmallow import fields
 
 from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.base import AnswerSchema, Fields
+from migration_service.schemas.extracts import extract_moment
 from migration_service.schemas.fields import Choice, about
 from migration_service.schemas.requests import (
     AccountErrorBodySchema,
     ErrorBodySchema,
     ErrorObjectSchema,
+    StagedAccountSchema,
     ValidateArgumentsSchema,
 )
 from migration_service.states import Report
 
 
-class StageArgumentsSchema(Fields):
-    """The query string of the stage endpoint."""
-
+class _ReportFields(Fields):
     report = Choice(
         Report,
         metadata=about(
@@ -30,7 +30,13 @@ class StageArgumentsSchema(Fields):
     )
 
 
-class ReportArgumentsSchema(StageArgumentsSchema, ValidateArgumentsSchema):
+class StageArgumentsSchema(_ReportFields):
+    """The query string of the stage endpoint."""
+
+    extracted_at = extract_moment()
+
+
+class ReportArgumentsSchema(_ReportFields, ValidateArgumentsSchema):
     """The query string of the validate endpoint."""
 
 
@@ -49,6 +55,12 @@ class ValidationReportSchema(AnswerSchema):
     )
     warnings = fields.List(fields.Nested(ErrorObjectSchema), metadata=_WARNINGS)
     account = fields.Nested(AccountImportSchema, metadata=about("The data as it is stored.", _ACCOUNT))
+
+
+class StagingReportSchema(ValidationReportSchema):
+    """The same for a payload that was staged."""
+
+    result = StagedAccountSchema().fields["result"]
 
 
 class _ReportedFaults(AnswerSchema):

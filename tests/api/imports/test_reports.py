@@ -28,15 +28,15 @@ def payload(supplier: SupplierClient) -> dict[str, Any]:
     return account | {"billing_postcode": "nowhere"}
 
 
-@pytest.mark.parametrize(("send", "status"), [(_validate, 200), (_stage, 201)])
+@pytest.mark.parametrize(("send", "status", "more"), [(_validate, 200, set()), (_stage, 201, {"result"})])
 def test_the_full_report_has_the_account_and_its_warnings(
-    supplier: SupplierClient, payload: dict[str, Any], send: _Send, status: int
+    supplier: SupplierClient, payload: dict[str, Any], send: _Send, status: int, more: set[str]
 ) -> None:
     validated = json_of(_validate(supplier, payload))
     answer = send(supplier, payload, "?report=full")
     assert answer.status_code == status
     report = json_of(answer)
-    assert report.keys() == {"valid", "errors", "warnings", "account"}
+    assert report.keys() == {"valid", "errors", "warnings", "account"} | more
     assert (report["valid"], report["errors"], report["account"]) == (True, [], validated)
     assert [(it["attr"], it["code"]) for it in report["warnings"]] == [
         ("billing_postcode", "invalid_postcode")

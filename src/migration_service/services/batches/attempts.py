@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy.orm import Session
@@ -33,6 +34,8 @@ class ChunkJob:
     #: What the lines are, and for transactions the arguments of the single endpoint.
     kind: BatchKind = BatchKind.ACCOUNTS
     options: Mapping[str, bool] = field(default_factory=dict)
+    #: When the supplier extracted the accounts, if it says so.
+    extracted_at: datetime | None = None
     #: What payment vendors answered about the payment instructions of the lines.
     answers: Mapping[InstructionKey, Answer] = field(default_factory=dict)
 

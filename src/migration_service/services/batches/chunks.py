@@ -215,6 +215,7 @@ def _job_of(batch: Batch, supplier: KnownSupplier, line_seconds: float) -> Chunk
         line_seconds,
         BatchKind(batch.kind),
         batch.options,
+        batch.extracted_at,
     )
 
 

@@ -31,10 +31,10 @@ _LATER = """now() + greatest(interval '5 seconds',
 _RECOUNT = text(f"""
     WITH counted AS (
         SELECT batch_chunk.first_line AS chunk, found.counts, found.errors, found.warnings,
-               found.done, found.failures
+               found.staging, found.done, found.failures
         FROM batch_chunk CROSS JOIN LATERAL (
             WITH line AS MATERIALIZED (
-                SELECT line_number, status, errors, warnings FROM {LINES_OF_CHUNK} AS own)
+                SELECT line_number, status, errors, warnings, staging_result FROM {LINES_OF_CHUNK} AS own)
             SELECT (SELECT coalesce(jsonb_object_agg(status, n), '{{}}') FROM (
                         SELECT status, count(*) AS n FROM line GROUP BY status) AS by_status) AS counts,
                    (SELECT coalesce(jsonb_object_agg(code, n), '{{}}') FROM (
@@ -44,6 +44,9 @@ _RECOUNT = text(f"""
                         SELECT warning ->> 'code' AS code, count(DISTINCT line_number) AS n
                         FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code)
                         AS warnings,
+                   (SELECT coalesce(jsonb_object_agg(staging_result, n), '{{}}') FROM (
+                        SELECT staging_result, count(*) AS n FROM line WHERE staging_result IS NOT NULL
+                        GROUP BY 1) AS by_result) AS staging,
                    (SELECT count(*) FROM line WHERE status NOT IN ({_OPEN})) AS done,
                    (SELECT coalesce(jsonb_object_agg(codes, n), '{{}}') FROM (
                         SELECT (SELECT coalesce(string_agg(DISTINCT error ->> 'code', ' '), '-')
@@ -53,6 +56,7 @@ _RECOUNT = text(f"""
         WHERE batch_id = :batch_id AND (:first_lines IS NULL OR first_line = ANY (:first_lines)))
     UPDATE batch_chunk SET
         counts = counted.counts, error_counts = counted.errors, warning_counts = counted.warnings,
+        staging_counts = counted.staging,
         done = counted.done, failures = counted.failures,
         state = CASE WHEN NOT counted.counts ?| ARRAY[{_OPEN}] THEN '{ChunkState.DONE}'
                      WHEN NOT counted.counts ? '{LineStatus.PENDING}' THEN '{ChunkState.PENDING}'
@@ -103,6 +107,8 @@ class BatchProgress:
     #: The number of lines that have an error of this code, the most frequent first. The same for warnings.
     error_counts: dict[str, int]
     warning_counts: dict[str, int]
+    #: The number of lines by what staging their payload did.
+    staging_counts: dict[str, int]
     #: Lines per second: recent while it runs, the average once it is over. None if nothing was done yet.
     rate: float | None
     #: Seconds since lines were last worked on, or since the start; None if it has no chunk.
@@ -128,7 +134,7 @@ def get_progress(
     session: Session, batch_id: UUID, *, started_at: datetime | None, finished_at: datetime | None
 ) -> BatchProgress:
     """Return the counts and the rate of a batch."""
-    found: dict[str, dict[str, int]] = {"counts": {}, "errors": {}, "warnings": {}}
+    found: dict[str, dict[str, int]] = {"counts": {}, "errors": {}, "warnings": {}, "staging": {}}
     for kind, key, n in session.execute(_PROGRESS, {"batch_id": batch_id}):
         found[kind][key] = n
     counts = found["counts"]
@@ -141,6 +147,7 @@ def get_progress(
         counts,
         found["errors"],
         found["warnings"],
+        found["staging"],
         float(rate) if rate else None,
         idle_seconds=None if idle is None else float(idle),
         is_throttled=bool(throttled),
@@ -170,7 +177,8 @@ _PROGRESS = text("""
     FROM batch_chunk, LATERAL (
         SELECT 'counts' AS kind, * FROM jsonb_each(counts)
         UNION ALL SELECT 'errors', * FROM jsonb_each(error_counts)
-        UNION ALL SELECT 'warnings', * FROM jsonb_each(warning_counts)) AS counted
+        UNION ALL SELECT 'warnings', * FROM jsonb_each(warning_counts)
+        UNION ALL SELECT 'staging', * FROM jsonb_each(staging_counts)) AS counted
     WHERE batch_id = :batch_id GROUP BY kind, key ORDER BY kind, n DESC, key
 """)
 

@@ -37,7 +37,7 @@ from migration_service.services.batches.processor_time import (
     ProcessorTimeExceededError,
     limit_processor_time,
 )
-from migration_service.services.imports.staging import refusal, stage_accounts
+from migration_service.services.imports.staging import refusal, refusal_of, stage_accounts
 from migration_service.services.imports.states import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_text
 from migration_service.services.processing.creation import (
@@ -47,7 +47,7 @@ from migration_service.services.processing.creation import (
     create_accounts,
     explain_refusal,
 )
-from migration_service.states import BatchMode, ImportState, LineStatus
+from migration_service.states import BatchMode, ImportState, LineStatus, StagingResult
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +79,7 @@ class LineResult:
     service_account_number: str | None = None
     errors: list[ErrorItem] = field(default_factory=list)
     warnings: list[ErrorItem] = field(default_factory=list)
+    staging_result: StagingResult | None = None
 
     def refuse(self, error: ServiceError, process: StagedProcess | None = None) -> None:
         """Record that the account was refused for this reason."""
@@ -243,7 +244,7 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
     )
     return {
         row.id: _Staged(
-            StagedProcess(row.id, ImportState(row.state), False, row.service_account_number),
+            StagedProcess(row.id, ImportState(row.state), service_account_number=row.service_account_number),
             row.payload.encode() if row.payload else None,
         )
         for row in rows
@@ -275,7 +276,13 @@ def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> l
 def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
     def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
         accounts = [it.account for it in some if it.account]
-        return stage_accounts(OpenTransaction.of(session), job.supplier, accounts, profile=job.profile)
+        return stage_accounts(
+            OpenTransaction.of(session),
+            job.supplier,
+            accounts,
+            profile=job.profile,
+            extracted_at=job.extracted_at,
+        )
 
     outcomes: list[StagedProcess | ServiceError] = each_by_itself(session, candidates, stage)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
@@ -284,8 +291,10 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
             continue
         candidate.process = outcome
         number = candidate.result.external_account_number or ""
-        if error := refusal(outcome.state, number, outcome.service_account_number):
+        if error := refusal_of(outcome, number, job.extracted_at):
             candidate.result.refuse(error, outcome)
+        elif job.mode is not BatchMode.DRY_RUN:
+            candidate.result.staging_result = outcome.result
 
 
 def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -41,6 +42,8 @@ class BatchOrder:
     sent_file: SentFile | None = None
     #: The profile that the lines are validated under; None: the supplier's own.
     profile: Profile | None = None
+    #: When the supplier extracted the accounts, if it says so.
+    extracted_at: datetime | None = None
     #: What pauses the batch after too many errors; None: what is usual for its mode.
     brake: Brake | None = None
     #: The import processes of a wave, whose batch is paused until the wave begins; None: it is no wave.
@@ -78,6 +81,9 @@ class BatchOrder:
         if self.kind.is_added_data and self.operations_team_name is not None:
             detail = "Only created accounts have a team. Leave it out."
             errors.append(ErrorItem("invalid", detail, "operations_team_name"))
+        if self.extracted_at and (self.kind.is_added_data or self.source is BatchSource.PENDING):
+            detail = "Only accounts that are sent have been extracted. Leave it out."
+            errors.append(ErrorItem("invalid", detail, "extracted_at"))
         if self.kind is not BatchKind.TRANSACTIONS:
             detail = f"Only a batch of transactions has this. This one is of kind {self.kind}: leave it out."
             errors += [ErrorItem("invalid", detail, name) for name in self.options]
@@ -90,7 +96,8 @@ class BatchOrder:
         if self.kind.is_added_data:
             asked.append({"kind": self.kind, **self.options})
         brake = [self.brake.to_dict()] if self.brake else []
-        return encode_json(asked + ([self.profile] if self.profile else []) + brake)
+        extract = [self.extracted_at] if self.extracted_at else []
+        return encode_json(asked + ([self.profile] if self.profile else []) + brake + extract)
 
 
 def record_order(session: Session, order: BatchOrder, batch_id: UUID, organisation_id: int) -> None:

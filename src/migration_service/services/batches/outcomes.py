@@ -21,6 +21,7 @@ def write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResul
             "service_account_number": result.service_account_number,
             "errors": _storable_items(result.errors),
             "warnings": _storable_items(result.warnings),
+            "staging_result": result.staging_result,
         }
         for result in results
     ]
@@ -42,9 +43,9 @@ def _storable(text: str | None) -> str | None:
 _WRITE_OUTCOMES = text("""
     UPDATE batch_line SET status = result.status, external_account_number = result.external_account_number,
         service_account_number = result.service_account_number,
-        errors = result.errors, warnings = result.warnings
+        errors = result.errors, warnings = result.warnings, staging_result = result.staging_result
     FROM jsonb_to_recordset(CAST(:results AS jsonb)) AS result (
         line_number bigint, status text, external_account_number text, service_account_number text,
-        errors jsonb, warnings jsonb)
+        errors jsonb, warnings jsonb, staging_result text)
     WHERE batch_id = :batch_id AND batch_line.line_number = result.line_number
 """)

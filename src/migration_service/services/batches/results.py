@@ -26,7 +26,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.errors import DuplicateLineError, ParseError
 from migration_service.models import AccountImportProcess, BatchLine
 from migration_service.schemas.json import encode_json, parse_json
-from migration_service.states import LineStatus
+from migration_service.states import LineStatus, StagingResult
 
 #: Lines that are read from the database, and written, at once.
 _PIECE = 1_000
@@ -39,6 +39,7 @@ _COLUMNS = (
     BatchLine.service_account_number,
     BatchLine.errors,
     BatchLine.warnings,
+    BatchLine.staging_result,
 )
 _NAMES = tuple(column.key for column in _COLUMNS)
 _CSV_NAMES = (*_NAMES[:4], "severity", "code", "path", "detail", "value")
@@ -77,12 +78,16 @@ class ResultFilter:
     path: str | None = None
     #: The line with this number.
     line: int | None = None
+    #: Lines whose staging did this.
+    staging_result: StagingResult | None = None
 
     def condition(self) -> ColumnElement[bool]:
         """Return the condition on a line."""
         conditions: list[Any] = [BatchLine.status == self.status] if self.status else []
         if self.line is not None:
             conditions.append(BatchLine.line_number == self.line)
+        if self.staging_result is not None:
+            conditions.append(BatchLine.staging_result == self.staging_result)
         if self.picks_findings:
             conditions.append(_HAS_FINDING.bindparams(code=self.code, path=self.pattern))
         return and_(true(), *conditions)

@@ -148,7 +148,8 @@ _RETRY = text(f"""
         SELECT batch_chunk.first_line, own.line_number
         FROM chunk AS batch_chunk CROSS JOIN LATERAL {LINES_OF_CHUNK} AS own
     )
-    UPDATE batch_line SET status = '{LineStatus.PENDING}', errors = NULL, warnings = NULL
+    UPDATE batch_line SET status = '{LineStatus.PENDING}', errors = NULL, warnings = NULL,
+        staging_result = NULL
     FROM own
     WHERE batch_line.batch_id = :batch_id AND batch_line.line_number = own.line_number
       AND {_IS_CANDIDATE} AND {_MAY_SUCCEED}

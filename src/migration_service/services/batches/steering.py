@@ -51,6 +51,8 @@ class BatchReport:
     options: dict[str, bool]
     #: The profile that its lines are validated under, or None for the supplier's own.
     profile: str | None
+    #: When the supplier extracted its accounts, if it says so.
+    extracted_at: datetime | None
     source: str
     state: str
     reason: str | None
@@ -65,6 +67,8 @@ class BatchReport:
     #: The rest is only in the report of a single batch. The number of lines with an error of this code.
     error_counts: dict[str, int] | None = None
     warning_counts: dict[str, int] | None = None
+    #: The number of lines by what staging their payload did.
+    staging_counts: dict[str, int] | None = None
     #: Lines per second, recent or on average. None if nothing was done yet.
     rate: float | None = None
     #: Seconds. None if it does not run, or if nothing was done yet.
@@ -127,6 +131,7 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         **fields_of(batch, supplier, team, progress.counts),
         error_counts=progress.error_counts,
         warning_counts=progress.warning_counts,
+        staging_counts=progress.staging_counts,
         rate=progress.rate and round(progress.rate, 1),
         time_left=round(left / progress.rate, 1) if runs and progress.rate else None,
         condition=_condition(batch, progress) if left else None,
@@ -198,6 +203,7 @@ def fields_of(batch: Batch, supplier: str, team: str | None, counts: dict[str, i
         "mode": batch.mode,
         "options": batch.options,
         "profile": batch.profile,
+        "extracted_at": batch.extracted_at,
         "source": batch.source,
         "state": batch.state,
         "reason": batch.reason,

@@ -151,6 +151,7 @@ def _insert_batch(
             file_sha256=sent_file.sha256,
             file_bytes=sent_file.bytes,
             profile=order.profile,
+            extracted_at=order.extracted_at,
             validated_under=validated_under(order.profile, supplier.profile),
             brake=brake_to_store(order.brake or usual_brake(order.mode)),
             lines_per_minute=order.lines_per_minute,

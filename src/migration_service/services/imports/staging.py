@@ -1,6 +1,7 @@
 """Staging an account payload, and what operators do with a staged one (sections 3.2 and 4.2)."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
@@ -13,14 +14,16 @@ from migration_service.errors import (
     ImportSupplierCompleteError,
     ImportSupplierPausedError,
     InvalidError,
+    NewerVersionStagedError,
 )
 from migration_service.models import AccountImportProcess
+from migration_service.schemas.moments import write_moment
 from migration_service.services.imports import states
 from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.imports.states import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import ImportState, SupplierStatus
+from migration_service.states import ImportState, StagingResult, SupplierStatus
 
 
 def require_ongoing(status: str) -> None:
@@ -37,38 +40,46 @@ def stage_accounts(
     accounts: Sequence[ValidatedAccount],
     *,
     profile: str | None = None,
+    extracted_at: datetime | None = None,
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts, and lock their processes until the transaction ends.
 
-    `profile` is the one that the payloads passed, or None for the supplier's own.
+    `profile` is the one that the payloads passed, or None for the supplier's own. `extracted_at` is when the
+    supplier extracted them, if it says so.
     """
-    return states.stage(transaction, supplier, accounts, profile=profile)
+    return states.stage(transaction, supplier, accounts, profile=profile, extracted_at=extracted_at)
 
 
 def stage_account(
-    statements: Statements, supplier: KnownSupplier, account: ValidatedAccount, quota: StagedQuota
-) -> bool:
-    """Store a valid payload (section 4.2). Return whether it is the first of this account.
+    statements: Statements,
+    supplier: KnownSupplier,
+    account: ValidatedAccount,
+    quota: StagedQuota,
+    *,
+    extracted_at: datetime | None = None,
+) -> StagingResult:
+    """Store a valid payload (section 4.2). Return what that did.
 
     The same payload again changes nothing. Raise ImportSupplierPausedError, ImportSupplierCompleteError, or
     AccountAlreadyImportedError, AccountMarkedToSkipError or AccountImportInProgressError if the account can
-    no longer be staged. Raise StagedQuotaReachedError for a further account beyond `quota`.
+    no longer be staged, and NewerVersionStagedError if what is staged is of a later extract. Raise
+    StagedQuotaReachedError for a further account beyond `quota`.
     """
     if quota.is_reached(supplier.organisation_id):
         _require_staged_before(statements, supplier, account, quota)
     if supplier.status != SupplierStatus.ONGOING:
-        _raise_refusal(statements, supplier, account.data["external_account_number"])
+        _raise_refusal(statements, supplier, account.number)
         require_ongoing(supplier.status)
-    (staged,) = states.stage(statements, supplier, [account])
-    if error := refusal(staged.state, account.data["external_account_number"], staged.service_account_number):
+    (staged,) = states.stage(statements, supplier, [account], extracted_at=extracted_at)
+    if error := refusal_of(staged, account.number, extracted_at):
         raise error
-    return staged.first
+    return staged.result or StagingResult.UNCHANGED
 
 
 def _require_staged_before(
     statements: Statements, supplier: KnownSupplier, account: ValidatedAccount, quota: StagedQuota
 ) -> None:
-    if not states.find(statements, supplier.id, [account.data["external_account_number"]]):
+    if not states.find(statements, supplier.id, [account.number]):
         quota.require_room(supplier.organisation_id)
 
 
@@ -77,6 +88,16 @@ def _raise_refusal(statements: Statements, supplier: KnownSupplier, number: str)
     for found in states.find(statements, supplier.id, [number]).values():
         if error := refusal(found.state, number, found.service_account_number):
             raise error
+
+
+def refusal_of(
+    staged: StagedProcess, external_account_number: str, extracted_at: datetime | None
+) -> InvalidError | None:
+    """Return why a payload was not stored, or None if it is staged."""
+    error = refusal(staged.state, external_account_number, staged.service_account_number)
+    if error or staged.result or not (staged.extracted_at and extracted_at):
+        return error
+    return NewerVersionStagedError.of(write_moment(staged.extracted_at), write_moment(extracted_at))
 
 
 def refusal(

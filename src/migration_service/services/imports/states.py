@@ -6,8 +6,9 @@ processes, so that they go from PENDING to IMPORTED at once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -18,9 +19,10 @@ from migration_service.errors import DryRunSucceededError, ServiceError
 from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
+from migration_service.services.imports.stage_sql import FIND, STAGE_MANY, STAGE_ONE
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import ImportState, Outcome
+from migration_service.states import ImportState, Outcome, StagingResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,21 @@ class StateChangeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StagedProcess:
-    """The process of an account after staging. A payload was stored only if the state is PENDING."""
+    """The process of an account after staging. The payload is staged only if there is a result."""
 
     id: int
     state: ImportState
-    #: Whether this was the first staging of the account.
-    first: bool = False
+    result: StagingResult | None = None
     service_account_number: str | None = None
+    #: Of what is staged or was created, if it is not what was just stored. The hash is empty once the account
+    #: was erased.
+    payload_sha256: bytes | None = None
+    extracted_at: datetime | None = None
+
+    @property
+    def first(self) -> bool:
+        """Return whether this was the first staging of the account."""
+        return self.result is StagingResult.STAGED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,103 +109,92 @@ class EndedAttempt:
         return cls(attempt, outcome, error=error)
 
 
-def _stage(sent: str) -> str:
-    # ORDER BY makes two transactions with the same accounts wait for each other instead of deadlocking.
-    # ON CONFLICT locks the row even if the WHERE says that nothing changes. xmax is 0 in a row that an INSERT
-    # made.
-    return f"""
-    INSERT INTO account_import_process AS process
-        (import_supplier_id, external_account_number, state, payload, payload_sha256, rules_version, profile,
-         warnings, staged_by_api_key_id, staged_request_id, staged_address)
-    SELECT %(import_supplier_id)s::bigint, number, '{STAGE.target}', payload, sha256, %(rules_version)s,
-           %(profile)s, nullif(warnings, '[]'), %(api_key_id)s::bigint, %(request_id)s, %(address)s
-    FROM {sent} AS sent (number, payload, sha256, warnings)
-    WHERE NOT EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = %(import_supplier_id)s
-                      AND skip_mark.external_account_number = number)
-    ORDER BY number
-    ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
-    SET payload = excluded.payload, payload_sha256 = excluded.payload_sha256,
-        rules_version = excluded.rules_version, profile = excluded.profile,
-        warnings = excluded.warnings, staged_at = now(),
-        staged_by_api_key_id = excluded.staged_by_api_key_id,
-        staged_request_id = excluded.staged_request_id, staged_address = excluded.staged_address
-    WHERE process.state IN ({literals(STAGE.sources)})
-      AND (process.payload_sha256 <> excluded.payload_sha256
-           OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile)
-    RETURNING id, external_account_number, xmax = 0 AS first
-    """
-
-
-# Binary parameters (%b): in an array in text form the driver would have to escape every quotation mark of the
-# payloads, which takes twenty times as long.
-_STAGE_MANY = _stage(
-    "unnest(%(numbers)s::text[], %(payloads)b::jsonb[], %(hashes)b::bytea[], %(warnings)b::jsonb[])"
-)
-# A request stages one account. Without arrays that is cheaper for the driver and for PostgreSQL, which
-# would plan for ten rows.
-_STAGE_ONE = _stage(
-    "(VALUES (%(numbers)s::text, %(payloads)b::jsonb, %(hashes)b::bytea, %(warnings)b::jsonb))"
-)
-
-# A mark to skip counts for an account without a process, and for one that was staged at the same moment.
-_FIND = f"""
-    SELECT external_account_number, coalesce(process.id, 0) AS id,
-           CASE WHEN mark.created_at IS NOT NULL AND coalesce(process.state, '{ImportState.PENDING}')
-                     = '{ImportState.PENDING}' THEN '{SKIP.target}' ELSE process.state END AS state,
-           process.service_account_number
-    FROM (SELECT * FROM account_import_process
-          WHERE import_supplier_id = %(import_supplier_id)s
-            AND external_account_number = ANY(%(numbers)s)) process
-    FULL JOIN (SELECT * FROM skip_mark
-               WHERE import_supplier_id = %(import_supplier_id)s
-                 AND external_account_number = ANY(%(numbers)s)) mark
-    USING (external_account_number)
-"""
-
-
 def stage(
     statements: Statements,
     supplier: KnownSupplier,
     accounts: Sequence[ValidatedAccount],
     *,
     profile: str | None = None,
+    extracted_at: datetime | None = None,
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts (STAGE). Return the processes in the order of `accounts`.
 
     The same payload again changes nothing. If an account can no longer be staged, nothing changes either, and
-    the state of its process says why. `profile` is the one that the payloads passed, or None for the
-    supplier's own. Within an OpenTransaction the processes are locked.
+    the state of its process says why. Nor does it if the extract of what is staged is later than
+    `extracted_at`. `profile` is the one that the payloads passed, or None for the supplier's own. Within an
+    OpenTransaction the processes are locked.
     """
-    numbers = [account.data["external_account_number"] for account in accounts]
+    found = _store(statements, supplier, accounts, profile, extracted_at)
+    if lost := [account for account in accounts if account.number not in found]:
+        # It was neither stored nor what is staged now, so its process has changed between the statements.
+        found |= _store(statements, supplier, lost, profile, extracted_at)
+    in_progress = StagedProcess(0, ImportState.IN_PROGRESS)
+    return [found.get(account.number, in_progress) for account in accounts]
+
+
+def _store(
+    statements: Statements,
+    supplier: KnownSupplier,
+    accounts: Sequence[ValidatedAccount],
+    profile: str | None,
+    extracted_at: datetime | None,
+) -> dict[str, StagedProcess]:
+    """Return the processes by number, without those that the statements found in two states."""
     sent: dict[str, list[object]] = {
-        "numbers": numbers,
+        "numbers": [account.number for account in accounts],
         "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
         "hashes": [account.sha256 for account in accounts],
         "warnings": [Jsonb([item.to_dict() for item in account.warnings]) for account in accounts],
     }
     alone = len(accounts) == 1
     rows = statements.execute(
-        _STAGE_ONE if alone else _STAGE_MANY,
+        STAGE_ONE if alone else STAGE_MANY,
         {
             "import_supplier_id": supplier.id,
             "rules_version": RULES_VERSION,
             "profile": profile or supplier.profile,
+            "extracted_at": extracted_at,
             **({name: values[0] for name, values in sent.items()} if alone else sent),
             **current_origin().trace(),
         },
     )
-    found = {row.external_account_number: StagedProcess(row.id, STAGE.target, row.first) for row in rows}
-    if unchanged := [number for number in numbers if number not in found]:
-        found |= find(statements, supplier.id, unchanged)
-    return [found[number] for number in numbers]
+    found = {row.external_account_number: _stored(row) for row in rows}
+    left = [account for account in accounts if account.number not in found]
+    others = find(statements, supplier.id, [account.number for account in left]) if left else {}
+    for account in left:
+        process = others.get(account.number)
+        if process is not None and process.state is ImportState.PENDING:
+            process = _unchanged(process, account, extracted_at)
+        if process is not None:
+            found[account.number] = process
+    return found
+
+
+def _stored(row: Any) -> StagedProcess:
+    changed = StagingResult.REPLACED if row.is_new else StagingResult.UNCHANGED
+    return StagedProcess(row.id, STAGE.target, StagingResult.STAGED if row.is_first else changed)
+
+
+def _unchanged(
+    process: StagedProcess, account: ValidatedAccount, extracted_at: datetime | None
+) -> StagedProcess | None:
+    """Return a pending process that was not changed, or None if it should have been."""
+    if extracted_at is not None and process.extracted_at is not None and extracted_at < process.extracted_at:
+        return process
+    is_same = process.payload_sha256 == account.sha256
+    return replace(process, result=StagingResult.UNCHANGED) if is_same else None
 
 
 def find(statements: Statements, import_supplier_id: int, numbers: Sequence[str]) -> dict[str, StagedProcess]:
     """Return the processes of these accounts by number. A mark to skip without one has the id 0."""
-    rows = statements.execute(_FIND, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
+    rows = statements.execute(FIND, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
     return {
         row.external_account_number: StagedProcess(
-            row.id, ImportState(row.state), False, row.service_account_number
+            row.id,
+            ImportState(row.state),
+            service_account_number=row.service_account_number,
+            payload_sha256=row.payload_sha256,
+            extracted_at=row.extracted_at,
         )
         for row in rows
     }

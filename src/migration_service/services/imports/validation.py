@@ -32,6 +32,12 @@ class ValidatedAccount:
     errors: list[ErrorItem] = field(default_factory=list)
     warnings: list[ErrorItem] = field(default_factory=list)
 
+    @property
+    def number(self) -> str:
+        """Return the external account number, which every valid payload has."""
+        number: str = self.data["external_account_number"]
+        return number
+
     @cached_property
     def json(self) -> bytes:
         """Return the data as JSON text, which is stored, and is the response of the validate endpoint."""
