@@ -7,6 +7,7 @@ from typing import Any, TextIO
 import click
 from sqlalchemy.orm import Session
 
+from migration_service.cli.deciding import BY
 from migration_service.cli.output import json_option, show_done, show_record, show_tree
 from migration_service.cli.session import open_session, read_settings
 from migration_service.db.statements import OpenTransaction
@@ -99,8 +100,11 @@ def unskip(
 @accounts.command()
 @_of_process
 @click.option("--reason", required=True, help="Why: for example the number of the request.")
+@BY
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def erase(supplier: str, external_account_number: str, as_json: bool, reason: str, yes: bool) -> None:
+def erase(
+    *, supplier: str, external_account_number: str, as_json: bool, reason: str, by: str | None, yes: bool
+) -> None:
     """Erase the personal data of an account, for good.
 
     Its numbers, and the amounts and dates of its bookings, stay. An account that was not created is removed,
@@ -112,7 +116,7 @@ def erase(supplier: str, external_account_number: str, as_json: bool, reason: st
         )
     with open_session(read_settings()) as session:
         owner = get_import_supplier(session, supplier, organisation_id=None)
-        erased = erase_account(session, owner, external_account_number, reason=reason)
+        erased = erase_account(session, owner, external_account_number, reason=reason, by=by)
     record = {"import_supplier": supplier, **asdict(erased)}
     lines = f"{erased.customers} customers, {erased.batch_lines} lines, {erased.kept_answers} kept answers"
     show_done(record, as_json, f"Account {external_account_number!r} of {supplier!r} was erased: {lines}.")

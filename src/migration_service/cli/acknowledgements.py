@@ -4,6 +4,7 @@ import getpass
 
 import click
 
+from migration_service.cli.deciding import BY
 from migration_service.cli.output import count, json_option, show_done, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.services.batches.steering import get_batch_to_reconcile
@@ -34,8 +35,10 @@ def acknowledgements() -> None:
     metavar="N",
     help="Only this line of the batch. May be given several times.",
 )
-@click.option("--reason", required=True, help="Why the accounts or lines stay out.")
-@click.option("--by", metavar="NAME", help="Who decided it.  [default: the user of this command]")
+@click.option(
+    "--reason", required=True, help="Why they stay out, without personal data. It is kept in the audit."
+)
+@BY
 @json_option
 def add(
     *,

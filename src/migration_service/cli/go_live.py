@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 
 import click
 
-from migration_service.cli.output import json_option, show_done
-from migration_service.cli.session import open_session, read_settings
-from migration_service.services.undo.go_live import set_live
+from migration_service.cli.deciding import BY
+from migration_service.cli.output import count, json_option, show_done
+from migration_service.cli.session import open_sessions, read_settings
+from migration_service.services.undo.go_live import GoLivePreview, preview_live, set_live
 
 
 @click.command("go-live")
@@ -15,21 +16,48 @@ from migration_service.services.undo.go_live import set_live
     "--at",
     type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z"]),
     metavar="MOMENT",
-    help="When, as 2026-03-01T06:00:00Z.  [default: now]",
+    help="When, as 2027-03-01T06:00:00Z.  [default: now]",
 )
+@BY
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--in-the-past", "may_be_past", is_flag=True, help="With --yes: MOMENT may be in the past.")
 @json_option
-def go_live(supplier: str, at: datetime | None, yes: bool, as_json: bool) -> None:
+def go_live(
+    *, supplier: str, at: datetime | None, by: str | None, yes: bool, may_be_past: bool, as_json: bool
+) -> None:
     """Set when SUPPLIER goes live, and its accounts can no longer be undone.
 
-    A moment in the future can be changed until it comes. After that it is final.
+    It first says how many accounts that are, and asks. A moment in the future can be changed until it comes.
+    After that it is final.
     """
-    if not yes and at is None:
-        click.confirm(
-            f"Can the accounts of {supplier!r} no longer be undone from now on?", abort=True, err=True
-        )
-    with open_session(read_settings()) as session:
-        live_at = set_live(session, supplier, at)
-    record = {"import_supplier": supplier, "live_at": live_at}
-    sentence = f"Import supplier {supplier!r} goes live at {live_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC."
-    show_done(record, as_json, sentence)
+    with open_sessions(read_settings()) as sessions:
+        with sessions.begin() as session:
+            found = preview_live(session, supplier, at)
+        if yes and found.is_past and not may_be_past:
+            at_then = f"{_write(found.live_at)} is in the past"
+            raise click.UsageError(f"{at_then}. Add --in-the-past if {supplier!r} did go live then.")
+        if not yes:
+            click.confirm(f"{_describe(found, is_now=at is None)} Go on?", abort=True, err=True)
+        with sessions.begin() as session:
+            live_at = set_live(session, supplier, at, may_be_past=found.is_past, by=by)
+    record = {"import_supplier": supplier, "live_at": live_at, "accounts": found.accounts}
+    verb = "went" if found.is_past or at is None else "goes"
+    show_done(record, as_json, f"Import supplier {supplier!r} {verb} live at {_write(live_at)}.")
+
+
+def _describe(found: GoLivePreview, *, is_now: bool) -> str:
+    supplier, at = f"import supplier {found.import_supplier!r}", _write(found.live_at)
+    accounts = count(found.accounts, "account")
+    if is_now:
+        return f"From now on, {supplier} is live, and its {accounts} can never be undone."
+    if found.is_past:
+        return f"{at} is in the past. If {supplier} went live then, its {accounts} can never be undone."
+    instead = f" instead of at {_write(found.before)}" if found.before else ""
+    return (
+        f"From {at}{instead}, {supplier} is live, and none of its accounts can be undone. "
+        f"It has {accounts} now."
+    )
+
+
+def _write(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

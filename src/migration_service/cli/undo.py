@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 from sqlalchemy.orm import Session
 
+from migration_service.cli.deciding import BY
 from migration_service.cli.output import (
     Record,
     count,
@@ -93,6 +94,7 @@ def _show_preview(found: UndoPreview) -> None:
 @undo.command()
 @_accounts
 @click.option("--reason", required=True, help="Why, without personal data. It is kept.")
+@BY
 @click.option(
     "--override",
     "overrides",
@@ -110,6 +112,7 @@ def start(
     batch_id: str | None,
     wave: tuple[str, int] | None,
     reason: str,
+    by: str | None,
     overrides: tuple[str, ...],
     watches: bool,
     yes: bool,
@@ -134,6 +137,7 @@ def start(
                 batch_id,
                 wave,
                 reason=reason,
+                by=by,
                 overrides=overrides,
             )
             if not yes:
@@ -238,6 +242,7 @@ def _read_order(
     wave: tuple[str, int] | None,
     *,
     reason: str = "",
+    by: str | None = None,
     overrides: tuple[str, ...] = (),
 ) -> UndoOrder:
     if sum((bool(numbers), batch_id is not None, wave is not None)) != 1:
@@ -253,5 +258,6 @@ def _read_order(
         batch=batch,
         external_account_numbers=numbers,
         reason=reason,
+        by=by,
         overrides=frozenset(map(UndoBlocker, overrides)),
     )

@@ -8,6 +8,7 @@ import click
 from sqlalchemy.orm import Session
 
 from migration_service.cli.batch_brake import describe_brake
+from migration_service.cli.deciding import BY
 from migration_service.cli.output import Record, json_option, show_done, show_json, show_list, show_record
 from migration_service.cli.session import open_session, open_sessions, read_settings
 from migration_service.cli.workers import tell_batch_workers
@@ -25,7 +26,6 @@ from migration_service.states import LineStatus
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _REASON = click.option("--reason", required=True, metavar="TEXT", help="Why. It is kept: no personal data.")
-_BY = click.option("--by", metavar="NAME", help="Who decided.  [default: the account on this machine]")
 
 
 @click.group()
@@ -163,7 +163,7 @@ def reconcile(plan_id: str, number: int, as_json: bool) -> None:
 @waves.command()
 @_wave_command
 @_REASON
-@_BY
+@BY
 def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
     """Approve wave NUMBER of PLAN_ID, which is reconciled, so that the next one begins."""
     _act(plan_id, number, lambda *args: steering.approve_wave(*args, reason=reason, by=by), as_json)
@@ -172,7 +172,7 @@ def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: boo
 @waves.command()
 @_wave_command
 @_REASON
-@_BY
+@BY
 def stop(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
     """Stop wave NUMBER of PLAN_ID and every later one permanently. What was created stays."""
     _act(plan_id, number, lambda *args: steering.stop_wave(*args, reason=reason, by=by), as_json)

@@ -54,6 +54,7 @@ ServiceError                              (base)
 │   ├── UndoStateError                    (undo)
 │   ├── NothingToUndoError                (undo)
 │   ├── ImportSupplierLiveError           (undo)
+│   ├── GoLivePastError                   (undo)
 │   ├── AccountNotFoundInBodyError        (added_data)
 │   ├── TransactionOutsideOpenPeriodError (added_data)
 │   ├── TransactionIdAlreadyUsedError     (added_data)
@@ -188,6 +189,7 @@ from migration_service.errors.setup import (
     PaymentVendorInvalidError,
 )
 from migration_service.errors.undo import (
+    GoLivePastError,
     ImportSupplierLiveError,
     NothingToUndoError,
     UndoNotFoundError,
@@ -234,6 +236,7 @@ __all__ = [
     "DryRunSucceededError",
     "DuplicateLineError",
     "ErrorItem",
+    "GoLivePastError",
     "HistoricalStatementAlreadyExistsError",
     "HostNotAllowedError",
     "IdempotencyKeyReusedError",

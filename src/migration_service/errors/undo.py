@@ -34,3 +34,12 @@ class ImportSupplierLiveError(InvalidError):
     code = "import_supplier_live"
     default_detail = "The import supplier has gone live. Its accounts can no longer be undone."
     remedy = "Correct the account on the platform."
+
+
+class GoLivePastError(InvalidError):
+    """The moment of the go-live is in the past, and that was not confirmed."""
+
+    code = "go_live_in_past"
+    default_detail = "The moment of the go-live is in the past."
+    detail_with_found = "The moment of the go-live, {found}, is in the past."
+    remedy = "Check the date. If the supplier did go live then, confirm that it is in the past."

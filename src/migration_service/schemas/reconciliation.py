@@ -146,7 +146,10 @@ class AcknowledgementBodySchema(Fields):
     reason = Identifier(
         required=True,
         max_length=1_000,
-        metadata=about("Why these stay out.", "Moved to another supplier before the migration."),
+        metadata=about(
+            "Why these stay out, without personal data. The audit keeps it.",
+            "Moved to another supplier before the migration.",
+        ),
     )
     external_account_numbers = Values(
         Identifier(), metadata=about("The accounts that stay out.", ["100000038"])

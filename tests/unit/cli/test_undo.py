@@ -103,14 +103,32 @@ def test_an_undo_is_cancelled(run: Run, account: ImportedAccount) -> None:
 
 def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccount) -> None:
     code = account.supplier.code
-    assert run("go-live", code, "--at", "2100-01-01T06:00:00Z").exit_code == 0
+    future = ("go-live", code, "--at", "2100-01-01T06:00:00+02:00")
+    assert run(*future, given="n\n").exit_code == 1
+    asked = run(*future, given="y\n")
+    assert "From 2100-01-01 04:00:00 UTC, import supplier" in asked.stderr
+    assert "It has 1 account now." in asked.stderr
+    assert "goes live at 2100-01-01 04:00:00 UTC" in asked.stdout
     assert _start(run, account)
-    sooner = run("go-live", code, "--at", "2100-01-01T06:00:00+02:00").stdout
-    assert "2100-01-01 04:00:00 UTC" in sooner
-    moved = json.loads(run("go-live", code, "--at", "2100-02-01T06:00:00+01:00", "--json").stdout)
-    assert moved["live_at"] == "2100-02-01T05:00:00Z"
-    assert run("go-live", code, given="n\n").exit_code == 1
-    assert run("go-live", code, "--yes").exit_code == 0
+    later = ("--at", "2100-02-01T06:00:00+01:00", "--yes", "--json")
+    moved = json.loads(run("go-live", code, *later).stdout)
+    assert (moved["live_at"], moved["accounts"]) == ("2100-02-01T05:00:00Z", 1)
+    assert "UTC instead of at 2100-02-01 05:00:00 UTC" in run(*future, given="n\n").stderr
+    assert "its 1 account can never be undone" in run("go-live", code, given="n\n").stderr
+
+
+def test_a_go_live_in_the_past_is_confirmed_and_final(run: Run, account: ImportedAccount) -> None:
+    code = account.supplier.code
+    past = ("go-live", code, "--at", "2026-03-01T06:00:00Z")
+    refused = run(*past, given="n\n")
+    assert (refused.exit_code, "2026-03-01 06:00:00 UTC is in the past" in refused.stderr) == (1, True)
+    unasked = run(*past, "--yes")
+    assert (unasked.exit_code, "Add --in-the-past" in unasked.stderr) == (2, True)
+    assert _start(run, account)
+    assert "went live at 2026-03-01" in run(*past, "--yes", "--in-the-past", "--by", "Ada").stdout
+    (listed,) = run("audit", "list", "--action", "import_supplier.live_set", "--json").stdout.splitlines()
+    told = json.loads(listed)
+    assert (told["actor_kind"], told["details"]["by"]) == ("system_user", "Ada")
     final = run("go-live", code, "--at", "2100-01-01T06:00:00Z")
     assert (final.exit_code, "went live" in final.output) == (1, True)
     refused = run("undo", "start", code, account.number, "--reason", "r", "--yes")

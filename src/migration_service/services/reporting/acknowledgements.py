@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
@@ -11,6 +13,9 @@ from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.models import Acknowledgement, ImportSupplier
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.reporting.sent_sql import ACKNOWLEDGE
+
+#: An entry of the audit lists so many accounts or lines, and has the hash of all of them.
+MOST_LISTED = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +47,7 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
             "acknowledged_by": order.acknowledged_by,
         },
     ).all()
-    numbers = {row.external_account_number for row in rows}
+    numbers = {row.external_account_number for row in rows if row.external_account_number is not None}
     lines = {row.line_number for row in rows if row.external_account_number is None}
     errors = [
         ErrorItem("invalid", _NOT_REFUSED.format(f"Account {number!r}"), f"external_account_numbers.{index}")
@@ -57,7 +62,13 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
         raise RequestFailedValidationError(errors[0].detail, errors=errors)
     if rows:
         supplier = session.get_one(ImportSupplier, import_supplier_id)
-        details = {"acknowledged": len(rows), "batch_id": order.batch_id and str(order.batch_id)}
+        details = {
+            "acknowledged": len(rows),
+            "batch_id": order.batch_id and str(order.batch_id),
+            "reason": order.reason,
+            "by": order.acknowledged_by,
+            **_list(sorted(numbers), sorted(lines)),
+        }
         record(
             session,
             AuditAction.REFUSALS_ACKNOWLEDGED,
@@ -67,6 +78,15 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
             details=details,
         )
     return len(rows)
+
+
+def _list(numbers: Sequence[str], lines: Sequence[int]) -> dict[str, Any]:
+    """Return the accounts or lines as the audit keeps them: the first ones, and the hash of all."""
+    texts = [*numbers, *map(str, lines)]
+    return {
+        "accounts" if numbers else "lines": [*numbers, *lines][:MOST_LISTED],
+        "sha256": sha256("".join(f"{text}\n" for text in texts).encode()).hexdigest(),
+    }
 
 
 def list_acknowledgements(session: Session, import_supplier_id: int) -> Sequence[Acknowledgement]:

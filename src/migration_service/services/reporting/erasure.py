@@ -44,14 +44,20 @@ class Erasure:
 
 
 def erase_account(
-    session: Session, supplier: KnownSupplier, external_account_number: str, *, reason: str
+    session: Session,
+    supplier: KnownSupplier,
+    external_account_number: str,
+    *,
+    reason: str,
+    by: str | None = None,
 ) -> Erasure:
     """Erase everything personal of one account. Erasing it again finds nothing more.
 
     A created account keeps its numbers, ledgers, transactions and statements, without their texts. One that
     was not created is removed, and marked to be skipped, so that a batch that still has it does not bring it
-    back. `reason` goes into the audit, and must not be personal. Raise AccountImportInProgressError while it
-    is being created, and AccountNotStagedError if nothing is known of it.
+    back. `reason` goes into the audit, and must not be personal. `by` is the name of whoever decided, if that
+    is not the actor. Raise AccountImportInProgressError while it is being created, and AccountNotStagedError
+    if nothing is known of it.
     """
     values = {"import_supplier_id": supplier.id, "number": external_account_number}
     # The lines first, as a worker does: what it makes of them is seen by the statements that follow.
@@ -73,7 +79,12 @@ def erase_account(
         "account",
         process.id if process else f"{supplier.code}, never staged",
         organisation_id=supplier.organisation_id,
-        details={"reason": reason, "batch_lines": lines, "customers": customers},
+        details={
+            "reason": reason,
+            "batch_lines": lines,
+            "customers": customers,
+            **({"by": by} if by else {}),
+        },
     )
     return Erasure(
         external_account_number=external_account_number,

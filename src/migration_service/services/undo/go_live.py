@@ -1,41 +1,89 @@
 """Go-live: from then on the accounts of a supplier are the platform's, and none of them can be undone."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from migration_service.errors import ImportSupplierLiveError
-from migration_service.models import ImportSupplier
+from migration_service.errors import GoLivePastError, ImportSupplierLiveError
+from migration_service.models import Account, ImportSupplier
 from migration_service.schemas.moments import write_moment
 from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.batches.clock import read_clock
 from migration_service.services.setup.suppliers import get_import_supplier
 
 
-def set_live(session: Session, code: str, at: datetime | None) -> datetime:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoLivePreview:
+    """What a go-live would mean, before anybody confirms it."""
+
+    import_supplier: str
+    #: From when on nothing can be undone, and whether that is in the past. Without a date it is now.
+    live_at: datetime
+    is_past: bool
+    #: The date that it replaces, which has not come yet.
+    before: datetime | None
+    #: The accounts that exist now, and could still be undone.
+    accounts: int
+
+
+def preview_live(session: Session, code: str, at: datetime | None) -> GoLivePreview:
+    """Return what it would mean if a supplier went live at this moment (None: now). Nothing is changed.
+
+    Raise ImportSupplierNotFoundError, and ImportSupplierLiveError if it has gone live already.
+    """
+    supplier = _find(session, code)
+    now = read_clock(session)
+    _require_not_live(supplier, now)
+    accounts = select(func.count()).where(Account.import_supplier_id == supplier.id)
+    return GoLivePreview(
+        import_supplier=code,
+        live_at=at or now,
+        is_past=at is not None and at <= now,
+        before=supplier.live_at,
+        accounts=session.scalar(accounts) or 0,
+    )
+
+
+def set_live(
+    session: Session, code: str, at: datetime | None, *, may_be_past: bool = False, by: str | None = None
+) -> datetime:
     """Set when a supplier goes live (None: now), and return it. A date of the future can be changed.
 
-    Accounts that a worker reverts at this moment are finished first. Raise ImportSupplierNotFoundError, and
-    ImportSupplierLiveError if the supplier has gone live already.
+    Accounts that a worker reverts at this moment are finished first. `by` is the name of whoever decided, if
+    that was not the actor. Raise ImportSupplierNotFoundError, ImportSupplierLiveError if the supplier has
+    gone live already, and GoLivePastError if the moment is in the past and that was not confirmed.
     """
-    supplier_id = get_import_supplier(session, code, organisation_id=None).id
-    supplier = session.scalars(
-        select(ImportSupplier).where(ImportSupplier.id == supplier_id).with_for_update(key_share=True)
-    ).one()
-    now: datetime = session.execute(select(func.clock_timestamp())).scalar_one()
-    before = supplier.live_at
-    if before is not None and before <= now:
-        raise ImportSupplierLiveError(f"Import supplier {code!r} went live at {write_moment(before)}.")
-    supplier.live_at = at or now
+    supplier = _find(session, code, locked=True)
+    now = read_clock(session)
+    _require_not_live(supplier, now)
+    if at is not None and at <= now and not may_be_past:
+        raise GoLivePastError(found=write_moment(at))
+    before, supplier.live_at = supplier.live_at, at or now
+    details = {
+        "live_at": write_moment(supplier.live_at),
+        "before": write_moment(before) if before else None,
+        **({"by": by} if by else {}),
+    }
     record(
         session,
         AuditAction.SUPPLIER_LIVE_SET,
         "import_supplier",
         code,
         organisation_id=supplier.organisation_id,
-        details={
-            "live_at": write_moment(supplier.live_at),
-            "before": write_moment(before) if before else None,
-        },
+        details=details,
     )
     return supplier.live_at
+
+
+def _find(session: Session, code: str, *, locked: bool = False) -> ImportSupplier:
+    supplier_id = get_import_supplier(session, code, organisation_id=None).id
+    found = select(ImportSupplier).where(ImportSupplier.id == supplier_id)
+    return session.scalars(found.with_for_update(key_share=True) if locked else found).one()
+
+
+def _require_not_live(supplier: ImportSupplier, now: datetime) -> None:
+    if supplier.live_at is not None and supplier.live_at <= now:
+        at = write_moment(supplier.live_at)
+        raise ImportSupplierLiveError(f"Import supplier {supplier.code!r} went live at {at}.")

@@ -33,6 +33,8 @@ class UndoOrder:
     external_account_numbers: Sequence[str] = ()
     #: Why, in words that are not personal.
     reason: str = ""
+    #: The name of whoever decided, if that is not the actor.
+    by: str | None = None
     #: Blockers that do not count.
     overrides: frozenset[UndoBlocker] = frozenset()
 

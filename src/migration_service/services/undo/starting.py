@@ -52,7 +52,7 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
         batch_id=order.batch and order.batch.id,
         reason=order.reason,
         overrides=sorted(order.overrides),
-        started_by=origin.actor,
+        started_by=order.by or origin.actor,
         **origin.trace(),
     )
     session.add(undo)
@@ -66,6 +66,7 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
         "accounts": undo.accounts,
         "reason": order.reason,
         "overrides": undo.overrides,
+        **({"by": order.by} if order.by else {}),
     }
     owner = order.supplier.organisation_id
     record(session, AuditAction.UNDO_STARTED, "undo", undo.id, organisation_id=owner, details=details)

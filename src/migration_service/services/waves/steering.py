@@ -156,7 +156,8 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
     require_no_undo(session, plan)
     batch = _require_completed(session, wave)
     found = {"differing": wave.differing, "open": wave.open}
-    change_wave(session, plan, wave, APPROVE, details={"because": reason, **found})
+    told = {"because": reason, **({"by": by} if by else {}), **found}
+    change_wave(session, plan, wave, APPROVE, details=told)
     wave.decided_by, wave.decided_at, wave.decision_reason = by or _actor(), func.now(), reason
     batch.runs_until = None
 
@@ -167,7 +168,7 @@ def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: 
     Raise WaveStateError if it is over.
     """
     require_undecided(session, plan, wave)
-    stop_waves(session, plan, wave, reason=reason, by=by or _actor())
+    stop_waves(session, plan, wave, reason=reason, by=by, actor=_actor())
 
 
 def _require_turn(session: Session, plan: WavePlan, wave: Wave) -> None:

@@ -11,15 +11,23 @@ from migration_service.services.waves.states import STOP, change_wave, is_over
 BATCH_CANCELLED = "batch_cancelled"
 
 
-def stop_waves(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: str | None = None) -> None:
+def stop_waves(
+    session: Session,
+    plan: WavePlan,
+    wave: Wave,
+    *,
+    reason: str,
+    by: str | None = None,
+    actor: str | None = None,
+) -> None:
     """Stop a wave and every later one of its plan, and cancel their batches. What was created stays.
 
-    Raise WaveStateError if it is over.
+    `by` is the name of whoever decided, if that is not the actor. Raise WaveStateError if it is over.
     """
     later = select(Wave).where(Wave.plan_id == plan.id, Wave.number >= wave.number).order_by(Wave.number)
     for stopped in session.scalars(later).all():
-        change_wave(session, plan, stopped, STOP, details={"because": reason})
-        stopped.decided_by, stopped.decided_at, stopped.decision_reason = by, func.now(), reason
+        change_wave(session, plan, stopped, STOP, details={"because": reason, **({"by": by} if by else {})})
+        stopped.decided_by, stopped.decided_at, stopped.decision_reason = by or actor, func.now(), reason
         batch = session.get_one(Batch, stopped.batch_id, populate_existing=True)
         if batch.state in CANCEL.sources:
             change_batch(session, batch, CANCEL)

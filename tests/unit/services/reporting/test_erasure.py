@@ -169,7 +169,7 @@ def vendor(session: Session) -> int:
 
 
 def _erase(session: Session, known: KnownSupplier, number: str) -> Erasure:
-    return erase_account(session, known, number, reason="Request 1")
+    return erase_account(session, known, number, reason="Request 1", by="ben")
 
 
 def test_everything_personal_of_a_created_account_goes(
@@ -208,7 +208,7 @@ def test_everything_personal_of_a_created_account_goes(
     (told,) = session.query(AuditEntry).where(AuditEntry.action == "account.erased")
     assert (told.subject_kind, told.subject) == ("account", str(process.id))
     assert told.organisation_id == known.organisation_id
-    assert told.details == {"reason": "Request 1", "batch_lines": 0, "customers": 1}
+    assert told.details == {"reason": "Request 1", "batch_lines": 0, "customers": 1, "by": "ben"}
 
 
 def test_erasing_again_finds_nothing_more(session: Session, known: KnownSupplier) -> None:

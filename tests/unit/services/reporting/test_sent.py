@@ -1,9 +1,11 @@
 """What was sent and what of it is open: by account, by line without a number, and as acknowledged."""
 
+import hashlib
 from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import pytest
@@ -18,7 +20,7 @@ from migration_service.models import (
     Batch,
     BatchLine,
 )
-from migration_service.services.reporting import sent
+from migration_service.services.reporting import acknowledgements, sent
 from migration_service.services.reporting.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
@@ -325,7 +327,11 @@ def test_only_what_was_refused_or_waits_can_be_acknowledged(
     ]
 
 
-def test_the_audit_says_how_much_was_acknowledged(
+def _sha256(*texts: str) -> str:
+    return hashlib.sha256("".join(f"{it}\n" for it in texts).encode()).hexdigest()
+
+
+def test_the_audit_says_what_was_acknowledged_by_whom_and_why(
     session: Session, known: KnownSupplier, book: list[Batch]
 ) -> None:
 
@@ -333,13 +339,16 @@ def test_the_audit_says_how_much_was_acknowledged(
     empty = make_batch(session, second)
     assert acknowledge(session, second.id, _order(batch_id=empty.id)) == 0
     acknowledge(session, known.id, _order(batch_id=book[1].id))
-    acknowledge(session, known.id, _order(external_account_numbers=["first"]))
+    with patch.object(acknowledgements, "MOST_LISTED", 1):
+        acknowledge(session, known.id, _order(external_account_numbers=["first", "broken"]))
     told = [
         (it.action, it.subject_kind, it.subject, it.organisation_id, it.details)
         for it in session.query(AuditEntry).order_by(AuditEntry.id)
     ]
     what = ("import_supplier.refusals_acknowledged", "import_supplier", "MINE", known.organisation_id)
+    why = {"reason": "Closed.", "by": "dora"}
+    of_lines, of_accounts = _sha256("5", "6"), _sha256("broken", "first")
     assert told == [
-        (*what, {"acknowledged": 2, "batch_id": str(book[1].id)}),
-        (*what, {"acknowledged": 1, "batch_id": None}),
+        (*what, {"acknowledged": 2, "batch_id": str(book[1].id), "lines": [5, 6], **why, "sha256": of_lines}),
+        (*what, {"acknowledged": 2, "batch_id": None, "accounts": ["broken"], **why, "sha256": of_accounts}),
     ]

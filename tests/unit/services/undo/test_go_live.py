@@ -7,19 +7,22 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from factories import Customer
-from migration_service.errors import ImportSupplierLiveError
+from migration_service.errors import GoLivePastError, ImportSupplierLiveError
 from migration_service.models import AuditEntry, ImportSupplier
 from migration_service.services.batches.clock import read_clock
-from migration_service.services.undo.go_live import set_live
-from unit.services.undo.undo_rows import MOMENT
+from migration_service.services.undo.go_live import preview_live, set_live
+from unit.services.undo.undo_rows import MOMENT, add_account
 
 
 def test_a_date_that_has_not_come_can_be_moved(session: Session, customer: Customer) -> None:
     later = (read_clock(session) + timedelta(days=9)).replace(microsecond=0)
     assert set_live(session, customer.import_supplier, later) == later
-    assert set_live(session, customer.import_supplier, MOMENT) == MOMENT
-    with pytest.raises(ImportSupplierLiveError, match=r"went live at 2026-03-02T12:00:00Z\."):
-        set_live(session, customer.import_supplier, later)
+    with pytest.raises(GoLivePastError, match=r"2026-03-02T12:00:00Z.* is in the past"):
+        set_live(session, customer.import_supplier, MOMENT)
+    assert set_live(session, customer.import_supplier, MOMENT, may_be_past=True, by="Ada") == MOMENT
+    for again in (preview_live, set_live):
+        with pytest.raises(ImportSupplierLiveError, match=r"went live at 2026-03-02T12:00:00Z\."):
+            again(session, customer.import_supplier, later)
     session.flush()
     entries = session.scalars(
         select(AuditEntry).where(AuditEntry.action == "import_supplier.live_set").order_by(AuditEntry.id)
@@ -27,11 +30,26 @@ def test_a_date_that_has_not_come_can_be_moved(session: Session, customer: Custo
     written = f"{later:%Y-%m-%dT%H:%M:%SZ}"
     assert [it.details for it in entries] == [
         {"live_at": written, "before": None},
-        {"live_at": "2026-03-02T12:00:00Z", "before": written},
+        {"live_at": "2026-03-02T12:00:00Z", "before": written, "by": "Ada"},
     ]
     assert {(it.subject_kind, it.subject, it.organisation_id) for it in entries} == {
         ("import_supplier", customer.import_supplier, customer.organisation_id)
     }
+
+
+def test_a_preview_says_when_and_for_how_many_accounts_undo_ends(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    for owner, number in ((customer, "one"), (customer, "two"), (other, "three")):
+        add_account(session, owner, number)
+    code, now = customer.import_supplier, read_clock(session)
+    later = now + timedelta(days=9)
+    for at, is_past, before in ((later, False, None), (MOMENT, True, later), (None, False, later)):
+        found = preview_live(session, code, at)
+        assert (found.is_past, found.accounts) == (is_past, 2)
+        assert (at or now) <= found.live_at <= (at or read_clock(session))
+        assert found.before == before
+        set_live(session, code, later)
 
 
 def test_without_a_date_a_supplier_goes_live_now(session: Session, customer: Customer) -> None:

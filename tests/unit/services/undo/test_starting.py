@@ -121,14 +121,14 @@ def test_who_started_an_undo_why_and_how_is_kept_and_in_the_audit(
         kind=ActorKind.OPERATOR, actor="ann", api_key_id=key_id, request_id="r1", address="192.0.2.1"
     )
     with acting_as(origin):
-        order = _order(session, customer, "a", overrides=overrides)
+        order = _order(session, customer, "a", overrides=overrides, by="ben")
         undo = session.get_one(Undo, start_undo(session, order, role=OperatorRole.ADMINISTER))
     session.flush()
     session.refresh(undo)
     assert (undo.organisation_id, undo.import_supplier_id) == (supplier.organisation_id, supplier.id)
     assert (undo.reason, undo.state, undo.accounts, undo.finished_at) == ("because", "RUNNING", 1, None)
     assert (undo.started_by, undo.api_key_id, undo.request_id, undo.address) == (
-        *("ann", key_id, "r1"),
+        *("ben", key_id, "r1"),
         "192.0.2.1",
     )
     assert undo.overrides == ["data_added_later", "email_sent"]
@@ -143,7 +143,9 @@ def test_who_started_an_undo_why_and_how_is_kept_and_in_the_audit(
         "accounts": 1,
         "reason": "because",
         "overrides": undo.overrides,
+        "by": "ben",
     }
+    assert entry.actor == "ann"
 
 
 def test_after_go_live_nothing_is_undone(session: Session, customer: Customer, other: Customer) -> None:

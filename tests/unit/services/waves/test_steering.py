@@ -300,7 +300,8 @@ def test_who_decides_why_and_what_about_is_kept_with_the_wave_and_in_the_audit(
     assert isinstance(wave.decided_at, datetime)
     found = {"differing": 1, "open": 2} if act is approve_wave else {}
     action = "wave.approved" if act is approve_wave else "wave.stopped"
-    assert acts(session) == [(action, "1", {"because": "known", "batch_id": str(batch.id), **found})]
+    given = {"by": by} if by else {}
+    assert acts(session) == [(action, "1", {"because": "known", "batch_id": str(batch.id), **found, **given})]
     if act is approve_wave:
         assert batch.runs_until is None, "its failed lines may be retried at any time"
 

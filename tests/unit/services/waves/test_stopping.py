@@ -23,7 +23,7 @@ def test_a_wave_and_those_after_it_are_stopped_and_their_batches_cancelled(
     plan = make_plan(session, customer, CLEAN, WaveState.DIFFERS, RUNNING, PLANNED)
     elsewhere = make_plan(session, other, CLEAN, RUNNING, PLANNED)
     waves = list_waves(session, plan.id)
-    stop_waves(session, plan, waves[1], reason="enough", by="ann")
+    stop_waves(session, plan, waves[1], reason="enough", actor="ann")
     assert [it.state for it in list_waves(session, plan.id)] == ["CLEAN", *["STOPPED"] * 3]
     assert [batch_of(session, it).state for it in waves] == [*["COMPLETED"] * 2, *["CANCELLED"] * 2]
     assert [(it.decided_by, it.decision_reason) for it in waves] == [(None, None), *[("ann", "enough")] * 3]
