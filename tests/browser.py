@@ -30,14 +30,19 @@ _PLACES = """() => {
 
 #: The options of a window.
 LIGHT: dict[str, Any] = {"color_scheme": "light", "viewport": {"width": 1280, "height": 800}}
-DARK_PHONE: dict[str, Any] = {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}
-
-#: Codes as long as the longest ones. Tables scroll by themselves.
+DARK_PHONE: dict[str, Any] = {"color_scheme": "dark", "viewport": {"width": 375, "height": 812}}
+#: A window at 200 %.
+ZOOMED: dict[str, Any] = {"color_scheme": "dark", "viewport": {"width": 640, "height": 400}}
+#: Codes as long as the longest ones. In a wide window tables scroll by themselves.
 _LENGTHEN_CODES = """
 for (const code of document.querySelectorAll("main code")) {
-  if (!code.closest("table, pre")) code.textContent = code.textContent.padEnd(45, "_code");
+  const text = code.textContent.padEnd(45, "_code");
+  if (!code.closest(innerWidth > 896 ? "table, pre" : "pre")) code.textContent = text;
 }
 """
+
+_FITS = """() => document.documentElement.scrollWidth <= innerWidth && (innerWidth > 896 ||
+  [...document.querySelectorAll('.table-wrap')].every((it) => it.scrollWidth <= it.clientWidth))"""
 
 
 @contextmanager
@@ -120,8 +125,9 @@ class Visitor:
         self.page.set_viewport_size(looks["viewport"])
 
     def fits(self) -> bool:
-        """Return whether the page is no wider than the window, even with the longest codes."""
+        """Return whether the page is no wider than the window, even with the longest codes.
+
+        In a narrow window, no table may be wider either.
+        """
         self.page.evaluate(_LENGTHEN_CODES)
-        width: int = self.page.evaluate("document.documentElement.scrollWidth")
-        size = self.page.viewport_size
-        return size is not None and width <= size["width"]
+        return bool(self.page.evaluate(_FITS))

@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 from playwright.sync_api import Browser, expect
 
-from browser import DARK_PHONE, LIGHT, Visitor, needs_chromium, open_browser
+from browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium, open_browser
 from drill.scene import TEAM, Scene
 from migration_service.blueprints.console.application import PAGES
 from migration_service.blueprints.numbers_in_paths import NumberConverter
@@ -251,6 +251,17 @@ def _plan_waves(visitor: Visitor, code: str, *waves: str, **fields: str) -> str:
     return page.url.removeprefix(visitor.base)
 
 
+def _acknowledge(visitor: Visitor, code: str) -> None:
+    """Acknowledge the first refused account of the reconciliation."""
+    page = visitor.page
+    visitor.open(f"/suppliers/{code}/reconciliation/")
+    page.locator("main tbody input[type=checkbox]").first.check()
+    page.click("text=Acknowledge those chosen")
+    page.fill("#reason", "It stays with the supplier.")
+    page.click("text=Acknowledge 1")
+    expect(page.locator(".alert-success")).to_contain_text("1 account or line is acknowledged.")
+
+
 @pytest.fixture
 def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str]:
     """The path of every page, of a supplier with a batch that has failed lines, waves, and an undo."""
@@ -267,6 +278,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         line = visitor.page.locator("main tbody a").first.get_attribute("href") or ""
         visitor.open(f"{batch}lines/?status=IMPORTED")
         number = visitor.page.locator("main tbody tr").first.locator("td").nth(1).inner_text()
+        _acknowledge(visitor, code)
         _undo(visitor, code, number)
         undo = visitor.page.locator(".timeline a[href*='/undos/']").first.get_attribute("href") or ""
         file.write_bytes(b"\n".join(_book(code, broken=0)[20:23]))
@@ -283,6 +295,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *("/waves/", f"/waves/?supplier={code}", f"/suppliers/{code}/waves/new/", plan, f"{plan}1/"),
         *(f"{plan}1/{act}/" for act in ("start", "pause", "resume", "reconcile", "approve", "stop")),
         *(f"{batch}{act}/" for act in ("pause", "resume", "cancel", "undo", "repeat/import")),
+        *(f"{supplier}acknowledgements/", f"{supplier}acknowledgements/new/?batch={batch.split('/')[2]}"),
         *(f"{supplier}emails/", "/suppliers/new/", f"{account}skip/", f"{account}unskip/"),
         *(undo.removeprefix("/console"), f"{undo.removeprefix('/console')}cancel/"),
         *(f"{later}compare/{batch.split('/')[2]}/", vendor.removeprefix("/console")),
@@ -304,6 +317,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
 NO_PAGES = {
     *("static", "assets.bootstrap", "assets.dark", "openid.begin", "openid.come_back"),
     *("downloads.failed_lines", "downloads.results", "comparison.accounts", "undo.outcomes"),
+    "suppliers.download_id_map",
     *("reports.of_supplier", "reports.of_batch", "reports.of_plan", "reports.of_wave", "audit.export"),
 }
 
@@ -346,12 +360,14 @@ def test_every_page_can_be_used_by_everybody_and_complains_of_nothing(
 def _find_barriers_in_both_looks(visitor: Visitor, seen: set[str]) -> list[str]:
     barriers = visitor.find_barriers()
     barriers += [] if visitor.fits() else [f"{visitor.page.url} is wider than the phone"]
+    visitor.look(ZOOMED)
+    barriers += [] if visitor.fits() else [f"{visitor.page.url} is wider than a window at 200 %"]
     if new := visitor.places() - seen:
         seen |= new
         visitor.look(LIGHT)
         barriers += visitor.find_barriers(only_looks=True)
         barriers += [] if visitor.fits() else [f"{visitor.page.url} is wider than the window"]
-        visitor.look(DARK_PHONE)
+    visitor.look(DARK_PHONE)
     return barriers
 
 

@@ -99,7 +99,7 @@ def _upload(client: ConsoleClient, code: str, file: bytes | None, **fields: Any)
     return client.client.post(f"/console{path}", data=form, content_type="multipart/form-data")
 
 
-def test_a_file_is_checked_then_rehearsed_then_imported(
+def test_a_file_is_checked_then_rehearsed_then_staged_or_imported(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
     accounts = batches.supplier.accounts(4)
@@ -112,10 +112,16 @@ def test_a_file_is_checked_then_rehearsed_then_imported(
     assert counts(batches.get(checked)) == {"VALID": 3, "FAILED": 1}
     rehearsed = _next(administrator, batches, checked, "dry-run", "4 lines are imported and rolled back")
     assert counts(batches.get(rehearsed)) == {"WOULD_IMPORT": 3, "FAILED": 1}
+    staged = _next(administrator, batches, rehearsed, "stage", "4 lines are checked and stored.")
+    assert counts(batches.get(staged)) == {"STAGED": 3, "FAILED": 1}
+    assert f"/console/suppliers/{batches.supplier.code}/waves/new/" in administrator.see(
+        f"/batches/{staged}/"
+    )
+    again = _next(administrator, batches, checked, "stage", "4 lines are checked and stored.")
     imported = _next(administrator, batches, rehearsed, "import", "4 lines are imported: their accounts")
     assert counts(batches.get(imported)) == {"IMPORTED": 3, "FAILED": 1}
     # The second line of the file is blank, so the faulty account is on the fourth, in every batch.
-    for batch_id in (checked, rehearsed, imported):
+    for batch_id in (checked, rehearsed, staged, again, imported):
         (failed,) = batches.results(batch_id, "?status=FAILED")
         assert failed["line_number"] == 4
         (entry,) = _audited(sessions, "batch.ordered", batch_id)
@@ -372,7 +378,7 @@ def test_organisations_suppliers_teams_and_operators_are_created(
     assert differs.status_code == 400
     taken = administrator.send("/setup/organisations/new/", {"name": "New energy"})
     assert taken.status_code == 400
-    assert "name_taken" in taken.text
+    assert 'aria-invalid="true" autofocus class="form-control is-invalid" id="name"' in taken.text
 
 
 @pytest.mark.parametrize("query", ["", "?kind=everything"])

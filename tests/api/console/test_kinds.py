@@ -26,15 +26,16 @@ def test_the_form_of_an_upload_offers_every_kind_and_step(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:
     page = administrator.see(f"/suppliers/{batches.supplier.code}/upload/")
-    kinds = re.findall('<option value="(.*?)">(.*?)</option>', page)
-    assert kinds == [
+    kinds = re.findall('<option (?:selected )?value="(.*?)">(.*?)</option>', page)
+    assert kinds[:-1] == [
         ("accounts", "Accounts (accounts)"),
         ("notes", "Notes (notes)"),
         ("transactions", "Transactions (transactions)"),
         ("statements", "Statements (statements)"),
         ("payment-instructions", "Payment instructions (payment-instructions)"),
     ]
-    steps = re.findall('name="step" id="step-(.*?)".*?<b>(.*?)</b>', page)
+    assert kinds[-1] == (batches.supplier.team,) * 2
+    steps = re.findall('id="step-([^"]*)" name="step".*?<b>(.*?)</b>', page)
     assert steps == [
         ("validate", "Check"),
         ("stage", "Stage"),

@@ -11,12 +11,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from flask import flash, make_response, redirect, render_template, request
-from flask_wtf import FlaskForm
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 from wtforms import HiddenField, validators
 
 from migration_service.blueprints.console.access import current_session
+from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.errors import status_of
 from migration_service.blueprints.resources import resources, wait_until_known
@@ -33,7 +33,7 @@ from migration_service.tasks.batches import feed_batches
 Facts = tuple[tuple[str, Any], ...]
 
 
-class ActionForm(FlaskForm):
+class ActionForm(FormWithFaults):
     """A form that changes something. Its fields follow the two hidden ones, which every form has."""
 
     form_token = HiddenField(default=lambda: str(uuid4()), validators=[validators.UUID()])
@@ -160,13 +160,14 @@ class _Page:
     def show(
         self, status: int, *, error: ServiceError | None = None, effects: Facts | None = None
     ) -> Response:
+        others = self.form.take(error) if error is not None else []
         with resources().Session.begin() as session:
             shown = self.preview(session)
         text = render_template(
             self.template,
             form=self.form,
             preview=shown,
-            error=error,
+            faults=[*self.form.list_faults(), *others],
             has_effects=self.has_effects,
             effects=effects,
             seen=_digest(effects) if effects is not None else None,

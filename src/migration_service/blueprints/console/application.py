@@ -12,6 +12,7 @@ from migration_service.blueprints.admission import Application, check_requests
 from migration_service.blueprints.compression import compress_responses
 from migration_service.blueprints.console import (
     accounts,
+    acknowledgements,
     assets,
     audit,
     batch_actions,
@@ -43,6 +44,7 @@ from migration_service.blueprints.console import (
 from migration_service.blueprints.console.access import guard_views
 from migration_service.blueprints.console.display import add_filters
 from migration_service.blueprints.console.failures import show_errors
+from migration_service.blueprints.console.faults import attributes_at_fault
 from migration_service.blueprints.console.headers import guard_pages
 from migration_service.blueprints.console.languages import speak_languages
 from migration_service.blueprints.console.views import MOUNT
@@ -63,6 +65,7 @@ PAGES = (
     overview,
     supplier_actions,
     suppliers,
+    acknowledgements,
     waves,
     wave_planning,
     wave_actions,
@@ -104,6 +107,8 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
         WTF_CSRF_SSL_STRICT=False,
         MAX_CONTENT_LENGTH=MAX_FORM,
         MAX_FORM_MEMORY_SIZE=MAX_FORM,
+        # WTForms has its messages in our languages. Flask-WTF would want another package for them.
+        WTF_I18N_ENABLED=False,
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(hours=1),
     )
     app.url_map.converters["number"] = NumberConverter
@@ -118,6 +123,7 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
     show_errors(app)
     speak_languages(app)
     add_filters(app)
+    app.jinja_env.globals["at_fault"] = attributes_at_fault
     csrf = CSRFProtect()
     guard_views(app, settings)
     csrf.init_app(app)

@@ -13,6 +13,7 @@ from flask import Flask, request
 from markupsafe import Markup
 
 from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
+from migration_service.blueprints.console.tables import label_cells
 from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.resources import resources
 from migration_service.schemas.json import encode_json
@@ -53,6 +54,7 @@ def add_filters(app: Flask) -> None:
         json_text=json_text,
         prose=prose,
         window=write_window,
+        labelled=label_cells,
         colour=lambda state: _COLOUR_OF.get(str(state), "secondary"),
     )
     app.jinja_env.globals.update(share=share, here_with=here_with)

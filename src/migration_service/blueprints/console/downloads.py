@@ -25,7 +25,7 @@ def failed_lines(batch_id: UUID) -> Response:
     """Send the failed lines as they were sent, to correct them and send them again."""
     _note_reading(batch_id)
     pieces = stream_failed_lines(resources().Session, batch_id, read_filter())
-    return _file(pieces, f"failed-lines-{batch_id}.ndjson", CONTENT_TYPES[ResultFormat.NDJSON])
+    return send_file(pieces, f"failed-lines-{batch_id}.ndjson", CONTENT_TYPES[ResultFormat.NDJSON])
 
 
 @blueprint.get("/results.<any(ndjson, csv):kind>")
@@ -33,7 +33,7 @@ def results(batch_id: UUID, kind: str) -> Response:
     """Send what became of each line, with every error at its path and with its value."""
     _note_reading(batch_id)
     pieces = stream_results(resources().Session, batch_id, ResultFormat(kind), read_filter())
-    return _file(pieces, f"results-{batch_id}.{kind}", CONTENT_TYPES[ResultFormat(kind)])
+    return send_file(pieces, f"results-{batch_id}.{kind}", CONTENT_TYPES[ResultFormat(kind)])
 
 
 def _note_reading(batch_id: UUID) -> None:
@@ -44,7 +44,8 @@ def _note_reading(batch_id: UUID) -> None:
         record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch_id, organisation_id=owner)
 
 
-def _file(pieces: Iterable[bytes], name: str, kind: str) -> Response:
+def send_file(pieces: Iterable[bytes], name: str, kind: str) -> Response:
+    """Send these pieces as a file of a content type, which the browser saves under this name."""
     response = stream(pieces, f"{kind}; charset=utf-8")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response

@@ -2,14 +2,15 @@
 
 from flask import Blueprint, flash, make_response, redirect, render_template, request, session, url_for
 from flask_login import current_user, login_user
-from flask_wtf import FlaskForm
 from werkzeug.wrappers import Response
 from wtforms import HiddenField, PasswordField, StringField
 from wtforms.validators import EqualTo, InputRequired, Length
 
 from migration_service.blueprints.console.access import Person, current_operator, current_session
+from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import COOKIE, LANGUAGES
 from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.resources import resources
 from migration_service.errors import PasswordInvalidError, ThrottledError, UnauthenticatedError
@@ -30,7 +31,7 @@ blueprint = Blueprint("login", __name__)
 _A_YEAR = 31_536_000
 
 
-class LoginForm(FlaskForm):
+class LoginForm(FormWithFaults):
     """A name and a password, and the page that was asked for before."""
 
     name = StringField(validators=[InputRequired(), Length(max=128)])
@@ -38,12 +39,25 @@ class LoginForm(FlaskForm):
     next = HiddenField()
 
 
-class PasswordForm(FlaskForm):
+class PasswordForm(FormWithFaults):
     """The old password, and the new one twice."""
 
-    old = PasswordField(validators=[InputRequired(), Length(max=256)])
-    new = PasswordField(validators=[InputRequired(), Length(max=256)])
-    again = PasswordField(validators=[InputRequired(), EqualTo("new")])
+    old = PasswordField(
+        _l("Old password"),
+        validators=[InputRequired(), Length(max=256)],
+        render_kw={"autocomplete": "current-password"},
+    )
+    new = PasswordField(
+        _l("New password"),
+        validators=[InputRequired(), Length(max=256)],
+        description=_l("12 to 256 characters."),
+        render_kw={"autocomplete": "new-password"},
+    )
+    again = PasswordField(
+        _l("The same again"),
+        validators=[InputRequired(), EqualTo("new", _l("The two passwords differ."))],
+        render_kw={"autocomplete": "new-password"},
+    )
 
 
 @blueprint.get("/login/")
@@ -115,16 +129,18 @@ def change_password() -> Response:
     if request.method == "GET":
         return _password_page(form)
     if not form.validate():
-        return _password_page(form, _("Enter the old password, and the new one twice."), 400)
+        return _password_page(form, 400)
     name = current_operator().name
     try:
         _authenticate(name, str(form.old.data))
         with resources().Session.begin() as database:
             set_operator_password(database, name, str(form.new.data))
     except (UnauthenticatedError, ThrottledError):
-        return _password_page(form, _("The old password is not right."), 401)
+        form.old.errors = [_("The old password is not right.")]
+        return _password_page(form, 401)
     except PasswordInvalidError as error:
-        return _password_page(form, error.detail, 400)
+        form.take(error)
+        return _password_page(form, 400)
     session.clear()
     flash(_("Your password has been changed. Log in with it."), "done")
     return redirect(url_for("login.show"), 303)
@@ -154,5 +170,5 @@ def _page(form: LoginForm, error: str | None = None, status: int = 200) -> Respo
     return make_response(render_template("login.html", form=form, error=error), status)
 
 
-def _password_page(form: PasswordForm, error: str | None = None, status: int = 200) -> Response:
-    return make_response(render_template("password.html", form=form, error=error), status)
+def _password_page(form: PasswordForm, status: int = 200) -> Response:
+    return make_response(render_template("password.html", form=form, faults=form.list_faults()), status)

@@ -8,16 +8,19 @@ from flask import Blueprint, Response, render_template, request
 
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day
+from migration_service.blueprints.console.downloads import send_file
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
+from migration_service.blueprints.streaming import CONTENT_TYPES
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.batches.listing import list_batches
+from migration_service.services.batches.results import ResultFormat
 from migration_service.services.batches.steering import get_batch_to_reconcile
 from migration_service.services.reporting.differences import Totals
 from migration_service.services.reporting.history import count_failures_by_code
-from migration_service.services.reporting.reconciliation import find_differences
+from migration_service.services.reporting.reconciliation import find_differences, stream_id_map
 from migration_service.services.reporting.sent import count_sent, find_open
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.services.waves.steering import list_plans
@@ -92,3 +95,12 @@ def reconcile(code: str) -> str:
         totals=totals,
         compared=compared,
     )
+
+
+@blueprint.get("/<code>/id-map.csv")
+def download_id_map(code: str) -> Response:
+    """Send the old and the new number of every created account."""
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+    pieces = stream_id_map(resources().Session, supplier.id)
+    return send_file(pieces, f"id-map-{code}.csv", CONTENT_TYPES[ResultFormat.CSV])

@@ -6,13 +6,15 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.models import Acknowledgement, ImportSupplier
 from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.reporting.sent_sql import ACKNOWLEDGE
+from migration_service.services.reporting.sent_items import OpenItem
+from migration_service.services.reporting.sent_sql import ACKNOWLEDGE, LIST_REFUSED
+from migration_service.states import OpenReason
 
 #: An entry of the audit lists so many accounts or lines, and has the hash of all of them.
 MOST_LISTED = 1_000
@@ -89,13 +91,33 @@ def _list(numbers: Sequence[str], lines: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def list_acknowledgements(session: Session, import_supplier_id: int) -> Sequence[Acknowledgement]:
-    """Return every acknowledgement of a supplier, the newest first."""
-    return session.scalars(
-        select(Acknowledgement)
-        .where(Acknowledgement.import_supplier_id == import_supplier_id)
-        .order_by(Acknowledgement.id.desc())
-    ).all()
+def find_refused(
+    session: Session, import_supplier_id: int, *, batch_id: UUID | None, code: str | None, limit: int
+) -> list[OpenItem]:
+    """Return what was refused and is not acknowledged, of a batch, with an error of a code, or all of it."""
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": limit}
+    return [
+        OpenItem(
+            row.external_account_number, OpenReason.REFUSED, row.batch_id, row.line_number, row.errors or []
+        )
+        for row in session.execute(LIST_REFUSED, values)
+    ]
+
+
+def list_acknowledgements(
+    session: Session, import_supplier_id: int, *, before: int | None = None, limit: int | None = None
+) -> Sequence[Acknowledgement]:
+    """Return the acknowledgements of a supplier, the newest first: all of them, or those before an id."""
+    statement = select(Acknowledgement).where(Acknowledgement.import_supplier_id == import_supplier_id)
+    if before is not None:
+        statement = statement.where(Acknowledgement.id < before)
+    return session.scalars(statement.order_by(Acknowledgement.id.desc()).limit(limit)).all()
+
+
+def count_acknowledgements(session: Session, import_supplier_id: int) -> int:
+    """Return how many acknowledgements a supplier has."""
+    wanted = Acknowledgement.import_supplier_id == import_supplier_id
+    return session.scalar(select(func.count()).where(wanted)) or 0
 
 
 _NOT_REFUSED = (

@@ -106,6 +106,15 @@ LIST_UNSTAGED = text(f"""
     ORDER BY unnumbered, number_key, batch_key, line_key LIMIT :limit
 """).bindparams(_BATCH_ID)
 
+#: What was refused and is not acknowledged, with an error of a code or with any, in the order of the lines.
+LIST_REFUSED = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
+    SELECT external_account_number, batch_id, line_number, errors FROM unstaged
+    WHERE status = '{LineStatus.FAILED}' AND NOT {_ACKNOWLEDGED}
+      AND (:code IS NULL OR errors @> jsonb_build_array(jsonb_build_object('code', :code)))
+    ORDER BY batch_id, line_number LIMIT :limit
+""").bindparams(_BATCH_ID, bindparam("code", type_=Text))
+
 #: One page of the accounts that are staged and not created.
 LIST_STAGED = text(f"""
     SELECT process.external_account_number, process.external_account_number AS place

@@ -104,6 +104,7 @@ function watchUpload(form) {
       document.getElementById("main").replaceWith(page.getElementById("main"));
       watchUpload(document.querySelector("form[data-upload]"));
       announce(document.querySelector("[role=alert]")?.textContent ?? "");
+      document.querySelector("#main [autofocus]")?.focus();
     });
     request.addEventListener("error", () => {
       button.disabled = false;

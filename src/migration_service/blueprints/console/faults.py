@@ -1,0 +1,95 @@
+"""What is wrong with a form: each error is shown at its field, and the top of the page links to it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask_wtf import FlaskForm
+from markupsafe import Markup, escape
+from wtforms import Field, FieldList, FormField
+
+from migration_service.blueprints.console.display import prose
+from migration_service.blueprints.console.languages import current_language
+from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.errors import ErrorItem, ServiceError
+
+#: The fields that errors without a path are about. The first one that a form has is it.
+_FIELDS_OF_CODE: dict[str, tuple[str, ...]] = {
+    "name_taken": ("name", "code"),
+    "name_invalid": ("name", "code"),
+    "network_invalid": ("networks",),
+    "password_invalid": ("password", "new"),
+    "operations_team_not_found": ("team",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An error and its field."""
+
+    #: The id of the field, to link to. None: it is about no field.
+    field_id: str | None
+    label: str
+    text: str
+    #: The code of an error that is about no field.
+    code: str | None = None
+
+
+class FormWithFaults(FlaskForm):
+    """A form that shows each error at its field. WTForms says its own in the reader's language."""
+
+    class Meta(FlaskForm.Meta):
+        """How WTForms treats the form."""
+
+        @property
+        def locales(self) -> list[str]:
+            """The languages of the messages of WTForms."""
+            return [current_language()]
+
+    def find_field(self, item: ErrorItem) -> Field | None:
+        """Return the field that an error of a service is about, or None if the form has none."""
+        names = [*reversed((item.attr or "").split(".")), *_FIELDS_OF_CODE.get(item.code, ())]
+        return next((self[name] for name in names if name in self), None)
+
+    def take(self, error: ServiceError) -> list[Fault]:
+        """Put the errors of a service at their fields. Return those that are about none."""
+        others = []
+        for item in error.errors:
+            field = self.find_field(item)
+            if field is None:
+                others.append(Fault(None, "", tell(item), item.code))
+            else:
+                field.errors = [*field.errors, tell(item)]
+        return others
+
+    def list_faults(self) -> list[Fault]:
+        """Return what is wrong with the fields that are seen, in their order."""
+        return [Fault(field.id, label, text) for label, field in _visible(self) for text in field.errors]
+
+
+def attributes_at_fault(field: Field, faults: Sequence[Fault]) -> dict[str, Any]:
+    """Return the attributes that tie a field to what is said of it. The first faulty one has the focus."""
+    found: dict[str, Any] = {"aria-describedby": f"{field.id}-help"} if field.description else {}
+    if field.errors:
+        found |= {"aria-describedby": f"{field.id}-help", "aria-invalid": "true"}
+        found["autofocus"] = faults[0].field_id == field.id if faults else False
+    return found
+
+
+def _visible(form: Any, before: str = "") -> Iterator[tuple[str, Field]]:
+    """Yield the fields that are seen, each with its label. Rows are counted from 1."""
+    for field in form:
+        label = f"{before}{field.label.text}"
+        if isinstance(field, FieldList):
+            for number, row in enumerate(field, start=1):
+                yield from _visible(row.form, f"{label} {number}, ")
+        elif not isinstance(field, FormField) and field.type not in ("HiddenField", "CSRFTokenField"):
+            yield label, field
+
+
+def tell(item: ErrorItem) -> Markup:
+    """Return an error in the reader's language. What it says of this very value is in English."""
+    if current_language() == "en":
+        return escape(item.detail)
+    detail = Markup('<span class="text-body-secondary" lang="en">{}</span>').format(item.detail)
+    return prose(remedy_of(item.code).meaning) + " " + detail

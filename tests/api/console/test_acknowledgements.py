@@ -1,0 +1,125 @@
+"""What was refused is acknowledged: one account, several, a line, a batch, or every one with an error."""
+
+import pytest
+
+from batch_client import BatchClient
+from console_client import ConsoleClient, ShownForm, text_of
+
+_PHONE = "invalid_phone_number"
+_REASON = "Moved out before the migration."
+
+
+@pytest.fixture
+def refused(batches: BatchClient) -> str:
+    """The id of a stage batch: two bad telephone numbers, a bad date, a line without a number, a good one."""
+    accounts = batches.supplier.accounts(4)
+    for account in accounts[:2]:
+        account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    accounts[2]["customers"] = [{"family_name": "Jansen", "date_of_birth": "not a date"}]
+    return str(batches.run([*accounts, b"{no json"], "stage")["batch_id"])
+
+
+def _numbers(batches: BatchClient) -> list[str]:
+    return [account["external_account_number"] for account in batches.supplier.accounts(4)]
+
+
+def _paths(batches: BatchClient) -> tuple[str, str]:
+    """The list, and the form."""
+    at = f"/suppliers/{batches.supplier.code}/acknowledgements/"
+    return at, f"{at}new/"
+
+
+def _open(batches: BatchClient) -> int:
+    answer = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/").json
+    return int(answer["sent"]["open"])  # type: ignore[index, call-overload]
+
+
+def test_every_account_with_an_error_is_acknowledged_from_its_page(
+    administrator: ConsoleClient, batches: BatchClient, refused: str
+) -> None:
+    (listed, new), numbers = _paths(batches), _numbers(batches)
+    page = administrator.see(f"/batches/{refused}/codes/{_PHONE}/").replace("&amp;", "&")
+    form = f"{new}?batch={refused}&error={_PHONE}"
+    assert f'href="/console{form}"' in page
+    assert administrator.form(form) == ShownForm(
+        "Acknowledge what stays out",
+        "2 refused accounts or lines stay out of the platform, and are no longer open.",
+        "Acknowledge 2",
+        f"/batches/{refused}/codes/{_PHONE}/",
+        facts={"Error": _PHONE, "Accounts": f"{numbers[0]}, {numbers[1]}"},
+    )
+    assert _open(batches) == 5
+    done = administrator.act(form, {"reason": _REASON})
+    assert done == (listed, "2 accounts or lines are acknowledged.")
+    assert _open(batches) == 3
+    page = text_of(administrator.see(listed))
+    assert "There are 2 acknowledgements." in page
+    assert page.count(_REASON) == 2
+    assert page.count("operator ") == 3  # one of them is the name at the top of the page
+    assert administrator.form(form).button is None
+
+
+def test_what_failed_in_a_batch_is_acknowledged_at_once_with_its_lines_without_a_number(
+    administrator: ConsoleClient, batches: BatchClient, refused: str
+) -> None:
+    _listed, new = _paths(batches)
+    assert f"{new}?batch={refused}" in administrator.see(f"/batches/{refused}/")
+    shown = administrator.form(f"{new}?batch={refused}")
+    assert shown.facts["Lines without an account number"] == "1"
+    administrator.act(f"{new}?batch={refused}", {"reason": _REASON})
+    assert _open(batches) == 1  # the one that is staged
+
+
+def test_chosen_accounts_and_lines_are_acknowledged_from_the_reconciliation(
+    administrator: ConsoleClient, batches: BatchClient, refused: str
+) -> None:
+    (_listed, new), numbers = _paths(batches), _numbers(batches)
+    page = administrator.see(f"/suppliers/{batches.supplier.code}/reconciliation/")
+    assert f'name="account" value="{numbers[2]}"' in page
+    assert f'name="line" value="{refused}.5"' in page
+    assert f'value="{numbers[3]}"' not in page  # it is staged
+    form = f"{new}?account={numbers[2]}&account={numbers[0]}&line={refused}.5"
+    assert administrator.form(form).button == "Acknowledge 3"
+    administrator.act(form, {"reason": _REASON})
+    assert _open(batches) == 2
+
+
+def test_a_line_is_acknowledged_from_its_page_and_an_account_from_its_own(
+    administrator: ConsoleClient, batches: BatchClient, refused: str
+) -> None:
+    (_listed, new), number = _paths(batches), _numbers(batches)[0]
+    assert f"{new}?account={number}" in administrator.see(f"/batches/{refused}/lines/1/")
+    assert f"{new}?line={refused}.5" in administrator.see(f"/batches/{refused}/lines/5/")
+    assert f"{new}?account={number}" in administrator.see(
+        f"/suppliers/{batches.supplier.code}/accounts/{number}/"
+    )
+    administrator.act(f"{new}?line={refused}.5", {"reason": _REASON})
+    assert _open(batches) == 4
+
+
+def test_what_was_not_refused_is_not_acknowledged_and_a_reason_is_needed(
+    administrator: ConsoleClient, batches: BatchClient, refused: str
+) -> None:
+    (_listed, new), numbers = _paths(batches), _numbers(batches)
+    staged = administrator.send(f"{new}?account={numbers[3]}", {"reason": _REASON})
+    assert staged.status_code == 400
+    assert "is not among those that were refused" in staged.text
+    assert administrator.send(f"{new}?batch={refused}", {"reason": ""}).status_code == 400
+    assert _open(batches) == 5
+
+
+def test_a_check_has_nothing_to_acknowledge(administrator: ConsoleClient, batches: BatchClient) -> None:
+    checked = batches.run([b"{no json"], "validate")["batch_id"]
+    for path in (f"/batches/{checked}/", f"/batches/{checked}/codes/parse_error/"):
+        assert "Acknowledge" not in administrator.see(path)
+
+
+@pytest.mark.usefixtures("broken_batch")
+def test_old_and_new_numbers_are_downloaded(administrator: ConsoleClient, batches: BatchClient) -> None:
+    code = batches.supplier.code
+    path = f"/suppliers/{code}/id-map.csv"
+    assert f"/console{path}" in administrator.see(f"/suppliers/{code}/reconciliation/")
+    answer = administrator.get(path)
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="id-map-{code}.csv"'
+    assert answer.data == batches.supplier.get(f"/reconciliation/{code}/id-map/").data
+    assert answer.data.count(b"\r\n") == 5  # with a header
