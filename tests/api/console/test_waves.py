@@ -130,32 +130,114 @@ def test_a_wave_takes_an_account_whose_number_has_spaces(
     assert [wave["lines"] for wave in plan["waves"]] == [1, 1]
 
 
+_HOW_MANY = "How many, or the account numbers"
+
+
 @pytest.mark.parametrize(
-    ("rows", "more", "sentence"),
+    ("rows", "more", "said"),
     [
-        ([], {}, "empty"),
-        ([("", "size", "many")], {}, "waves.0.size"),
-        ([("", "size", "3"), ("", "rest", "")], {}, "No pending account is left for this wave."),
-        ([("", "accounts", "nobody")], {}, "The account is not pending."),
-        ([("", "rest", "")], {"start": "22:00"}, "window.end"),
-        ([("", "rest", "")], {"start": "22:00", "end": "06:00", "time_zone": "Mars"}, "IANA"),
-        ([("", "rest", "")], {"stop_after_errors": "lots"}, "brake.stop_after_errors"),
+        ([], {}, ("waves-0-takes", "Wave 1, Takes", "empty")),
+        ([("", "size", "many")], {}, ("waves-0-which", f"Wave 1, {_HOW_MANY}", "not a whole number")),
+        ([("", "size", "3"), ("", "rest", "")], {}, ("waves-1-takes", "Wave 2, Takes", "No pending account")),
+        (
+            [("", "accounts", "nobody")],
+            {},
+            ("waves-0-which", f"Wave 1, {_HOW_MANY}", "'nobody' is not pending"),
+        ),
+        ([("", "rest", ""), ("", "size", "1")], {}, ("waves-0-takes", "Wave 1, Takes", "Only the last wave")),
+        ([("", "rest", "")], {"start": "22:00"}, ("end", "The window closes at", "required")),
+        (
+            [("", "rest", "")],
+            {"start": "22:00", "end": "06:00", "time_zone": "Mars"},
+            ("time_zone", "Time zone of the window", "IANA"),
+        ),
+        (
+            [("", "rest", "")],
+            {"stop_after_errors": "lots"},
+            ("stop_after_errors", "Pause a wave after", "off"),
+        ),
+        (
+            [("", "rest", "")],
+            {"lines_per_minute": "0"},
+            ("lines_per_minute", "Accounts in a minute", "between 1 and"),
+        ),
+        (
+            [("", "size", "1"), ("", "", ""), ("", "rest", "")],
+            {"waves-2-end": "06:00"},
+            ("waves-2-start", "Wave 3, The window opens at", "required"),
+        ),
+        (
+            [("", "size", "1"), ("", "rest", "")],
+            {"waves-1-stop_after_errors": "lots", "stop_after_errors": "2%"},
+            ("waves-1-stop_after_errors", "Wave 2, Pause a wave after", "off"),
+        ),
     ],
 )
-def test_what_does_not_fit_is_said_beside_the_form(
+def test_what_does_not_fit_is_said_at_its_field_and_at_the_top(
     administrator: ConsoleClient,
     waves: WaveClient,
     rows: list[tuple[str, str, str]],
     more: dict[str, str],
-    sentence: str,
+    said: tuple[str, str, str],
 ) -> None:
     waves.stage(3)
+    field, label, sentence = said
     path = f"/suppliers/{waves.supplier.code}/waves/new/"
     answer = administrator.post(path, administrator.tokens(path) | _fields(waves, *rows, **more))
     assert answer.status_code == 400
-    assert sentence in answer.text
+    (top,) = re.findall('<li><a class="alert-link" href="#(.*?)">(.*?)</a>: (.*?)</li>', answer.text)
+    assert (top[0], top[1][: len(label)]) == (field, label)
+    assert sentence in text_of(top[2])
+    (wrong,) = re.findall(r'<(?:input|select|textarea)[^>]*aria-invalid="true"[^>]*>', answer.text)
+    assert f'id="{field}"' in wrong
+    assert " autofocus" in wrong
+    assert f'aria-describedby="{field}-help"' in wrong
+    (beside,) = re.findall(f'<div id="{field}-help">(.*?)</div></div>', answer.text, re.DOTALL)
+    assert sentence in text_of(beside)
     assert 'name="seen"' not in answer.text
     assert waves.supplier.get("/wave-plans/").json == []
+
+
+def test_each_wave_may_have_a_window_a_threshold_a_rate_and_a_hold_of_its_own(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    """The plan that the page about a programme documents."""
+    waves.stage(4)
+    night = {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"}
+    rows = (("Pilot", "sample", "1"), ("", "size", "2"), ("", "rest", ""))
+    own = {
+        "waves-0-if_clean": "hold",
+        "waves-0-lines_per_minute": "600",
+        "waves-1-start": "22:00",
+        "waves-1-end": "06:00",
+        "waves-1-time_zone": "UTC",
+        "waves-1-days": "sat",
+        "waves-2-start": "22:00",
+        "waves-2-end": "06:00",
+        "waves-2-stop_after_errors": "5",
+    }
+    common = {"continue_if_clean": "y", "stop_after_errors": "2%", "time_zone": "Europe/Amsterdam"}
+    path = f"/suppliers/{waves.supplier.code}/waves/new/"
+    fields = administrator.tokens(path) | _fields(waves, *rows, **own, **common)
+    told = {
+        text_of(name): text_of(value) for name, value in _FACT.findall(administrator.post(path, fields).text)
+    }
+    assert told == {
+        "1 · Pilot": "1 account, started by hand; paused after 2% errors; at most 600 in a minute; "
+        "then a person decides",
+        "Wave 2": "2 accounts, at 22:00 to 06:00 UTC, from 2 Mar 2026: Saturday; paused after 2% errors; "
+        "then the next one if it is clean",
+        "Wave 3": "1 account, at 22:00 to 06:00 Europe/Amsterdam, from 2 Mar 2026; paused after 5 errors",
+        "In no wave": "0",
+    }
+    _plan(administrator, waves, *rows, **own, **common)
+    (plan,) = waves.supplier.get("/wave-plans/").json  # type: ignore[misc]
+    pilot, second, rest = plan["waves"]
+    assert [it["continue_if_clean"] for it in plan["waves"]] == [False, True, True]
+    assert (pilot["window"], pilot["lines_per_minute"]) == (None, 600)
+    assert second["window"] == night | {"time_zone": "UTC", "first_day": "2026-03-02", "days": ["sat"]}
+    assert {name: rest["window"][name] for name in night} == night
+    assert [it["brake"]["stop_after_errors"] for it in plan["waves"]] == ["2%", "2%", "5"]
 
 
 def test_the_preview_says_when_each_wave_first_begins_and_what_is_in_none(
@@ -166,8 +248,8 @@ def test_the_preview_says_when_each_wave_first_begins_and_what_is_in_none(
     window = {"start": "22:00", "end": "06:00", "time_zone": "UTC", "first_day": "2026-03-07"}
     shown = "22:00 to 06:00 UTC, from 7 Mar 2026"
     for more, facts in (
-        ({}, ("1 account, started by hand", "2 accounts, started by hand")),
-        (window, (f"1 account, at {shown}", f"2 accounts, at {shown}")),
+        ({}, ("1 account, started by hand; then a person decides", "2 accounts, started by hand")),
+        (window, (f"1 account, at {shown}; then a person decides", f"2 accounts, at {shown}")),
     ):
         fields = administrator.tokens(path) | _fields(
             waves, ("Pilot", "size", "1"), ("", "size", "2"), **more
@@ -181,7 +263,7 @@ def test_the_days_of_a_window_have_their_names(administrator: ConsoleClient, wav
     page = administrator.see(f"/suppliers/{waves.supplier.code}/waves/new/")
     days = re.findall(r'<option value="(mon|tue|wed|thu|fri|sat|sun)">(.*?)</option>', page)
     names = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-    assert days == [(name[:3].lower(), name) for name in names]
+    assert days == [(name[:3].lower(), name) for name in names] * 5  # of four waves, and of the plan
 
 
 def test_the_fields_of_a_plan_have_bounds(administrator: ConsoleClient, waves: WaveClient) -> None:

@@ -58,8 +58,8 @@ class FormWithFaults(FlaskForm):
             field = self.find_field(item)
             if field is None:
                 others.append(Fault(None, "", tell(item), item.code))
-            else:
-                field.errors = [*field.errors, tell(item)]
+            elif (text := tell(item)) not in field.errors:
+                field.errors = [*field.errors, text]
         return others
 
     def list_faults(self) -> list[Fault]:

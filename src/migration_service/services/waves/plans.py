@@ -174,7 +174,7 @@ def find_listed(session: Session, supplier_id: int, waves: Sequence[WaveOrder]) 
             if number not in found or number in seen:
                 fault = "is listed before" if number in seen else "is not pending"
                 errors.append(
-                    ErrorItem("invalid", f"The account {fault}.", f"waves.{index}.accounts.{place}")
+                    ErrorItem("invalid", f"Account {number!r} {fault}.", f"waves.{index}.accounts.{place}")
                 )
             seen.add(number)
         listed[index] = [*found.values()]

@@ -199,12 +199,12 @@ def test_accounts_that_are_not_pending_or_listed_twice_are_named(
     with pytest.raises(RequestFailedValidationError) as raised:
         make(session, customer, *waves)
     assert raised.value.errors == [
-        ErrorItem("invalid", f"The account {fault}.", f"waves.{place}")
+        ErrorItem("invalid", f"Account {fault}.", f"waves.{place}")
         for fault, place in (
-            ("is not pending", "0.accounts.1"),
-            ("is listed before", "0.accounts.3"),
-            ("is not pending", "2.accounts.0"),
-            ("is listed before", "2.accounts.1"),
+            ("'skipped' is not pending", "0.accounts.1"),
+            ("'b' is listed before", "0.accounts.3"),
+            ("'x' is not pending", "2.accounts.0"),
+            ("'a' is listed before", "2.accounts.1"),
         )
     ]
 
