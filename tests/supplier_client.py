@@ -107,6 +107,10 @@ class SupplierClient:
         """POST below /v1/data-import, with the token."""
         return self._call("POST", path, json=json, **kwargs)
 
+    def put(self, path: str, json: Any = None, **kwargs: Any) -> TestResponse:
+        """PUT below /v1/data-import, with the token."""
+        return self._call("PUT", path, json=json, **kwargs)
+
     def validate(self, payload: Any, **kwargs: Any) -> TestResponse:
         """Section 4.1."""
         return self.post("/validate-account/", payload, **kwargs)

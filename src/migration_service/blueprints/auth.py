@@ -32,6 +32,8 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "batches.get_batch_results": (Scope.READ, Scope.BATCHES),
     "batches.get_failed_lines": (Scope.READ, Scope.BATCHES),
     "batches": (Scope.BATCHES,),
+    "control_totals": (Scope.BATCHES,),
+    "control_totals.get_control_totals": (Scope.READ, Scope.BATCHES),
     "undo": (Scope.UNDO,),
     "undo.list_undos": (Scope.READ, Scope.UNDO),
     "undo.get_undo": (Scope.READ, Scope.UNDO),

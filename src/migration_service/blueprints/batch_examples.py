@@ -38,6 +38,7 @@ PROGRESS = {
     "time_left": 45.4,
     "condition": None,
     "brake": BRAKE,
+    "control_totals_differing": 0,
 }
 
 

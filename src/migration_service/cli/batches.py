@@ -15,6 +15,7 @@ from migration_service.cli.batch_brake import brake, brake_options, describe_bra
 from migration_service.cli.batch_comparison import compare
 from migration_service.cli.batch_progress import CONDITIONS, duration, watch_batch
 from migration_service.cli.batch_results import code_option, failed_lines, path_option, results
+from migration_service.cli.control_totals import control_totals, control_totals_option, read_file
 from migration_service.cli.output import (
     Record,
     count,
@@ -62,6 +63,7 @@ batches.add_command(results)
 batches.add_command(failed_lines)
 batches.add_command(compare)
 batches.add_command(brake)
+batches.add_command(control_totals)
 
 
 @batches.command()
@@ -108,6 +110,7 @@ batches.add_command(brake)
     metavar="TEXT",
     help="Running the same command again shows the same batch instead of starting another.",
 )
+@control_totals_option
 @brake_options
 @click.option("--watch", "watches", is_flag=True, help="Show the progress until the batch is over.")
 @json_option
@@ -125,6 +128,7 @@ def start(
     profile: str | None,
     extracted_at: str | None,
     idempotency_key: str | None,
+    control_totals: IO[bytes] | None,
     stop_after_errors: str | None,
     stop_min_lines: int | None,
     stop_window_lines: int | None,
@@ -162,6 +166,7 @@ def start(
             idempotency_key=idempotency_key,
             name=name,
             file_name=None if file in (None, _STANDARD_INPUT) else file.name,
+            control_totals=read_file(control_totals),
             profile=Profile(profile) if profile else None,
             extracted_at=_read_moment(extracted_at) if extracted_at else None,
             brake=read_brake(

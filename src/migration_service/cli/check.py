@@ -13,6 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from migration_service.cli.output import count, json_option, show_json, show_list
 from migration_service.cli.session import CannotRunError
 from migration_service.errors import BatchFileError
+from migration_service.schemas.control_totals import ControlTotalsSchema
+from migration_service.schemas.json import encode_json
 from migration_service.services.batches.formats import require_ndjson
 from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
 from migration_service.services.batches.offline_check import Summary, check_lines
@@ -35,8 +37,23 @@ from migration_service.states import Profile
     metavar="N",
     help="Number of processes that validate.  [default: one for each processor]",
 )
+@click.option(
+    "--totals",
+    "totals_file",
+    type=click.File("w", lazy=True),
+    metavar="OUT.json",
+    help="Also write what the file adds up to, in the form of control totals (see `batches control-totals`).",
+)
 @json_option
-def check(file: Path, profile: str, supplier: str | None, processes: int | None, as_json: bool) -> None:
+def check(
+    *,
+    file: Path,
+    profile: str,
+    supplier: str | None,
+    processes: int | None,
+    totals_file: IO[str] | None,
+    as_json: bool,
+) -> None:
     """Validate the accounts in FILE without any server.
 
     FILE is NDJSON, plain or gzip; - is standard input. The rules are those of the interface. The exit status
@@ -59,8 +76,12 @@ def check(file: Path, profile: str, supplier: str | None, processes: int | None,
     except (OSError, BatchFileError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CannotRunError(f"{file} cannot be read: {reason}") from error
+    totals = summary.totals.to_dict()
+    if totals_file is not None:
+        given = {name: value for name, value in totals.items() if name in ControlTotalsSchema().fields}
+        totals_file.write(encode_json(given).decode() + "\n")
     if as_json:
-        show_json(summary)
+        show_json({name: getattr(summary, name) for name in Summary.__slots__} | {"totals": totals})
     else:
         _show(summary)
     sys.exit(1 if summary.failed else 0)

@@ -309,6 +309,12 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
         allow_none=True,
         metadata=about("What pauses the batch after too many errors. Null: nothing does.", BRAKE),
     )
+    control_totals_differing = fields.Integer(
+        allow_none=True,
+        metadata=about(
+            "How many of the control totals that were given differ from the file. Null: none were given.", 0
+        ),
+    )
 
 
 class RetryAnswerSchema(BatchProgressAnswerSchema):

@@ -386,6 +386,29 @@ def test_the_forms_of_what_is_set_up(
     assert administrator.get("/setup/vendors/0/rate/").status_code == 404
 
 
+def test_the_form_of_control_totals(administrator: ConsoleClient, batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(2), "validate")
+    back, path = f"/batches/{batch_id}/", f"/batches/{batch_id}/control-totals/"
+    assert "not given" in administrator.see(back)
+    for given, done, shown in (
+        ('{"accounts": 3}', "1 total differs.", "1 differs"),
+        ('{"accounts": 3, "statements": 99}', "2 totals differ.", "2 differ"),
+        ('{"accounts": 2}', "The file is as the control totals say.", "as in the file"),
+    ):
+        location, said = administrator.act(path, {"totals": given})
+        assert (location, done in said) == (back, True)
+        assert shown in administrator.see(back)
+    sentence = "They are compared with the file, all lines of it, also those that are refused."
+    form = administrator.form(path)
+    assert (form.title, form.sentence, form.button) == ("Control totals", sentence, "Compare with the file")
+    assert form.facts["accounts"] == "2 given, 2 in the file"
+    assert form.facts["balance of ENERGY_LEDGER"].startswith(("€", "-€"))
+    assert "{&#34;accounts&#34;:2}" in administrator.see(path)
+    for bad, said in (('{"acounts": 2}', "did you mean accounts"), ("{", "not valid JSON"), ("", "required")):
+        answer = administrator.send(path, {"totals": bad})
+        assert (answer.status_code, said in answer.text) == (400, True)
+
+
 def test_the_form_of_a_brake(administrator: ConsoleClient, batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(1))
     back, path = f"/batches/{batch_id}/", f"/batches/{batch_id}/brake/"

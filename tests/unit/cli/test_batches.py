@@ -153,6 +153,56 @@ def test_a_batch_shows_its_own_name_and_that_of_its_file(
     assert "First" in run("batches", "list", "--supplier", batches.supplier.code).stdout
 
 
+def test_control_totals_of_a_file_come_from_check_and_are_compared_with_another(
+    run: Run, batches: BatchClient, tmp_path: Path
+) -> None:
+    book, lost, totals = (tmp_path / name for name in ("book.ndjson", "lost.ndjson", "totals.json"))
+    accounts = batches.supplier.accounts(3)
+    book.write_bytes(ndjson(accounts))
+    lost.write_bytes(ndjson(accounts[:2]))
+    checked = run("check", str(book), "--totals", str(totals), "--processes", "1", "--json")
+    given = json.loads(totals.read_text())
+    assert given["accounts"] == 3
+    assert json.loads(checked.stdout)["totals"] == given | {"unreadable_lines": 0, "unreadable_amounts": 0}
+    asked = (
+        "--supplier",
+        batches.supplier.code,
+        "--mode",
+        "validate",
+        "--json",
+        "--control-totals",
+        str(totals),
+    )
+    for file, status, says in (
+        (book, 0, "Everything that was given is as in the file."),
+        (lost, 1, "totals not as given."),
+    ):
+        batch_id = json.loads(run("batches", "start", str(file), *asked).stdout)["batch_id"]
+        shown = run("batches", "control-totals", batch_id)
+        assert (shown.exit_code, says in shown.stdout) == (status, True)
+        assert (
+            bool(json.loads(run("batches", "show", batch_id, "--json").stdout)["control_totals_differing"])
+            == status
+        )
+    assert "accounts\t3\t2\t-1\n" in shown.stdout
+    given_later = run("batches", "control-totals", batch_id, "-", "--json", given='{"accounts": 2}')
+    assert (given_later.exit_code, json.loads(given_later.stdout)["differing"]) == (0, 0)
+    wrong = run("batches", "start", str(book), *asked[:-1], "-", given='{"acounts": 2}')
+    assert (wrong.exit_code, "did you mean accounts" in wrong.stderr) == (1, True)
+    nothing = run(
+        "batches",
+        "start",
+        "--pending",
+        "--team",
+        batches.supplier.team,
+        *asked[:2],
+        "--mode",
+        "import",
+        *asked[5:],
+    )
+    assert (nothing.exit_code, "Only a file of accounts" in nothing.stderr) == (1, True)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

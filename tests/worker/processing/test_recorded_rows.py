@@ -26,6 +26,7 @@ from migration_service.models import (
     OperationsTeam,
 )
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
+from migration_service.services.batches.file_totals import add_up
 from migration_service.services.batches.upload import validated_under
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.teams import create_operations_team
@@ -244,7 +245,7 @@ def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, file:
         "file_name": "north.ndjson",
         "file_sha256": sha256(file).digest(),
         "file_bytes": len(file),
-        "file_totals": None,
+        "file_totals": add_up(file.splitlines()).to_dict(),
         "control_totals": None,
         "stored_bytes": sum(len(line) + 200 for line in file.splitlines()),
         "profile": "strict",

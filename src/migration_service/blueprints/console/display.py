@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo, available_timezones
 
 from babel.dates import format_datetime, format_time, format_timedelta
-from babel.numbers import format_percent
+from babel.numbers import format_currency, format_percent
 from flask import Flask, request
 from markupsafe import Markup
 
@@ -19,6 +20,7 @@ from migration_service.blueprints.resources import resources
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moments
 from migration_service.services.batches.counts import count_open
+from migration_service.services.reporting.differences import CURRENCY, is_amount
 
 #: The cookie in which the page's script keeps the browser's time zone.
 ZONE_COOKIE = "console_zone"
@@ -46,6 +48,7 @@ def add_filters(app: Flask) -> None:
     """Add these functions to the templates of `app`."""
     app.jinja_env.filters.update(
         number=number,
+        measured=measured,
         percent=percent,
         duration=duration,
         done=count_done,
@@ -61,9 +64,19 @@ def add_filters(app: Flask) -> None:
     app.context_processor(lambda: {"settings": resources().settings, "now": datetime.now(UTC)})
 
 
-def number(value: float | None) -> str:
+def number(value: float | Decimal | None) -> str:
     """Return a number as the language writes it, or a dash."""
     return DASH if value is None else write_number(value)
+
+
+def measured(value: Decimal | None, measure: str) -> str:
+    """Return the value of a measure as the language writes it: an amount with its currency and its cents."""
+    if value is None or not is_amount(measure):
+        return number(value)
+    locale = current_locale()
+    # Two digits, and what is less than a cent: nothing is rounded away.
+    form = locale.currency_formats["standard"].pattern.replace("0.00", "0.00########")
+    return str(format_currency(value, CURRENCY, form, locale=locale, currency_digits=False))
 
 
 def percent(part: float, whole: float) -> str:

@@ -1,6 +1,7 @@
 """The languages of the console: English in the templates, and Dutch in `translations/nl.po`."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -67,7 +68,7 @@ def _ngettext_of_page(singular: str, plural: str, n: int, **values: Any) -> Mark
     return Markup(translated) % {"num": write_number(n), **values}  # noqa: S704
 
 
-def write_number(value: float) -> str:
+def write_number(value: float | Decimal) -> str:
     """Return a number as the language of this request writes it."""
     return str(format_decimal(value, locale=current_locale()))
 

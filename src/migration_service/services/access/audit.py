@@ -48,6 +48,8 @@ class AuditAction(StrEnum):
     BATCH_TAKEN_OVER = "batch.taken_over"
     #: What pauses a batch after too many errors was changed.
     BATCH_BRAKE_SET = "batch.brake_set"
+    #: A supplier's control totals of the file of a batch were given.
+    BATCH_CONTROL_TOTALS_SET = "batch.control_totals_set"
     #: An operator read the lines of a batch, or the open lines of an import supplier.
     BATCH_RESULTS_READ = "batch.results_read"
     #: Accounts are removed again; the details have the reason, and the blockers that were overridden.

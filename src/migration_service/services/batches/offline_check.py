@@ -19,6 +19,7 @@ from migration_service.errors import (
     LineTooLongError,
     ParseError,
 )
+from migration_service.services.batches.file_totals import FileTotals, add_up
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.validation import validate_text
 from migration_service.states import Profile
@@ -51,6 +52,8 @@ class Summary:
     warnings: Counter[str] = field(default_factory=Counter)
     #: The first places of each code.
     examples: dict[str, list[Example]] = field(default_factory=dict)
+    #: What the lines add up to.
+    totals: FileTotals = field(default_factory=FileTotals)
 
     def add(self, other: "Summary") -> None:
         """Add what was found in the next part."""
@@ -58,6 +61,7 @@ class Summary:
         self.failed += other.failed
         self.errors += other.errors
         self.warnings += other.warnings
+        self.totals.add(other.totals)
         for code, examples in other.examples.items():
             self.examples[code] = (self.examples.get(code, []) + examples)[:EXAMPLES]
 
@@ -94,16 +98,16 @@ def check_lines(
     blocks = _split(lines)
     if processes == 1:
         for block in blocks:
-            yield _summarise(_check_block(block, profile, supplier), seen)
+            yield _summarise(*_check_block(block, profile, supplier), seen)
         return
     with ProcessPoolExecutor(processes) as pool:
-        waiting: deque[Future[list[_Checked]]] = deque()
+        waiting: deque[Future[tuple[list[_Checked], FileTotals]]] = deque()
         for block in blocks:
             waiting.append(pool.submit(_check_block, block, profile, supplier))
             if len(waiting) > 2 * (processes or os.cpu_count() or 1):
-                yield _summarise(waiting.popleft().result(), seen)
+                yield _summarise(*waiting.popleft().result(), seen)
         while waiting:
-            yield _summarise(waiting.popleft().result(), seen)
+            yield _summarise(*waiting.popleft().result(), seen)
 
 
 def _split(lines: Iterable[Line]) -> Iterator[list[Line]]:
@@ -112,8 +116,10 @@ def _split(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield block
 
 
-def _check_block(lines: list[Line], profile: Profile, supplier: str | None) -> list[_Checked]:
-    return [_check(line, profile, supplier) for line in lines]
+def _check_block(
+    lines: list[Line], profile: Profile, supplier: str | None
+) -> tuple[list[_Checked], FileTotals]:
+    return [_check(line, profile, supplier) for line in lines], add_up(line.text for line in lines)
 
 
 def _check(line: Line, profile: Profile, supplier: str | None) -> _Checked:
@@ -131,9 +137,9 @@ def _check(line: Line, profile: Profile, supplier: str | None) -> _Checked:
     )
 
 
-def _summarise(block: list[_Checked], seen: set[bytes]) -> Summary:
+def _summarise(block: list[_Checked], totals: FileTotals, seen: set[bytes]) -> Summary:
     """Return what was found in a block. `seen` has a hash of every number so far, to save memory."""
-    summary = Summary()
+    summary = Summary(totals=totals)
     for checked in block:
         if checked.number is not None:
             key = blake2b(checked.number.encode(), digest_size=12).digest()

@@ -40,6 +40,8 @@ class BatchOrder:
     file_name: str | None = None
     #: The file that the lines once came in, if they are those of an earlier batch. None: what is sent now.
     sent_file: SentFile | None = None
+    #: What the supplier says that the file adds up to, as `read_control_totals` returns it.
+    control_totals: dict[str, Any] | None = None
     #: The profile that the lines are validated under; None: the supplier's own.
     profile: Profile | None = None
     #: When the supplier extracted the accounts, if it says so.
@@ -84,6 +86,11 @@ class BatchOrder:
         if self.extracted_at and (self.kind.is_added_data or self.source is BatchSource.PENDING):
             detail = "Only accounts that are sent have been extracted. Leave it out."
             errors.append(ErrorItem("invalid", detail, "extracted_at"))
+        if self.control_totals is not None and (
+            self.kind.is_added_data or self.source is BatchSource.PENDING
+        ):
+            detail = "Only a file of accounts has control totals. Leave them out."
+            errors.append(ErrorItem("invalid", detail, "control_totals"))
         if self.kind is not BatchKind.TRANSACTIONS:
             detail = f"Only a batch of transactions has this. This one is of kind {self.kind}: leave it out."
             errors += [ErrorItem("invalid", detail, name) for name in self.options]
@@ -97,7 +104,8 @@ class BatchOrder:
             asked.append({"kind": self.kind, **self.options})
         brake = [self.brake.to_dict()] if self.brake else []
         extract = [self.extracted_at] if self.extracted_at else []
-        return encode_json(asked + ([self.profile] if self.profile else []) + brake + extract)
+        control = [{"control_totals": self.control_totals}] if self.control_totals else []
+        return encode_json(asked + ([self.profile] if self.profile else []) + brake + extract + control)
 
 
 def record_order(session: Session, order: BatchOrder, batch_id: UUID, organisation_id: int) -> None:

@@ -34,7 +34,8 @@ def repeat_batch(
     """
     with sessions.begin() as session:
         earlier = session.get_one(Batch, batch_id)
-        order = replace(order, sent_file=SentFile(earlier.file_sha256, earlier.file_bytes))
+        sent_file = SentFile(earlier.file_sha256, earlier.file_bytes, earlier.file_totals)
+        order = replace(order, sent_file=sent_file, control_totals=earlier.control_totals)
     return take_in_batch(
         sessions, supplier, order, stream_lines(sessions, batch_id), redis=redis, limits=limits
     )

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
-from typing import IO
+from typing import IO, Any
 
 from migration_service.errors import UploadStorageFullError
+from migration_service.services.batches.file_totals import FileTotals
 from migration_service.services.batches.formats import require_ndjson
 from migration_service.services.batches.ndjson import FileLimits, Line, read_blocks, read_lines
 
@@ -34,6 +35,8 @@ class SentFile:
     #: None if there was no file, or if nobody counted.
     sha256: bytes | None = None
     bytes: int | None = None
+    #: What its lines add up to, as `FileTotals` has it. None if they are no accounts.
+    totals: dict[str, Any] | None = None
 
 
 class SpooledLines:
@@ -61,16 +64,17 @@ class SpooledLines:
         #: How many there are.
         self.count = 0
         hashed = sha256(identity)
-        self._file_hash, self._file_bytes = sha256(), 0
+        self._file_hash, self._file_bytes, totals = sha256(), 0, FileTotals()
         blocks = self._counted(self._blocks() if arriving is None else arriving)
         for line in require_ndjson(read_lines(blocks, limits)):
             self.count += 1
             self.stored_bytes += LINE_OVERHEAD + len(line.text or b"")
             hashed.update(b"%d %b\n" % (line.number, line.text or b"-"))
+            totals.add_line(line.text)
         #: The hash of all lines, and of what is asked for.
         self.sha256 = hashed.digest()
         #: The file itself, with its compression and its blank lines.
-        self.sent_file = SentFile(self._file_hash.digest(), self._file_bytes)
+        self.sent_file = SentFile(self._file_hash.digest(), self._file_bytes, totals.to_dict())
 
     def __iter__(self) -> Iterator[Line]:
         return read_lines(self._blocks(), self._limits)

@@ -17,6 +17,7 @@ from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.brakes import measure, stored_brake
+from migration_service.services.batches.control_totals import report_control_totals
 from migration_service.services.batches.counts import (
     BatchProgress,
     count_open,
@@ -78,6 +79,8 @@ class BatchReport:
     #: What pauses it after too many errors, with the numbers of lines and errors that count now. None:
     #: nothing does.
     brake: dict[str, Any] | None = None
+    #: How many of the supplier's control totals differ from the file. None: none were given.
+    control_totals_differing: int | None = None
 
 
 def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -> Batch:
@@ -136,6 +139,7 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         time_left=round(left / progress.rate, 1) if runs and progress.rate else None,
         condition=_condition(batch, progress) if left else None,
         brake=_report_brake(session, batch),
+        control_totals_differing=report_control_totals(batch).differing,
     )
 
 

@@ -150,6 +150,8 @@ def _insert_batch(
             file_name=order.file_name,
             file_sha256=sent_file.sha256,
             file_bytes=sent_file.bytes,
+            file_totals=None if order.kind.is_added_data else sent_file.totals,
+            control_totals=order.control_totals,
             profile=order.profile,
             extracted_at=order.extracted_at,
             validated_under=validated_under(order.profile, supplier.profile),

@@ -4,6 +4,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+#: The currency of every amount of the interface.
+CURRENCY = "EUR"
+
+
+def is_amount(measure: str) -> bool:
+    """Return whether a measure is an amount in euros, and not a number of things."""
+    return ("amount" in measure or "balance" in measure) and not measure.endswith("in cents")
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:

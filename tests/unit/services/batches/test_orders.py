@@ -91,6 +91,8 @@ def test_a_retry_asks_for_the_same_unless_a_part_of_its_work_differs() -> None:
         BatchOrder(**_IMPORT, profile=Profile.LENIENT).identify("S"),
         BatchOrder(**_IMPORT, brake=Brake(stop_after_errors="5")).identify("S"),
         BatchOrder(mode=BatchMode.VALIDATE).identify("S"),
+        BatchOrder(mode=BatchMode.VALIDATE, control_totals={"accounts": 1}).identify("S"),
+        BatchOrder(mode=BatchMode.VALIDATE, control_totals={"accounts": 2}).identify("S"),
         BatchOrder(mode=BatchMode.VALIDATE, kind=BatchKind.NOTES).identify("S"),
         BatchOrder(mode=BatchMode.VALIDATE, kind=BatchKind.TRANSACTIONS).identify("S"),
         BatchOrder(**_TRANSACTIONS, options={"a": True}).identify("S"),

@@ -1,0 +1,80 @@
+"""`migration-service batches control-totals`, and the option that gives them with a batch."""
+
+import sys
+from typing import IO, Any
+
+import click
+
+from migration_service.cli.output import Record, count, json_option, show_json, show_list
+from migration_service.cli.session import open_session, read_settings
+from migration_service.schemas.control_totals import read_control_totals
+from migration_service.schemas.json import parse_json
+from migration_service.services.batches.control_totals import (
+    ControlTotals,
+    report_control_totals,
+    set_control_totals,
+)
+from migration_service.services.batches.steering import get_batch
+
+control_totals_option = click.option(
+    "--control-totals",
+    "control_totals",
+    type=click.File("rb"),
+    metavar="FILE.json",
+    help="What the supplier says that the file adds up to; see `batches control-totals`.",
+)
+
+
+def read_file(file: IO[bytes] | None) -> dict[str, Any] | None:
+    """Return the control totals in a file. Raise RequestFailedValidationError or ParseError."""
+    return None if file is None else read_control_totals(parse_json(file.read()))
+
+
+@click.command("control-totals")
+@click.argument("batch_id")
+@click.argument("file", type=click.File("rb"), required=False)
+@json_option
+def control_totals(batch_id: str, file: IO[bytes] | None, as_json: bool) -> None:
+    """Compare what the file of the batch BATCH_ID adds up to with what its supplier says.
+
+    With FILE (JSON; - is standard input), these become the control totals of the batch:
+
+    \b
+    {"accounts": 20000,
+     "ledger_balances": {"ENERGY_LEDGER": "-1204388.55"},
+     "transactions": {"PAYMENT": {"count": 118204, "sum": "6213827.60"}},
+     "statements": 33748}
+
+    What is left out is not compared. The exit status is 0 if nothing differs, and 1 otherwise.
+    """
+    with open_session(read_settings()) as session:
+        given = read_file(file)
+        batch = get_batch(session, batch_id, organisation_id=None)
+        report = report_control_totals(batch) if given is None else set_control_totals(session, batch, given)
+    if as_json:
+        show_json(report)
+    else:
+        _show(report)
+    sys.exit(1 if report.differing else 0)
+
+
+def _show(report: ControlTotals) -> None:
+    rows: list[Record] = [
+        {
+            "measure": total.measure,
+            "given": "not given" if total.given is None else total.given,
+            "file": total.file,
+            "difference": total.difference,
+        }
+        for total in report.totals
+    ]
+    show_list(rows, as_json=False, nothing="The batch has no file of accounts.")
+    if report.unreadable_lines or report.unreadable_amounts:
+        lines, amounts = count(report.unreadable_lines, "line"), count(report.unreadable_amounts, "amount")
+        click.echo(f"{lines} and {amounts} could not be read.")
+    if report.differing is None:
+        click.echo("The supplier gave no control totals.")
+    elif report.differing:
+        click.echo(f"{count(report.differing, 'total')} not as given.")
+    else:
+        click.echo("Everything that was given is as in the file.")

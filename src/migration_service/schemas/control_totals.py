@@ -1,0 +1,179 @@
+"""Control totals: what a supplier says that a file of accounts adds up to."""
+
+from typing import Any, ClassVar
+
+from marshmallow import ValidationError, fields
+
+from migration_service.errors import ErrorItem, RequestFailedValidationError
+from migration_service.schemas.base import AnswerSchema, Fields, find_unknown_fields, load
+from migration_service.schemas.coded import Coded, Messages
+from migration_service.schemas.fields import Identifier, Number, Object, WholeNumber, about
+from migration_service.schemas.messages import Message
+from migration_service.schemas.vocabulary import TransactionType
+
+#: Ledger codes that control totals may have.
+MAX_CODES = 100
+EXAMPLE: dict[str, Any] = {
+    "accounts": 20_000,
+    "ledger_balances": {"ENERGY_LEDGER": "-1204388.55"},
+    "transactions": {
+        "PAYMENT": {"count": 118_204, "sum": "6213827.60"},
+        "SUPPLY_CHARGE": {"count": 53_112, "sum": "3776322.49"},
+    },
+    "statements": 33_748,
+}
+_BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
+
+
+class Count(WholeNumber):
+    """A number of things."""
+
+    default_error_messages: Messages = {
+        "negative": Message("{found} is negative. Expected a count.", "out_of_range")
+    }
+    described: ClassVar[dict[str, Any]] = {"minimum": 0}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        number = super()._deserialize(value, attr, data, **kwargs)
+        if number < 0:
+            raise self.make_error("negative", input=value)
+        return number
+
+
+class AmountsByCode(Coded, fields.Dict):
+    """An amount for each code of a ledger."""
+
+    default_error_messages: Messages = {
+        "invalid": Message("This is {kind}, not an object.", "not_a_dict"),
+        "too_many": Message(f"This has more than {MAX_CODES} codes.", "too_many_items"),
+    }
+    described: ClassVar[dict[str, Any]] = {
+        "type": "object",
+        "additionalProperties": {"type": ["number", "string"]},
+        "maxProperties": MAX_CODES,
+    }
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.make_error("invalid", input=value)
+        if len(value) > MAX_CODES:
+            raise self.make_error("too_many")
+        amounts: dict[str, Any] = {}
+        errors: dict[str, Any] = {}
+        for code, amount in value.items():
+            try:
+                checked = str(Identifier(required=True).deserialize(code))
+                amounts[checked] = Number().deserialize(amount)
+            except ValidationError as error:
+                errors[code[:128]] = error.messages
+        if errors:
+            raise ValidationError(errors, valid_data=amounts)
+        return amounts
+
+
+class TransactionTotalSchema(Fields):
+    """The transactions of one type."""
+
+    count = Count(required=True, metadata=about("How many there are.", 118_204))
+    sum = Number(
+        required=True,
+        metadata=about("The sum of their amounts, as the file has them.", "6213827.60", unit="in euros"),
+    )
+
+
+TransactionTotalsSchema = Fields.from_dict(
+    {
+        kind.value: Object(
+            TransactionTotalSchema,
+            metadata=about(f"The transactions of type {kind}.", {"count": 118_204, "sum": "6213827.60"}),
+        )
+        for kind in TransactionType
+    },
+    name="TransactionTotalsSchema",
+)
+
+
+class ControlTotalsSchema(Fields):
+    """What a supplier says that a file adds up to. What is left out is not compared."""
+
+    accounts = Count(metadata=about("Accounts, so lines that are not blank.", 20_000))
+    ledger_balances = AmountsByCode(
+        metadata=about(
+            "The sum of the ledger balances by ledger code. Codes that are absent count as zero.",
+            EXAMPLE["ledger_balances"],
+            unit="in euros; positive if customers have credit",
+        )
+    )
+    transactions = Object(
+        TransactionTotalsSchema,
+        metadata=about(
+            "The transactions of all ledgers by type, of the open period and settled ones together. Types "
+            "that are absent count as zero.",
+            EXAMPLE["transactions"],
+        ),
+    )
+    statements = Count(metadata=about("Statements in all accounts.", 33_748))
+
+
+def read_control_totals(value: Any) -> dict[str, Any]:
+    """Return control totals in the form in which they are stored, with amounts as texts.
+
+    `value` is JSON that was read. Raise RequestFailedValidationError with every error.
+    """
+    schema = ControlTotalsSchema()
+    totals, errors = load(schema, value)
+    errors += find_unknown_fields(schema, value)
+    if not errors and not totals:
+        detail = f"There are no totals. Expected at least one of: {', '.join(schema.fields)}."
+        errors = [ErrorItem("required", detail)]
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+    stored = dict(totals)
+    if "ledger_balances" in totals:
+        stored["ledger_balances"] = {
+            code: format(sum_, "f") for code, sum_ in totals["ledger_balances"].items()
+        }
+    if "transactions" in totals:
+        stored["transactions"] = {
+            kind: {"count": it["count"], "sum": format(it["sum"], "f")}
+            for kind, it in totals["transactions"].items()
+        }
+    return stored
+
+
+class ControlTotalAnswerSchema(AnswerSchema):
+    """One total: what the supplier said, and what the file has."""
+
+    measure = fields.String(metadata=about("What was counted or added up.", "balance of ENERGY_LEDGER"))
+    given = fields.Float(
+        allow_none=True, metadata=about("What the supplier said. Null if nothing was said.", -1204388.55)
+    )
+    file = fields.Float(metadata=about("What all lines of the file add up to.", -1204388.55))
+    difference = fields.Float(allow_none=True, metadata=about("`file` less `given`, or null.", 0))
+
+
+class ControlTotalsAnswerSchema(AnswerSchema):
+    """The control totals of a batch, compared with its file."""
+
+    batch_id = fields.UUID(metadata=about("The id of the batch.", _BATCH_ID))
+    control_totals = fields.Dict(
+        allow_none=True,
+        metadata=about("What the supplier gave, or null.", EXAMPLE, type="object", additionalProperties=True),
+    )
+    totals = fields.List(
+        fields.Nested(ControlTotalAnswerSchema),
+        metadata=about(
+            "Each total.",
+            [{"measure": "accounts", "given": 20_000, "file": 20_000, "difference": 0}],
+        ),
+    )
+    differing = fields.Integer(
+        allow_none=True,
+        metadata=about("How many totals differ. Null if the supplier gave none.", 0),
+    )
+    unreadable_lines = fields.Integer(
+        metadata=about("Lines that could not be read. They count as accounts, and in no other total.", 0)
+    )
+    unreadable_amounts = fields.Integer(
+        metadata=about("Amounts that could not be read. They are in no total.", 0)
+    )

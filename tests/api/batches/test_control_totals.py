@@ -1,0 +1,150 @@
+"""Control totals over HTTP: what the supplier says, compared with the file."""
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from batch_client import BatchClient
+from migration_service.models import AuditEntry
+from migration_service.tasks.resources import WorkerResources
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    """The batches of a new supplier."""
+    return BatchClient(supplier, worker_resources)
+
+
+def _totals(client: BatchClient, batch_id: str) -> dict[str, Any]:
+    answer = client.supplier.get(f"/batches/{batch_id}/control-totals/")
+    assert answer.status_code == 200
+    return dict(msgspec.json.decode(answer.data))
+
+
+def _put(client: BatchClient, batch_id: str, body: Any) -> Any:
+    path = f"/batches/{batch_id}/control-totals/"
+    if isinstance(body, bytes):
+        return client.supplier.put(path, data=body, headers={"Content-Type": "application/json"})
+    return client.supplier.put(path, body)
+
+
+def _given(totals: dict[str, Any]) -> dict[str, Any]:
+    """Return control totals that agree with a file."""
+    file = {it["measure"]: it["file"] for it in totals["totals"]}
+    kinds = [name.removeprefix("number of ") for name in file if name.startswith("number of ")]
+    return {
+        "accounts": file["accounts"],
+        "statements": file["statements"],
+        "ledger_balances": {
+            name.removeprefix("balance of "): str(value)
+            for name, value in file.items()
+            if name.startswith("balance of ")
+        },
+        "transactions": {
+            kind: {"count": file[f"number of {kind}"], "sum": str(file[f"amount of {kind}"])}
+            for kind in kinds
+        },
+    }
+
+
+def test_totals_that_agree_with_the_file_are_said_to_agree(batches: BatchClient) -> None:
+    batch_id = batches.start([*batches.supplier.accounts(5), b"{"], "validate")
+    file = _totals(batches, batch_id)
+    assert (file["control_totals"], file["differing"], file["unreadable_lines"]) == (None, None, 1)
+    assert {(it["given"], it["difference"]) for it in file["totals"]} == {(None, None)}
+    assert batches.get(batch_id)["control_totals_differing"] is None
+    given = _given(file)
+    answer = _put(batches, batch_id, given).json
+    assert answer == _totals(batches, batch_id)
+    assert (answer["differing"], answer["control_totals"]) == (0, given)
+    assert {it["difference"] for it in answer["totals"]} == {0}
+    assert batches.get(batch_id)["control_totals_differing"] == 0
+
+
+@pytest.mark.parametrize("loss", ["a line", "a balance", "a transaction", "a cent", "a code", "a statement"])
+def test_a_file_that_lost_something_differs_from_its_control_totals(batches: BatchClient, loss: str) -> None:
+    book = batches.supplier.accounts(6)
+    given = _given(_totals(batches, batches.start(book, "validate")))
+    place = next(
+        index
+        for index, it in enumerate(book)
+        if it.get("statements") and it["ledgers"][0].get("historical_statement_transactions")
+    )
+    account, ledger = book[place], book[place]["ledgers"][0]
+    if loss == "a line":
+        del book[place]
+    elif loss == "a balance":
+        del account["ledgers"]
+    elif loss == "a transaction":
+        ledger["historical_statement_transactions"].pop()
+    elif loss == "a cent":
+        ledger["ledger_balance"] = float(Decimal(str(ledger["ledger_balance"])) + Decimal("0.01"))
+    elif loss == "a code":
+        ledger["ledger_code"] += "_X"
+    else:
+        account["statements"].pop()
+    answer = _put(batches, batches.start(book, "validate"), given).json
+    differing = {it["measure"] for it in answer["totals"] if it["difference"]}
+    assert answer["differing"] == len(differing) > 0
+    expected = {
+        "a line": "accounts",
+        "a balance": f"balance of {ledger['ledger_code']}",
+        "a transaction": "number of",
+        "a cent": f"balance of {ledger['ledger_code']}",
+        "a code": f"balance of {ledger['ledger_code']}",
+        "a statement": "statements",
+    }[loss]
+    assert any(measure.startswith(expected) for measure in differing)
+
+
+def test_what_is_left_out_is_not_compared_and_a_code_or_type_that_is_absent_counts_as_zero(
+    batches: BatchClient,
+) -> None:
+    batch_id = batches.start(batches.supplier.accounts(3), "validate")
+    answer = _put(batches, batch_id, {"ledger_balances": {"WATER": "1.50"}}).json
+    found = {it["measure"]: (it["given"], it["difference"]) for it in answer["totals"]}
+    assert found["accounts"] == found["statements"] == found["number of PAYMENT"] == (None, None)
+    assert found["balance of WATER"] == (1.5, -1.5)
+    assert found["balance of ENERGY_LEDGER"][0] == 0
+    replaced = _put(batches, batch_id, {"accounts": 3}).json
+    assert (replaced["control_totals"], replaced["differing"]) == ({"accounts": 3}, 0)
+
+
+def test_faults_are_400_and_keep_what_was_given(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(1), "validate")
+    _put(batches, batch_id, {"accounts": 1})
+    for body, code in (
+        ({"acounts": 1}, "unknown_field"),
+        (b'{"accounts": 1, "accounts": 1}', "parse_error"),
+        (b'{"accounts": NaN}', "parse_error"),
+        (b'{"ledger_balances": {"A": 1e400}}', "number_too_long"),
+    ):
+        answer = _put(batches, batch_id, body)
+        assert (answer.status_code, answer.json["errors"][0]["code"]) == (400, code)
+    assert _totals(batches, batch_id)["control_totals"] == {"accounts": 1}
+
+
+def test_only_a_file_of_accounts_has_totals(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account], "stage")
+    pending = (batches.post(None, source="pending").json or {})["batch_id"]
+    notes = batches.start([b"{}"], "validate", kind="notes")
+    for batch_id in (pending, notes):
+        assert _totals(batches, batch_id)["totals"] == []
+        answer = _put(batches, batch_id, {"accounts": 1})
+        assert (answer.status_code, answer.json["code"]) == (400, "batch_state_conflict")
+    stranger = SupplierClient.create(batches.supplier.app, batches.supplier.Session)
+    assert stranger.get(f"/batches/{notes}/control-totals/").status_code == 404
+
+
+def test_who_gave_control_totals_is_in_the_audit(batches: BatchClient) -> None:
+    batch_id = batches.start(batches.supplier.accounts(1), "validate")
+    _put(batches, batch_id, {"accounts": 2})
+    with batches.supplier.Session() as session:
+        found = session.query(AuditEntry).filter_by(subject=batch_id).all()
+    assert [(it.action, it.actor_kind, it.details) for it in found] == [
+        ("batch.control_totals_set", "api_key", {"differing": 1})
+    ]
