@@ -56,7 +56,7 @@ from migration_service.services.processing.announcement import announce
 from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
 from migration_service.services.setup.suppliers import FIND_SUPPLIER
 from migration_service.slots import Slots
-from migration_service.tasks.accounts import publish_attempt, publish_set
+from migration_service.tasks.accounts import publish_set
 
 #: Requests that may wait for an outcome at once in one process. Each needs a connection to Redis.
 _MOST_WAITING = 512
@@ -144,9 +144,8 @@ def _connect(settings: Settings) -> Resources:
     waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
     celery = create_celery(settings)
     announced = partial(announce, redis, partial(publish_set, celery))
-    publish = partial(publish_attempt, celery)
     wait_seconds = settings.process_wait_seconds
-    dispatch = Dispatch(session_maker, slots, waiting, announced, publish, wait_seconds, leave_place)
+    dispatch = Dispatch(session_maker, slots, waiting, announced, wait_seconds, leave_place)
     return Resources(
         settings,
         session_maker,

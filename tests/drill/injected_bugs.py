@@ -99,10 +99,9 @@ BUGS: dict[str, Bug] = {
         (
             (
                 f"{_PROCESSING}/attempts.py",
-                "    return again, [row.attempt_id",
-                "    return [], [row.attempt_id",
+                "        .values(runs_alone=True, dispatched_at=None, ",
+                "        .values(runs_alone=True, dispatched_at=func.now(), ",
             ),
-            ("tasks/accounts.py", "        publish_attempt(app, attempt_id)\n", "        pass\n"),
         ),
         ("--rounds", "2", "--only", "worker child killed"),
     ),

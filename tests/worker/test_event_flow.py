@@ -11,9 +11,10 @@ import pytest
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
-from migration_service.tasks.accounts import publish_attempt, publish_set
+from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.event_flow import GatheredEvents
-from migration_service.tasks.names import CREATE_ACCOUNT
+from migration_service.tasks.names import RUN_CHUNK
+from migration_service.tasks.publishing import publish
 
 
 class Dispatcher:
@@ -85,7 +86,7 @@ def test_a_worker_that_sends_no_events_or_does_not_gather_them_is_left_alone(
     assert dispatcher is None or dispatcher.on_send_buffered is None
 
 
-def test_flower_is_told_of_an_attempt_when_it_is_sent_and_of_a_set_when_it_is_received(
+def test_flower_is_told_of_a_chunk_when_it_is_sent_and_of_a_set_when_it_is_received(
     migrated: Settings,
 ) -> None:
     """An announcement is in the way of a waiting client, and says nothing of any account."""
@@ -94,10 +95,10 @@ def test_flower_is_told_of_an_attempt_when_it_is_sent_and_of_a_set_when_it_is_re
         events.psubscribe("*celeryev*")
         assert events.get_message(timeout=5)  # it listens
         assert publish_set(celery)
-        assert publish_attempt(celery, uuid4())
+        assert publish(celery, RUN_CHUNK, str(uuid4()), 1)
         first = events.get_message(timeout=5)
     told = json.loads(b64decode(json.loads(first["data"])["body"]))
-    assert (told["type"], told["name"]) == ("task-sent", CREATE_ACCOUNT)
-    assert redis.llen("migration:interactive") == 2
+    assert (told["type"], told["name"]) == ("task-sent", RUN_CHUNK)
+    assert redis.llen("migration:interactive") == 1
     redis.close()
     celery.close()

@@ -73,7 +73,7 @@ class ServiceMetrics(Collector):
         )
         yield GaugeMetricFamily(
             "migration_oldest_dispatch_age_seconds",
-            "Age of the oldest message about an attempt in progress.",
+            "Age of the oldest attempt in progress of a single request.",
             value=now.oldest_seconds,
         )
         yield GaugeMetricFamily(

@@ -63,9 +63,12 @@ class AccountImportProcess(Base):
     staged_address: Mapped[str | None]
     #: The attempt that may create the account; a message for any other attempt is void.
     attempt_id: Mapped[UUID | None]
-    #: When a message was last published for the attempt, and how often.
+    #: When the attempt was last given to the workers, and how often. None while it waits for its turn to run
+    #: alone.
     dispatched_at: Mapped[datetime | None]
     tries: Mapped[int] = mapped_column(server_default="0")
+    #: Whether the attempt runs alone: a dry run, or an attempt that a set could not create.
+    runs_alone: Mapped[bool] = mapped_column(server_default=text("false"))
     #: Written together with the account, so that lists need no join.
     service_account_number: Mapped[str | None]
     account_created_at: Mapped[datetime | None]

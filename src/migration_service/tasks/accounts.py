@@ -1,6 +1,8 @@
-"""The tasks behind the process endpoint, which create accounts: those that wait as a set, others alone."""
+"""The task behind the process endpoint, which creates accounts: those that wait as a set, others alone."""
 
 import logging
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -9,7 +11,13 @@ from celery import Task, shared_task
 
 from migration_service.log import request_id
 from migration_service.services.processing.announcement import announce, find_new, take_announcement
-from migration_service.services.processing.execution import PerformedSet, perform_attempt, perform_set
+from migration_service.services.processing.execution import (
+    PerformedSet,
+    give_up_attempt,
+    perform_alone,
+    perform_attempt,
+    perform_set,
+)
 from migration_service.services.processing.notification import notify, notify_all
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.names import CREATE_ACCOUNT, CREATE_SET
@@ -32,23 +40,36 @@ def create_set(task: "Task[[], str]") -> str:
     done = perform_set(resources.Session, redelivered=_is_redelivered(task), announce=more, find_new=new)
     numbers = {ended.attempt.id: ended.service_account_number for ended in done.ended}
     notify_all(resources.redis, resources.slots, numbers)
-    for attempt_id in done.apart:
-        publish_attempt(app, attempt_id)
-    return _log_set(done)
+    give_up_attempts(app, done.apart.exhausted)
+    alone = []
+    for performed in perform_alone(resources.Session, announce=more):
+        notify(resources.redis, resources.slots, performed.id, performed.service_account_number)
+        alone.append(performed.outcome)
+    return _log_set(done, alone)
 
 
-@shared_task(name=CREATE_ACCOUNT, bind=True, soft_time_limit=25, time_limit=30)
-def create_account(task: "Task[[str], str]", attempt_id: str) -> str:
-    """Create the account of an attempt that runs alone, notify the waiting request, and release the slot.
+def give_up_attempts(celery: MigrationCelery, attempt_ids: Sequence[UUID]) -> None:
+    """End attempts that are out of tries, notify the waiting requests, and release the slots."""
+    resources = celery.resources
+    for attempt_id in attempt_ids:
+        give_up_attempt(resources.Session, attempt_id)
+        notify(resources.redis, resources.slots, attempt_id)
 
-    Flower and the log show the result.
-    """
+
+@shared_task(name=CREATE_ACCOUNT, soft_time_limit=25, time_limit=30)
+def create_account(attempt_id: str) -> str:
+    """Do the same for one attempt: the message of web processes of the version before."""
     resources = celery_app().resources
-    performed = perform_attempt(resources.Session, UUID(attempt_id), redelivered=_is_redelivered(task))
+    performed = perform_attempt(resources.Session, UUID(attempt_id))
     if performed is None:
         return "nothing to do"
-    notify(resources.redis, resources.slots, UUID(attempt_id), performed.service_account_number)
+    notify(resources.redis, resources.slots, performed.id, performed.service_account_number)
     return performed.outcome
+
+
+def announce_attempts(celery: MigrationCelery) -> None:
+    """Tell the workers that attempts wait, unless a message that says so is on its way."""
+    announce(celery.resources.redis, partial(publish_set, celery))
 
 
 def publish_set(celery: MigrationCelery) -> bool:
@@ -56,17 +77,12 @@ def publish_set(celery: MigrationCelery) -> bool:
     return publish(celery, CREATE_SET, request_id=request_id.get(), tells=False)
 
 
-def publish_attempt(celery: MigrationCelery, attempt_id: UUID) -> bool:
-    """Publish the message of an attempt, with the id of the request for the worker's log."""
-    return publish(celery, CREATE_ACCOUNT, str(attempt_id), request_id=request_id.get())
-
-
 def _is_redelivered(task: "Task[Any, str]") -> bool:
     return bool((task.request.delivery_info or {}).get("redelivered"))
 
 
-def _log_set(done: PerformedSet) -> str:
-    """Log a line for each account, with the id of its own request. Return the result of the set."""
+def _log_set(done: PerformedSet, alone: Sequence[str]) -> str:
+    """Log a line for each account of the set, with the id of its own request. Return the result."""
     for ended in done.ended:
         attempt = ended.attempt
         logger.info(
@@ -76,8 +92,9 @@ def _log_set(done: PerformedSet) -> str:
             len(done.ended),
             extra={"attempt_id": str(attempt.id), "outcome": ended.outcome, "request_id": attempt.request_id},
         )
-    parts = [f"{len(done.ended)} SUCCEEDED"] if done.ended else []
-    parts += [f"{len(done.apart)} set apart, to run alone"] if done.apart else []
-    count = len(done.ended) + len(done.apart)
+    outcomes = Counter({"SUCCEEDED": len(done.ended), "set apart, to run alone": len(done.apart.waiting)})
+    parts = [f"{number} {outcome}" for outcome, number in outcomes.items() if number]
+    parts += [f"{number} alone: {outcome}" for outcome, number in Counter(alone).items()]
+    count = len(done.ended) + len(done.apart.waiting) + len(alone)
     accounts = "1 account" if count == 1 else f"{count} accounts"
     return f"{accounts}: {', '.join(parts)}" if count else "nothing to do"

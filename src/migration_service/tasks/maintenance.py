@@ -7,12 +7,10 @@ from celery import shared_task
 
 from migration_service.services.access.audit_chain import remove_days, seal_days
 from migration_service.services.batches.feed import recover_chunks
-from migration_service.services.processing.attempts import redispatch_attempts
-from migration_service.services.processing.execution import give_up_attempt
-from migration_service.services.processing.notification import notify
+from migration_service.services.processing.attempts import GIVEN_AGAIN_AFTER, is_waiting, set_apart
 from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.reporting.retention import PIECE, removals
-from migration_service.tasks.accounts import publish_attempt
+from migration_service.tasks.accounts import announce_attempts, give_up_attempts
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
 from migration_service.tasks.names import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
@@ -58,16 +56,19 @@ def remove_old_data() -> None:
 
 @shared_task(name=SWEEP_ATTEMPTS, send_events=False)
 def sweep_attempts() -> None:
-    """Dispatch attempts again that no worker runs, give up those out of tries, and reconcile the slots."""
+    """Give attempts to the workers again that no worker runs, and reconcile the slots.
+
+    Those out of tries are given up.
+    """
     app = celery_app()
     resources = app.resources
     with resources.Session.begin() as session:
-        again, exhausted = redispatch_attempts(session)
-    for attempt_id in again:
-        logger.warning("Attempt %s was lost before a worker finished it, and is published again", attempt_id)
-        publish_attempt(app, attempt_id)
-    for attempt_id in exhausted:
-        give_up_attempt(resources.Session, attempt_id)
-        notify(resources.redis, resources.slots, attempt_id)
+        lost = set_apart(session, age=GIVEN_AGAIN_AFTER)
+        has_waiting = is_waiting(session)
+    for attempt_id in lost.waiting:
+        logger.warning("Attempt %s was lost before a worker finished it, and is given out again", attempt_id)
+    give_up_attempts(app, lost.exhausted)
+    if has_waiting:
+        announce_attempts(app)
     with resources.Session.begin() as session:
         reconcile_slots(session, resources.slots)

@@ -27,7 +27,7 @@ from migration_service.services.processing.notification import (
     wait_for_notification,
 )
 from migration_service.slots import Slots
-from migration_service.tasks.accounts import publish_attempt
+from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.resources import WorkerResources
 from servers import wait_until
 from supplier_client import SupplierClient
@@ -122,7 +122,7 @@ def test_a_message_that_cannot_be_published_is_left_to_the_sweep(
     with app.app_context():
         resources().celery.set_current()
     with caplog.at_level(logging.WARNING):
-        assert publish_attempt(celery, new_id()) is False
+        assert publish_set(celery) is False
     close_celery(celery)
     assert "is published later" in caplog.text
 

@@ -315,7 +315,7 @@ def test_lines_wait_for_an_account_that_is_being_created(batches: BatchClient) -
 
 
 def _create(batches: BatchClient, number: str) -> None:
-    perform_attempt(batches.resources.Session, batches.supplier.current_attempt(number), redelivered=False)
+    perform_attempt(batches.resources.Session, batches.supplier.current_attempt(number))
 
 
 def _let_time_pass(batches: BatchClient, batch_id: str, interval: str = "0 seconds") -> None:

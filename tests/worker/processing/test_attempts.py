@@ -17,21 +17,23 @@ from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.processing import attempts
 from migration_service.services.processing.attempts import (
+    GIVEN_AGAIN_AFTER,
     MAX_TRIES,
-    count_redelivery,
+    SetApart,
     fail_attempt,
     find_answer,
     list_attempts,
-    redispatch_attempts,
     run_attempt,
+    set_apart,
+    take_alone,
     withdraw_attempt,
 )
-from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.processing.execution import perform_alone, perform_attempt
 from migration_service.services.processing.notification import ASK_DATABASE, notification_key
 from migration_service.services.processing.slot_leases import list_live_attempts, reconcile_slots
 from migration_service.slots import LiveAttempt, Slots
 from migration_service.states import ImportState, Outcome, Profile
-from migration_service.tasks.accounts import create_account
+from migration_service.tasks.accounts import create_set
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
@@ -93,48 +95,101 @@ def worker_on(begun: Begun) -> Iterator[None]:
         session.rollback()
 
 
-def redelivered(attempt_id: UUID) -> None:
+def redelivered() -> None:
     """Run the task with a redelivered message."""
     # The types have the signature of Task.run only. This method makes a Context of its keywords.
-    create_account.push_request(delivery_info={"redelivered": True})  # type: ignore[call-arg]
+    create_set.push_request(delivery_info={"redelivered": True})  # type: ignore[call-arg]
     try:
-        create_account.run(str(attempt_id))
+        create_set.run()
     finally:
-        create_account.pop_request()
+        create_set.pop_request()
 
 
-def test_an_attempt_without_a_worker_is_published_again_after_ten_seconds(
+def take(session: OrmSession, *served: int) -> UUID | None:
+    """Take the next attempt that runs alone."""
+    taken = take_alone(OpenTransaction.of(session), served)
+    session.commit()
+    return taken.id if taken else None
+
+
+def lost(session: OrmSession) -> SetApart:
+    """Set apart what the sweep would."""
+    apart = set_apart(session, age=GIVEN_AGAIN_AFTER)
+    session.commit()
+    return apart
+
+
+def test_an_attempt_without_a_worker_is_given_out_again_after_ten_seconds(
     begun: Begun, session: OrmSession
 ) -> None:
     begun.grow_old(9.5)
-    assert begun.attempt_id not in redispatch_attempts(session)[0]
-    session.commit()
+    assert lost(session) == SetApart([], [])
     begun.grow_old()
-    assert begun.attempt_id in redispatch_attempts(session)[0]
-    session.commit()
-    assert begun.process().tries == 2
-    assert begun.attempt_id not in redispatch_attempts(session)[0], "its ten seconds start again"
+    assert lost(session) == SetApart([begun.attempt_id], [])
+    process = begun.process()
+    assert (process.tries, process.runs_alone, process.dispatched_at) == (2, True, None)
+    assert lost(session) == SetApart([], []), "it waits for its turn, however long that takes"
+    assert take(session) == begun.attempt_id
+    assert lost(session) == SetApart([], []), "its ten seconds start again"
+    assert take(session) is None
+    begun.grow_old()
+    assert lost(session) == SetApart([begun.attempt_id], [])
+    assert begun.process().tries == 3
 
 
-def test_an_attempt_that_a_worker_is_processing_is_not_published_again(
+def test_an_attempt_that_a_worker_is_processing_is_not_given_out_again(
     begun: Begun, session: OrmSession
 ) -> None:
     begun.grow_old()
     with worker_on(begun):
-        assert begun.attempt_id not in redispatch_attempts(session)[0]
+        assert set_apart(session) == SetApart([], [])
         assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
-        assert not count_redelivery(session, begun.attempt_id)
         assert not run_attempt(OpenTransaction.of(session), begun.attempt_id), "another worker runs it"
     assert begun.process().tries == 1
 
 
-def test_an_attempt_that_has_ended_is_not_published_again(begun: Begun, session: OrmSession) -> None:
+def test_an_attempt_that_has_ended_is_not_given_out_again(begun: Begun, session: OrmSession) -> None:
     begun.grow_old()
     assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
     session.commit()
-    assert redispatch_attempts(session) == ([], [])
-    session.commit()
+    assert lost(session) == SetApart([], [])
     assert begun.process().tries == 1
+
+
+def test_organisations_take_turns_with_what_runs_alone(
+    supplier: SupplierClient, session: OrmSession, worker_resources: WorkerResources
+) -> None:
+    """One with many attempts delays another one by one attempt in each round."""
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    ids: dict[str, list[UUID]] = {supplier.code: [], other.code: []}
+    for client, count in ((supplier, 3), (other, 2)):
+        for account in client.accounts(count):
+            client.stage(account)
+            client.process(number := account["external_account_number"], dry_run=True)
+            ids[client.code].append(client.current_attempt(number))
+    many, few = ids.values()
+    worker_resources.redis.delete("migration:interactive")
+    announced: list[None] = []
+    rounds = [
+        [it.id for it in perform_alone(worker_resources.Session, announce=lambda: announced.append(None))]
+        for _ in range(4)
+    ]
+    assert rounds == [[many[0], few[0]], [many[1], few[1]], [many[2]], []]
+    assert len(announced) == 2
+    with supplier.Session() as found:
+        outcomes = [found.get_one(Attempt, id_).outcome for id_ in [*many, *few]]
+    assert outcomes == [Outcome.DRY_RUN_SUCCEEDED] * 5
+
+
+def test_two_workers_take_two_attempts_that_run_alone(supplier: SupplierClient, session: OrmSession) -> None:
+    for account in supplier.accounts(2):
+        supplier.stage(account)
+        supplier.process(account["external_account_number"], dry_run=True)
+    with supplier.Session() as other:
+        taken = [take_alone(OpenTransaction.of(it), ()) for it in (session, other)]
+        other.rollback()
+    session.rollback()
+    assert len({it.id for it in taken if it}) == 2
 
 
 def test_an_attempt_begins_with_its_first_try_at_this_moment(begun: Begun) -> None:
@@ -142,7 +197,9 @@ def test_an_attempt_begins_with_its_first_try_at_this_moment(begun: Begun) -> No
     assert (process.tries, process.dispatched_at) == (1, begun.attempt().created_at)
 
 
-def test_the_oldest_are_published_first(supplier: SupplierClient, session: OrmSession) -> None:
+def test_the_oldest_are_given_out_first(
+    supplier: SupplierClient, session: OrmSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun = []
     for account in supplier.accounts(3):
         supplier.stage(account)
@@ -151,19 +208,18 @@ def test_the_oldest_are_published_first(supplier: SupplierClient, session: OrmSe
     for place, one in enumerate(begun):
         one.grow_old(1_000_000 + (100, 300, 200)[place])
     without_indexes(session)
-    assert redispatch_attempts(session, limit=1) == ([begun[1].attempt_id], [])
-    assert set(redispatch_attempts(session, limit=2)[0]) == {begun[0].attempt_id, begun[2].attempt_id}
+    monkeypatch.setattr(attempts, "_MOST_SET_APART", 1)
+    assert set_apart(session) == SetApart([begun[1].attempt_id], [])
+    monkeypatch.setattr(attempts, "_MOST_SET_APART", 2)
+    assert set(set_apart(session).waiting) == {begun[0].attempt_id, begun[2].attempt_id}
 
 
 def test_after_its_last_try_an_attempt_is_out_of_tries(begun: Begun, session: OrmSession) -> None:
     begun.change(tries=MAX_TRIES - 1)
     begun.grow_old()
-    again, exhausted = redispatch_attempts(session)
-    assert (begun.attempt_id in again, begun.attempt_id in exhausted) == (True, False)
-    session.commit()
+    assert lost(session) == SetApart([begun.attempt_id], [])
     begun.grow_old()
-    again, exhausted = redispatch_attempts(session)
-    assert (begun.attempt_id in again, begun.attempt_id in exhausted) == (False, True)
+    assert lost(session) == SetApart([], [begun.attempt_id])
 
 
 def test_the_sweep_fails_an_attempt_out_of_tries_and_notifies_the_request(
@@ -181,23 +237,27 @@ def test_the_sweep_fails_an_attempt_out_of_tries_and_notifies_the_request(
     assert worker_resources.redis.zscore("migration:slots", str(begun.attempt_id)) is None
 
 
-def test_the_sweep_publishes_again_and_renews_the_lease(
+def test_the_sweep_announces_again_and_renews_the_lease(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     begun.grow_old()
     worker_resources.slots.release([str(begun.attempt_id)])
+    worker_resources.redis.delete("migration:interactive", "migration:announced")
     sweep_attempts()
     assert begun.process().tries == 2
     assert worker_resources.redis.zscore("migration:slots", str(begun.attempt_id))
-    waiting = worker_resources.redis.lrange("migration:interactive", 0, -1)
-    assert [str(begun.attempt_id).encode() in message for message in waiting].count(True) >= 1
+    assert worker_resources.redis.llen("migration:interactive") == 1
+    worker_resources.redis.delete("migration:interactive", "migration:announced")
+    sweep_attempts()
+    assert worker_resources.redis.llen("migration:interactive") == 1, "it is announced until it is taken"
+    assert begun.process().tries == 2
 
 
 def test_a_redelivered_message_is_counted_and_then_processed(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     begun.change(tries=MAX_TRIES - 1)
-    redelivered(begun.attempt_id)
+    redelivered()
     process = begun.process()
     assert (process.state, process.tries) == (ImportState.IMPORTED, MAX_TRIES), "the last try"
 
@@ -206,18 +266,11 @@ def test_a_message_that_was_redelivered_too_often_ends_the_attempt(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
     begun.change(tries=MAX_TRIES)
-    redelivered(begun.attempt_id)
+    redelivered()
     assert begun.attempt().outcome == Outcome.FAILED
     assert begun.process().state == ImportState.PENDING
     assert worker_resources.redis.lpop(notification_key(begun.attempt_id)) == ASK_DATABASE.encode()
     assert begun.supplier.status(begun.number).json == {"status": "UNKNOWN", "service_account_number": ""}
-
-
-def test_counting_a_redelivery_starts_the_ten_seconds_again(begun: Begun, session: OrmSession) -> None:
-    begun.grow_old()
-    assert not count_redelivery(session, begun.attempt_id)
-    session.commit()
-    assert begun.attempt_id not in redispatch_attempts(session)[0]
 
 
 def test_a_message_that_is_redelivered_after_the_account_was_created_does_nothing(
@@ -226,7 +279,7 @@ def test_a_message_that_is_redelivered_after_the_account_was_created_does_nothin
     assert perform_attempt(worker_resources.Session, begun.attempt_id)
     before = begun.process().service_account_number
     for _ in range(MAX_TRIES + 1):
-        redelivered(begun.attempt_id)
+        redelivered()
     after = begun.process()
     assert (after.state, after.service_account_number, after.tries) == (ImportState.IMPORTED, before, 1)
     assert begun.attempt().outcome == Outcome.SUCCEEDED
@@ -255,7 +308,6 @@ def test_an_older_attempt_does_nothing_once_another_one_has_begun(
     session.commit()
     assert begun.supplier.process(begun.number).status_code == 202
     assert not perform_attempt(worker_resources.Session, begun.attempt_id)
-    assert not count_redelivery(session, begun.attempt_id)
     assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
     assert not fail_attempt(
         OpenTransaction.of(session), begun.attempt_id, AccountCreationFailedError("too late")

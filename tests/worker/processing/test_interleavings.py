@@ -21,9 +21,7 @@ from migration_service.services.imports.states import BEGIN, RunningAttempt, Sta
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.processing.announcement import ANNOUNCED_KEY, announce, take_announcement
 from migration_service.services.processing.attempts import (
-    count_redelivery,
     fail_attempt,
-    redispatch_attempts,
     run_attempt,
     set_apart,
     withdraw_attempt,
@@ -216,10 +214,10 @@ def test_an_attempt_that_a_worker_has_is_not_dispatched_again_and_no_try_is_coun
         staged = case.begin()
 
         def dispatch(session: Session) -> bool:
-            return staged.attempt_id in redispatch_attempts(session)[0]
+            return staged.attempt_id in set_apart(session, age=10.0).waiting
 
         def count(session: Session) -> bool:
-            return count_redelivery(session, staged.attempt_id)
+            return bool(set_apart(session).exhausted)
 
         def check(run: Run) -> None:
             no_errors(run)

@@ -25,7 +25,7 @@ from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.processing import sets
 from migration_service.services.processing.announcement import announce, find_new, take_announcement
 from migration_service.services.processing.attempts import (
-    redispatch_attempts,
+    set_apart,
     withdraw_attempt,
 )
 from migration_service.services.processing.execution import perform_attempt, perform_set
@@ -35,7 +35,6 @@ from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import ImportState, Outcome
 from migration_service.tasks import accounts as tasks
 from migration_service.tasks.maintenance import sweep_attempts
-from migration_service.tasks.names import CREATE_ACCOUNT
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
@@ -108,7 +107,7 @@ def messages(resources: WorkerResources, task: str) -> int:
 def create_all(resources: WorkerResources) -> tuple[int, int]:
     """Perform a set; return how many ended, and how many were set apart."""
     done = perform_set(resources.Session, announce=lambda: None, find_new=partial(find_new, resources.redis))
-    return len(done.ended), len(done.apart)
+    return len(done.ended), len(done.apart.waiting)
 
 
 def redelivered() -> str:
@@ -159,12 +158,10 @@ def test_what_a_set_took_before_it_ended_in_vain_runs_alone(
     waiting = wait_for_workers(supplier, 2)
     redis = worker_resources.redis
     assert find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}  # by a set whose worker died
-    assert tasks.create_set.run() == "2 accounts: 1 SUCCEEDED, 1 set apart, to run alone"
+    assert create_all(worker_resources) == (1, 1)
     assert waiting.states() == [ImportState.IN_PROGRESS, ImportState.IMPORTED]
-    assert messages(worker_resources, CREATE_ACCOUNT) == 1
-    assert find_new(redis, waiting.ids) == {waiting.ids[1]}  # the key of the created one has gone
-    assert tasks.create_account.run(str(waiting.ids[0])) == Outcome.SUCCEEDED
-    assert find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}
+    assert tasks.create_set.run() == "1 account: 1 alone: SUCCEEDED"
+    assert find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}  # the key of the created one has gone
 
 
 def test_one_commit_creates_a_whole_set(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
@@ -215,12 +212,11 @@ def test_an_account_that_the_database_refuses_fails_alone(
     waiting.change(
         7, payload=AccountImportProcess.payload.concat({"customers": [{"date_of_birth": "never"}]})
     )
-    assert tasks.create_set.run() == "32 accounts: 32 set apart, to run alone"
-    assert messages(worker_resources, "accounts.create_account") == 32
+    assert create_all(worker_resources) == (0, 32)
     assert waiting.created() == {}
     assert create_all(worker_resources) == (0, 0), "no set takes them again"
-    for attempt_id in waiting.ids:
-        tasks.create_account.run(str(attempt_id))
+    while tasks.create_set.run() != "nothing to do":
+        pass
     expected = [Outcome.SUCCEEDED] * 32
     expected[7] = Outcome.FAILED
     assert waiting.outcomes() == expected
@@ -241,10 +237,9 @@ def test_payloads_of_older_rules_are_set_apart_and_the_others_created(
 
 def test_a_dry_run_never_is_in_a_set(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
     waiting = wait_for_workers(supplier, 1, dry_run=True)
-    assert messages(worker_resources, "accounts.create_account") == 1
-    assert messages(worker_resources, "accounts.create_set") == 0
+    assert messages(worker_resources, "accounts.create_set") == 1
     assert create_all(worker_resources) == (0, 0)
-    assert perform_attempt(worker_resources.Session, waiting.ids[0])
+    assert tasks.create_set.run() == "1 account: 1 alone: dry_run_succeeded"
     assert waiting.outcomes() == [Outcome.DRY_RUN_SUCCEEDED]
     assert waiting.created() == {}
 
@@ -255,7 +250,7 @@ def test_an_attempt_that_was_tried_before_runs_alone(
     waiting = wait_for_workers(supplier, 2)
     waiting.change(0, dispatched_at=func.now() - text("interval '11 seconds'"))
     with supplier.Session.begin() as session:
-        assert redispatch_attempts(session) == ([waiting.ids[0]], [])
+        assert set_apart(session, age=10.0).waiting == [waiting.ids[0]]
     assert create_all(worker_resources) == (1, 0)
     assert waiting.states() == [ImportState.IN_PROGRESS, ImportState.IMPORTED]
 
@@ -265,10 +260,10 @@ def test_a_message_that_came_back_sets_all_that_wait_apart(
 ) -> None:
     """Its worker died, perhaps of one of them."""
     waiting = wait_for_workers(supplier, 3)
-    assert redelivered() == "3 accounts: 3 set apart, to run alone"
+    assert redelivered() == "4 accounts: 3 set apart, to run alone, 1 alone: SUCCEEDED"
     assert waiting.tries() == [2, 2, 2]
-    assert messages(worker_resources, "accounts.create_account") == 3
-    assert redelivered() == "nothing to do"
+    assert redelivered() == "1 account: 1 alone: SUCCEEDED"
+    assert waiting.tries() == [2, 2, 2], "those that wait were given to nobody"
 
 
 def test_more_than_a_set_are_announced_again(
@@ -295,6 +290,18 @@ def test_workers_divide_what_waits_between_them_and_do_not_wait_for_each_other(
     assert [[it.attempt.id for it in found] for found in taken] == [waiting.ids[:2], waiting.ids[2:]]
 
 
+def test_organisations_take_turns_in_a_set(
+    supplier: SupplierClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One with many attempts leaves room for another one that comes later."""
+    monkeypatch.setattr(sets, "MOST_IN_SET", 4)
+    many = wait_for_workers(supplier, 5)
+    few = wait_for_workers(SupplierClient.create(supplier.app, supplier.Session), 2)
+    with supplier.Session() as session:
+        taken = [it.attempt.id for it in take_set(OpenTransaction.of(session))]
+    assert taken == [many.ids[0], few.ids[0], many.ids[1], few.ids[1]]
+
+
 def test_a_withdrawn_attempt_is_in_no_set(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -316,9 +323,9 @@ def test_a_set_whose_worker_was_lost_is_dispatched_again_one_by_one(
     for place in range(2):
         waiting.change(place, dispatched_at=func.now() - text("interval '11 seconds'"))
     sweep_attempts()
-    queued = worker_resources.redis.lrange("migration:interactive", 0, -1)
-    assert all(any(str(id_).encode() in message for message in queued) for id_ in waiting.ids)
     assert waiting.tries() == [2, 2]
+    assert [tasks.create_set.run() for _ in range(2)] == ["1 account: 1 alone: SUCCEEDED"] * 2
+    assert waiting.states() == [ImportState.IMPORTED] * 2
 
 
 def test_the_log_has_a_line_for_each_account_with_the_id_of_its_own_request(

@@ -203,7 +203,8 @@ def find(statements: Statements, import_supplier_id: int, numbers: Sequence[str]
 _BEGIN = f"""
     WITH begun AS (
         UPDATE account_import_process
-        SET state = '{BEGIN.target}', attempt_id = %(id)s, dispatched_at = now(), tries = 1
+        SET state = '{BEGIN.target}', attempt_id = %(id)s, tries = 1, runs_alone = %(dry_run)s,
+            dispatched_at = CASE WHEN %(dry_run)s THEN NULL ELSE now() END
         WHERE id = %(account_import_process_id)s AND state IN ({literals(BEGIN.sources)})
         RETURNING id
     )

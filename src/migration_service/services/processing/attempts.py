@@ -4,12 +4,12 @@ The database row decides what happens. Messages and notifications only say when 
 no longer the current one of its process does nothing, however often and late its message arrives.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, select, text, update
+from sqlalchemy import exists, func, select, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.statements import OpenTransaction, Statements
@@ -29,11 +29,13 @@ from migration_service.services.processing.creation import CreatedAccount, Creat
 from migration_service.services.processing.customer_emails import record_customer_emails
 from migration_service.states import ImportState, Outcome, Profile
 
-#: After this time a message is published again for an attempt that no worker runs.
-REDISPATCH_AFTER = "10 seconds"
+#: Seconds after which an attempt that was given to the workers, and that no worker runs, is given again.
+GIVEN_AGAIN_AFTER = 10.0
 #: How often an attempt, or a chunk of a batch, is given to a worker before it fails. An account that crashes
 #: its worker must not crash one after the other.
 MAX_TRIES = 5
+#: Attempts that are set apart in one transaction.
+_MOST_SET_APART = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,54 +181,92 @@ def list_attempts(session: Session, account_import_process_id: int) -> Sequence[
     ).all()
 
 
-def redispatch_attempts(session: Session, limit: int = 500) -> tuple[list[UUID], list[UUID]]:
-    """Return the attempts in progress that no worker runs: (to be published again, out of tries)."""
-    stuck = AccountImportProcess.dispatched_at < func.now() - text(f"interval '{REDISPATCH_AFTER}'")
-    rows = _count_try(session, stuck, limit)
-    again = [row.attempt_id for row in rows if row.tries <= MAX_TRIES]
-    return again, [row.attempt_id for row in rows if row.tries > MAX_TRIES]
+@dataclass(frozen=True, slots=True)
+class TakenAttempt:
+    """An attempt that a worker has taken to run it alone."""
+
+    id: UUID
+    organisation_id: int
+    #: Whether further attempts wait to run alone.
+    is_followed: bool
 
 
-def set_apart(session: Session, attempt_ids: Sequence[UUID] | None = None) -> list[UUID]:
-    """Take attempts out of the sets, so that each runs alone. Return them: each needs a message of its own.
+# `turn` is the place of an attempt among those of its organisation. The locks are taken one by one until a
+# row is free, so two workers take two attempts. If a crash of the server undoes it, the worker has lost its
+# connection as well, so the commit need not wait for the disk.
+_TAKE_ALONE = f"""
+    WITH sooner AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+    waiting AS MATERIALIZED (
+        SELECT process.id, supplier.organisation_id,
+               row_number() OVER (PARTITION BY supplier.organisation_id ORDER BY process.attempt_id) AS turn
+        FROM account_import_process process
+        JOIN import_supplier supplier ON supplier.id = process.import_supplier_id
+        WHERE process.state = '{ImportState.IN_PROGRESS}' AND process.dispatched_at IS NULL),
+    next AS MATERIALIZED (
+        SELECT process.id, waiting.organisation_id
+        FROM waiting JOIN account_import_process process ON process.id = waiting.id, sooner
+        WHERE process.state = '{ImportState.IN_PROGRESS}' AND process.dispatched_at IS NULL
+          AND waiting.organisation_id <> ALL (%(served)s::bigint[])
+        ORDER BY waiting.turn, process.attempt_id
+        LIMIT 1 FOR UPDATE OF process SKIP LOCKED)
+    UPDATE account_import_process process SET dispatched_at = now()
+    FROM next WHERE process.id = next.id
+    RETURNING process.attempt_id, next.organisation_id, (SELECT count(*) FROM waiting) > 1 AS is_followed
+"""
 
-    Only those of `attempt_ids` if it is given, and otherwise all that wait. A set has attempts at their first
-    try only (`sets`), so counting a try is enough. Attempts that a worker runs are left alone.
+
+def take_alone(transaction: OpenTransaction, served: Collection[int]) -> TakenAttempt | None:
+    """Take the next attempt that runs alone, of an organisation that is not among `served`.
+
+    The caller commits that before it runs the attempt, so that an attempt that ends its worker is known.
     """
-    condition = AccountImportProcess.tries == 1
+    rows = transaction.execute(_TAKE_ALONE, {"served": list(served)})
+    return TakenAttempt(*rows[0]) if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class SetApart:
+    """Attempts that were given to workers, and run alone from now on."""
+
+    #: Those that wait for their turn.
+    waiting: Sequence[UUID] = ()
+    #: Those that are out of tries. The caller gives them up.
+    exhausted: Sequence[UUID] = ()
+
+
+def set_apart(session: Session, attempt_ids: Sequence[UUID] | None = None, *, age: float = 0.0) -> SetApart:
+    """Let attempts that were given to workers, and that no worker runs, wait for their turn to run alone.
+
+    Only those of `attempt_ids` if it is given, and only those that were given out `age` seconds ago or
+    earlier. A worker holds the lock of the row it works on, so SKIP LOCKED skips exactly those.
+    """
+    # Without `dispatched_at` it waits already.
+    condition = AccountImportProcess.dispatched_at <= func.now() - func.make_interval(0, 0, 0, 0, 0, 0, age)
     if attempt_ids is not None:
         condition &= AccountImportProcess.attempt_id.in_(attempt_ids)
-    return [row.attempt_id for row in _count_try(session, condition)]
-
-
-def count_redelivery(session: Session, attempt_id: UUID) -> bool:
-    """Count a message that was redelivered because its worker died. Return whether that was the last try.
-
-    Redelivery is immediate. An account that crashes its worker would otherwise crash one after the other
-    until the sweep has counted enough tries.
-    """
-    counted = _count_try(session, AccountImportProcess.attempt_id == attempt_id)
-    return any(row.tries > MAX_TRIES for row in counted)
-
-
-def _count_try(session: Session, condition: ColumnElement[bool], limit: int | None = None) -> Sequence[Any]:
-    """Count a try of the attempts in progress that no worker runs and that meet `condition`.
-
-    Return (attempt_id, tries) of each, the oldest first up to `limit`. A worker holds the lock of the row it
-    works on, so SKIP LOCKED skips exactly those.
-    """
     # A CTE runs once. A subquery may run again for each row, and then finds others than those it locked.
     free = (
         select(AccountImportProcess.id)
         .where(AccountImportProcess.state == ImportState.IN_PROGRESS, condition)  # the state is indexed
         .order_by(AccountImportProcess.dispatched_at)
-        .limit(limit)
+        .limit(_MOST_SET_APART)
         .with_for_update(skip_locked=True)
         .cte()
     )
-    return session.execute(
+    rows = session.execute(
         update(AccountImportProcess)
         .where(AccountImportProcess.id.in_(select(free.c.id)))
-        .values(dispatched_at=func.now(), tries=AccountImportProcess.tries + 1)
+        .values(runs_alone=True, dispatched_at=None, tries=AccountImportProcess.tries + 1)
         .returning(AccountImportProcess.attempt_id, AccountImportProcess.tries)
     ).all()
+    return SetApart(
+        [row.attempt_id for row in rows if row.tries <= MAX_TRIES],
+        [row.attempt_id for row in rows if row.tries > MAX_TRIES],
+    )
+
+
+def is_waiting(session: Session) -> bool:
+    """Return whether attempts wait for their turn to run alone."""
+    is_in_progress = AccountImportProcess.state == ImportState.IN_PROGRESS
+    waits = exists().where(is_in_progress, AccountImportProcess.dispatched_at.is_(None))
+    return bool(session.scalar(select(waits)))

@@ -52,8 +52,6 @@ class Dispatch:
     waiting_redis: Redis
     #: Tell the workers that attempts wait (`announcement`).
     announce: Callable[[], object]
-    #: Publish the message of an attempt that runs alone. If that fails, the sweep does it later.
-    publish: Callable[[UUID], object]
     wait_seconds: float
     #: Called when a request only waits from now on.
     on_wait: Callable[[], object]
@@ -74,14 +72,11 @@ def process_account(
     # Who does not wait is promised that the attempt runs, so it must be on disk.
     durable = not wait or d.wait_seconds < ON_DISK_WITHIN
     _begin_attempt(d, caller, order, attempt_id, durable=durable)
-    if order.dry_run:
-        d.publish(attempt_id)
-    else:
-        d.announce()
+    d.announce()
     if not wait:
         return None
     d.on_wait()
-    return _wait(d, attempt_id, in_set=not order.dry_run)
+    return _wait(d, attempt_id)
 
 
 def _begin_attempt(
@@ -110,7 +105,7 @@ def _begin_attempt(
         raise
 
 
-def _wait(d: Dispatch, attempt_id: UUID, *, in_set: bool) -> str | None:
+def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
     deadline = time.monotonic() + d.wait_seconds
     while (left := deadline - time.monotonic()) > 0:
         if number := wait_for_notification(d.waiting_redis, attempt_id, min(WAIT_SLICE, left)):
@@ -118,8 +113,7 @@ def _wait(d: Dispatch, attempt_id: UUID, *, in_set: bool) -> str | None:
         ended, number = _find_outcome(d, attempt_id)
         if ended:
             return number
-        if in_set:
-            d.announce()  # the last one may have been lost
+        d.announce()  # the last one may have been lost
     with begin(d.Session) as transaction:
         withdrawn = withdraw_attempt(transaction, attempt_id)
     if withdrawn:

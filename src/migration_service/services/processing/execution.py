@@ -1,7 +1,8 @@
 """What a worker does with an attempt, from its message to the recorded outcome (section 4.3)."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
@@ -11,21 +12,26 @@ from migration_service.db.statements import begin
 from migration_service.errors import ServiceError
 from migration_service.services.imports.states import EndedAttempt
 from migration_service.services.processing.attempts import (
-    count_redelivery,
+    SetApart,
     fail_attempt,
     out_of_tries,
     run_attempt,
     set_apart,
+    take_alone,
 )
 from migration_service.services.processing.creation import explain_refusal, is_refusal
 from migration_service.services.processing.sets import MOST_IN_SET, create_set, take_set
 from migration_service.states import Outcome
+
+#: Seconds after which a worker begins no further attempt before it takes the next message.
+_LONGEST_ROUND = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class PerformedAttempt:
     """An attempt that has just ended, with its outcome committed."""
 
+    id: UUID
     #: `SUCCEEDED`, or the code of the failure.
     outcome: str
     service_account_number: str | None = None
@@ -37,8 +43,8 @@ class PerformedSet:
 
     #: The attempts that created their accounts.
     ended: Sequence[EndedAttempt] = ()
-    #: The attempts that run alone instead. Each needs a message of its own.
-    apart: Sequence[UUID] = ()
+    #: The attempts that run alone instead.
+    apart: SetApart = field(default_factory=SetApart)
 
 
 def perform_set(
@@ -58,7 +64,7 @@ def perform_set(
     set has taken before. The others run alone, so that one that ends its worker does so in one set only.
     """
     if redelivered:
-        return PerformedSet(apart=_set_apart(sessions, None))
+        return PerformedSet(apart=_set_apart(sessions))
     try:
         with begin(sessions) as transaction:
             taken = take_set(transaction)
@@ -72,34 +78,47 @@ def perform_set(
         if not is_refusal(error):
             raise
         ended, others = [], [it.attempt.id for it in taken]
-    return PerformedSet(ended, _set_apart(sessions, others))
+    return PerformedSet(ended, _set_apart(sessions, others) if others else SetApart())
 
 
-def _set_apart(sessions: sessionmaker[Session], attempt_ids: Sequence[UUID] | None) -> Sequence[UUID]:
-    if attempt_ids == []:
-        return ()
+def _set_apart(sessions: sessionmaker[Session], attempt_ids: Sequence[UUID] | None = None) -> SetApart:
     with sessions.begin() as session:
         return set_apart(session, attempt_ids)
 
 
-def perform_attempt(
-    sessions: sessionmaker[Session], attempt_id: UUID, *, redelivered: bool = False
-) -> PerformedAttempt | None:
+def perform_alone(
+    sessions: sessionmaker[Session], *, announce: Callable[[], object]
+) -> Iterator[PerformedAttempt]:
+    """Run an attempt of each organisation that has some which run alone, and yield each that has ended.
+
+    `announce` is called as soon as it is known that others wait, so that further workers run them, or this
+    one in its next round. So an organisation with many delays another one by one attempt of its own.
+    """
+    served: set[int] = set()
+    until = time.monotonic() + _LONGEST_ROUND
+    while time.monotonic() < until:
+        with begin(sessions) as transaction:
+            taken = take_alone(transaction, served)
+        if taken is None:
+            return
+        if taken.is_followed and not served:
+            announce()
+        served.add(taken.organisation_id)
+        performed = perform_attempt(sessions, taken.id)
+        if performed:
+            yield performed
+
+
+def perform_attempt(sessions: sessionmaker[Session], attempt_id: UUID) -> PerformedAttempt | None:
     """Run an attempt to its end. Return None if there was nothing to do.
 
     An error of the account ends the attempt. Any other error, such as a lost connection, is raised. It leaves
-    the attempt in progress, and the sweep dispatches it again. `redelivered` says that the message was
-    redelivered because its worker died, which counts as a try.
+    the attempt in progress, and the sweep gives it to the workers again.
     """
-    if redelivered:
-        with sessions.begin() as session:
-            exhausted = count_redelivery(session, attempt_id)
-        if exhausted:
-            return give_up_attempt(sessions, attempt_id)
     try:
         with begin(sessions) as transaction:
             number = run_attempt(transaction, attempt_id)
-        return PerformedAttempt(Outcome.SUCCEEDED, number) if number else None
+        return PerformedAttempt(attempt_id, Outcome.SUCCEEDED, number) if number else None
     except ServiceError as error:
         failure = error
     except DBAPIError as error:
@@ -120,4 +139,4 @@ def _fail(
 ) -> PerformedAttempt | None:
     with begin(sessions) as transaction:
         failed = fail_attempt(transaction, attempt_id, failure)
-    return PerformedAttempt(failure.code) if failed else None
+    return PerformedAttempt(attempt_id, failure.code) if failed else None

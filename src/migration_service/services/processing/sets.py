@@ -2,7 +2,7 @@
 
 Creating thirty accounts together costs half of creating them one by one, and a request under load waits for
 one message instead of its own. A set has ordinary attempts only: at their first try, of payloads that have
-passed the rules in force, and no dry runs. Every other attempt runs alone (`attempts.run_attempt`), so that
+passed the rules in force, and no dry runs. Every other attempt runs alone (`attempts.take_alone`), so that
 an account that the database refuses, or that ends its worker, harms no other one more than once.
 """
 
@@ -32,25 +32,37 @@ class WaitingAttempt:
     sends_customer_emails: bool
 
 
-# With what `creation.KEEP_THE_PLAN` does, to save its round trip.
+# With what `creation.KEEP_THE_PLAN` does, to save its round trip. `turn` is the place of an attempt among
+# those of its organisation, so that one with many does not fill the set. The limit counts the rows that
+# could be locked.
 _TAKE = f"""
+    WITH waiting AS MATERIALIZED (
+        SELECT process.id, row_number() OVER (
+            PARTITION BY supplier.organisation_id ORDER BY process.dispatched_at) AS turn
+        FROM account_import_process process
+        JOIN import_supplier supplier ON supplier.id = process.import_supplier_id
+        WHERE process.state = '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone)
     SELECT attempt.id, attempt.account_import_process_id, attempt.operations_team_id, attempt.api_key_id,
            attempt.dry_run, attempt.request_id, attempt.address,
            process.rules_version = %(rules_version)s AND process.profile = supplier.profile AS is_valid,
            supplier.sends_customer_emails,
            set_config('plan_cache_mode', 'force_generic_plan', true)
-    FROM account_import_process process
+    FROM waiting
+    JOIN account_import_process process ON process.id = waiting.id
     JOIN attempt ON attempt.id = process.attempt_id AND NOT attempt.dry_run
     JOIN import_supplier supplier ON supplier.id = process.import_supplier_id
-    WHERE process.state = '{ImportState.IN_PROGRESS}' AND process.tries = 1
-    ORDER BY process.dispatched_at
+    WHERE process.state = '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone
+    ORDER BY waiting.turn, process.dispatched_at
     LIMIT %(most)s
     FOR UPDATE OF process SKIP LOCKED
 """
 
 
 def take_set(transaction: OpenTransaction) -> list[WaitingAttempt]:
-    """Lock up to MOST_IN_SET attempts that wait, the oldest first, and return them."""
+    """Lock up to MOST_IN_SET attempts that wait, and return them.
+
+    Organisations take turns, and the oldest attempts of each come first.
+    """
     rows = transaction.lock(_TAKE, {"rules_version": RULES_VERSION, "most": MOST_IN_SET})
     return [WaitingAttempt(running_attempt(row), row.is_valid, row.sends_customer_emails) for row in rows]
 

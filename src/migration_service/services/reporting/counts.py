@@ -31,7 +31,7 @@ class InProgress:
 
     #: Attempts of single requests and of batches: each holds a slot.
     attempts: int
-    #: How long ago the oldest message about a single request was published, or 0.
+    #: How long ago the oldest attempt of a single request began, or 0.
     oldest_seconds: float
     #: The concurrency limit, or None if it is off.
     limit: int | None
@@ -39,11 +39,12 @@ class InProgress:
 
 def read_in_progress(session: Session) -> InProgress:
     """Return what is in progress, from two indexes that have nothing else in them."""
-    age = func.extract("epoch", func.now() - func.min(AccountImportProcess.dispatched_at))
+    age = func.extract("epoch", func.now() - func.min(Attempt.created_at))
     attempts, oldest = session.execute(
-        select(func.count(), func.coalesce(age, 0)).where(
-            AccountImportProcess.state == ImportState.IN_PROGRESS
-        )
+        select(func.count(), func.coalesce(age, 0))
+        .select_from(AccountImportProcess)
+        .outerjoin(Attempt, Attempt.id == AccountImportProcess.attempt_id)
+        .where(AccountImportProcess.state == ImportState.IN_PROGRESS)
     ).one()
     of_batches = session.scalar(
         select(func.coalesce(func.sum(func.cardinality(BatchChunk.attempts)), 0))

@@ -45,8 +45,8 @@ def test_what_is_in_progress_has_a_slot_each(session: Session, known: KnownSuppl
         ("3", "IN_PROGRESS", 60),
         ("4", "PENDING", 500),
     ):
-        at = now - timedelta(seconds=age)
-        make_process(session, known, number, state=state, dispatched_at=at)
+        process = make_process(session, known, number, state=state)
+        _make_attempt(session, known, process, created_at=now - timedelta(seconds=age))
     for mode, attempts in (("import", 2), ("dry-run", 3), ("stage", 4), ("validate", 5), ("import", None)):
         ids = None if attempts is None else [new_id() for _ in range(attempts)]
         make_chunk(session, make_batch(session, known, mode=mode), attempts=ids)
@@ -54,9 +54,10 @@ def test_what_is_in_progress_has_a_slot_each(session: Session, known: KnownSuppl
     assert read_in_progress(session) == InProgress(3 + 5, 90.0, None)
 
 
-def test_a_message_of_the_future_is_not_older_than_now(session: Session, known: KnownSupplier) -> None:
+def test_an_attempt_of_the_future_is_not_older_than_now(session: Session, known: KnownSupplier) -> None:
     later = read_now(session) + timedelta(seconds=9)
-    make_process(session, known, "1", state="IN_PROGRESS", dispatched_at=later)
+    process = make_process(session, known, "1", state="IN_PROGRESS")
+    _make_attempt(session, known, process, created_at=later)
     assert read_in_progress(session).oldest_seconds == 0.0
 
 
