@@ -130,6 +130,8 @@ def test_a_request_and_its_task_are_one_trace(
     assert task.trace_id == request.trace_id
     statements = [span for service, span in collector.spans if span.trace_id == request.trace_id]
     assert {"migration-service-web", "migration-service-worker"} <= {
-        service for service, span in collector.spans if span in statements and span.name.startswith("SELECT")
+        service
+        for service, span in collector.spans
+        if span in statements and span.name.startswith(("SELECT", "WITH"))
     }
     assert payload["customers"][0]["family_name"] not in str(collector.spans)

@@ -81,25 +81,22 @@ def test_without_a_worker_in_time_the_answer_is_429_and_the_attempt_is_withdrawn
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_a_request_that_waits_announces_its_attempt_again_unless_it_was_published_by_itself(
-    supplier: SupplierClient, *, dry_run: bool
-) -> None:
+def test_a_request_that_waits_announces_its_attempt_again(supplier: SupplierClient, *, dry_run: bool) -> None:
     number = stage(supplier)
     acts: list[str] = []
     with changed_dispatch(
         supplier,
         wait_seconds=0.9,
         announce=lambda: acts.append("announced"),
-        publish=lambda _: acts.append("published"),
         on_wait=lambda: acts.append("waits"),
     ):
         assert supplier.process(number, prefer="", dry_run=dry_run).status_code == 429
         first, waits, *again = acts
-        assert (first, waits) == ("published" if dry_run else "announced", "waits")
-        assert set(again) == (set() if dry_run else {"announced"})
+        assert (first, waits) == ("announced", "waits")
+        assert set(again) == {"announced"}
         acts.clear()
         assert supplier.process(number, dry_run=dry_run).status_code == 202
-        assert acts == (["published"] if dry_run else ["announced"])
+        assert acts == ["announced"]
 
 
 def test_an_attempt_that_ends_when_the_time_is_up_is_answered_with_its_number(
