@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from migration_service import errors  # noqa: E402
 from migration_service.blueprints.error_catalogue import (  # noqa: E402
     CatalogueEntry,
+    Place,
     field_errors,
     note_errors,
     request_errors,
@@ -44,14 +45,17 @@ def render() -> str:
     """Return the text of docs/suppliers/errors.md."""
     item = errors.ErrorItem(
         "invalid_phone_number",
-        "This is not a valid telephone number of its country. Write it as +31612345678.",
+        "This is not a valid Dutch telephone number. Send a foreign one with its prefix, as +49.",
         "customers.1.landline",
     )
     example = error_body(errors.AccountFailedValidationError(errors=[item]))
     parts = [
         _HEAD.replace("{example}", json.dumps(example, indent=2)),
         "## Answers to a whole request\n\n",
-        _table(("code", "status", "meaning", "what to do"), request_errors()),
+        _table(("code", "status", "meaning", "what to do"), _seen_in(Place.ANSWER)),
+        "\n## Lines of a batch\n\nA line can have these, beside the codes of the single endpoint. "
+        "A line with a warning has not failed for it.\n\n",
+        _table(("code", "severity", "meaning", "what to do"), _seen_in(Place.LINE)),
         "\n## Values of the wrong form\n\nThese are errors under every profile.\n\n",
         _table(("code", "severity", "meaning", "what to do"), field_errors()),
         "\n## Rules across fields\n\nA warning is kept with the staged account, and does not refuse it. "
@@ -59,8 +63,15 @@ def render() -> str:
         "".join(map(_rule, rule_errors())),
         "## Rules for notes\n\nThey are errors or warnings as the rules above are.\n\n",
         _table(("code", "severity", "meaning", "what to do"), note_errors()),
+        "\n## Codes for operators\n\nCommands and the console show these. No request is answered with them."
+        "\n\n",
+        _table(("code", "status", "meaning", "what to do"), _seen_in(Place.OPERATOR)),
     ]
     return "".join(parts)
+
+
+def _seen_in(place: Place) -> list[CatalogueEntry]:
+    return [entry for entry in request_errors() if entry.place == place]
 
 
 def _table(head: tuple[str, ...], entries: Iterable[CatalogueEntry]) -> str:

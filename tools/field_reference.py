@@ -15,6 +15,7 @@ from migration_service.rules.catalogue import RULES
 from migration_service.schemas import added_data, requests
 from migration_service.schemas import fields as kinds
 from migration_service.schemas.account import AccountImportSchema
+from migration_service.schemas.coded import CodedLength
 from migration_service.schemas.json import encode_json
 
 ROOT = Path(__file__).parent.parent
@@ -34,9 +35,9 @@ _HEAD = """# Fields
 
 Written by `make docs` from the schemas; do not edit it by hand.
 
-A field that is not required may be left out. An empty optional text counts as left out. Dates are written
-`YYYY-MM-DD`, moments `YYYY-MM-DDTHH:MM:SSZ`. The rules that look at a field are explained in
-[errors](errors.md).
+A field that is not required may be left out. An empty text counts as left out. An empty date or number is an
+error, and so is `null`: leave the field out. Dates are written `YYYY-MM-DD`, moments `YYYY-MM-DDTHH:MM:SSZ`.
+Lengths are in characters. The rules that look at a field are explained in [errors](errors.md).
 
 """
 
@@ -62,10 +63,10 @@ _KINDS: tuple[tuple[type, str], ...] = (
 
 #: The modules of rules for each schema, because fields of several schemas have the same name.
 _RULES_ABOUT: dict[str, tuple[str, ...]] = {
-    "AccountImport": ("billing",),
-    "Customer": ("customers",),
+    "AccountImport": ("billing", "names"),
+    "Customer": ("customers", "names"),
     "UserDetail": ("customers",),
-    "SupplyAddress": ("addresses", "billing"),
+    "SupplyAddress": ("addresses", "billing", "names"),
     "MeterPoint": ("addresses", "agreements", "ledgers", "periods"),
     "Agreement": ("agreements",),
     "MonthlyAdvanceChargeTemplate": ("agreements",),
@@ -106,8 +107,10 @@ def _with_nested(schemas: tuple[type[Schema], ...]) -> Iterator[type[Schema]]:
 
 def _section(schema: type[Schema]) -> str:
     name = schema.__name__.removesuffix("Schema")
+    meaning = inspect.cleandoc(schema.__doc__ or "").partition("\n")[0]
     rows = [
-        f"## {name}\n\n{inspect.cleandoc(schema.__doc__ or '').partition(chr(10))[0]}\n\n",
+        # Suppliers do not have the document whose sections the code refers to.
+        f"## {name}\n\n{re.sub(r',? ?[(]section [^)]*[)]', '', meaning)}\n\n",
         "| field | type | required | meaning | unit and sign | example | allowed values | rules |\n",
         "| --- | --- | --- | --- | --- | --- | --- | --- |\n",
     ]
@@ -137,7 +140,8 @@ def _kind(field: Any) -> str:
     if isinstance(field, kinds.Object | kinds.Objects):
         target = type(field.schema).__name__.removesuffix("Schema")
         return f"{kind}: [{target}](#{target.lower()})"
-    return kind
+    longest = [it.max for it in field.validators if isinstance(it, CodedLength)]
+    return f"{kind}, at most {longest[0]}" if longest and not isinstance(field, kinds.Ean) else kind
 
 
 def allowed_values(field: Any) -> list[str]:

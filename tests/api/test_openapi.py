@@ -7,7 +7,8 @@ from typing import Any
 from flask import Flask
 from jsonschema_rs import Draft202012Validator
 
-from migration_service.blueprints.error_catalogue import field_errors, request_errors, rule_errors
+from migration_service.blueprints.error_catalogue import Place, field_errors, request_errors, rule_errors
+from migration_service.blueprints.errors import HTTP_CODES
 from migration_service.blueprints.examples import ACCOUNT, NUMBER
 from migration_service.rules.catalogue import check_account
 from migration_service.schemas.account import load_account
@@ -47,6 +48,28 @@ def test_each_operation_has_a_summary_and_examples_of_its_errors(description: An
                 assert example["value"]["code"] == code
                 assert code in documented
                 assert example["value"]["errors"]
+
+
+def test_each_code_is_of_an_answer_of_a_line_or_of_operators(description: Any) -> None:
+    """An error of a command or of the console derives from OperatorError."""
+    described = {
+        code
+        for _, _, operation in _operations(description)
+        for answer in operation["responses"].values()
+        for code in answer.get("content", {}).get("application/json", {}).get("examples", {})
+    }
+    for entry in request_errors():
+        if entry.place != Place.ANSWER:
+            assert entry.code not in described, entry
+        else:
+            # The rest is answered before an operation is found, or whatever it is.
+            assert entry.code in described | _BEFORE_AN_OPERATION, entry
+
+
+_BEFORE_AN_OPERATION = {
+    *HTTP_CODES.values(),
+    *("error", "host_not_allowed", "invalid", "throttled", "too_many_sessions", "upload_storage_full"),
+}
 
 
 def test_an_operation_that_validates_names_every_code_of_a_value(description: Any) -> None:

@@ -49,9 +49,11 @@ LINE = {
     "service_account_number": None,
     "errors": [
         {
-            "detail": "This is not a valid telephone number of its country. Write it as +31612345678.",
+            "detail": "This is not a valid Dutch telephone number. "
+            "Send a foreign one with its prefix, as +49.",
             "code": "invalid_phone_number",
             "attr": "customers.0.mobile",
+            "value": "onbekend",
         }
     ],
     "warnings": [],

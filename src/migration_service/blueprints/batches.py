@@ -164,9 +164,10 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """The result of each line, streamed
 
     NDJSON: line_number, external_account_number, status, service_account_number, errors, warnings,
-    staging_result. Or CSV, with `Accept: text/csv`: a row for each error and warning with its line, account,
-    code, path and value, and one for each line that has none. Lines that are still waiting are PENDING.
-    Results are kept for at least 30 days after the end of the batch.
+    staging_result. Each error and warning has the value at its path. Or CSV, with `Accept: text/csv`: a row
+    for each error and warning with its line, account, code, path and value, and one for each line that has
+    none. Lines that are still waiting are PENDING. Results are kept for at least 30 days after the end of
+    the batch.
     """
     status = LineStatus(arguments["status"]) if "status" in arguments else None
     staged = StagingResult(arguments["staging_result"]) if "staging_result" in arguments else None

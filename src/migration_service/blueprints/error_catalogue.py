@@ -5,6 +5,7 @@
 
 import inspect
 from dataclasses import dataclass
+from enum import StrEnum
 
 from migration_service import errors
 from migration_service.blueprints.errors import HTTP_CODES, status_of
@@ -12,15 +13,27 @@ from migration_service.rules.catalogue import RULES
 from migration_service.rules.notes import NOTE_RULES
 
 
+class Place(StrEnum):
+    """Where a code is seen."""
+
+    #: In an answer to a request.
+    ANSWER = "answer"
+    #: At a line of a batch.
+    LINE = "line"
+    #: In the answer of a command, or on a page of the console.
+    OPERATOR = "operator"
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
     """One code."""
 
     code: str
-    #: The HTTP status, or the severity of a rule.
+    #: The HTTP status, or the severity at a line and of a rule.
     status: str
     meaning: str
     remedy: str
+    place: Place = Place.ANSWER
 
 
 #: The codes that only Flask and the web server return: meaning and remedy.
@@ -83,7 +96,7 @@ FIELD_CODES = {
     "invalid_date": ("A value is not a calendar date in the form YYYY-MM-DD.", "Correct it."),
     "invalid_datetime": ("A value is not a date and time in the form that the detail shows.", "Correct it."),
     "invalid_phone_number": (
-        "A value is not a valid telephone number of its country. Without a country code it is read as Dutch.",
+        "A value is not a valid telephone number: a Dutch one, or one of the country that its prefix names.",
         "Correct it, or send an empty text.",
     ),
     "invalid_email_address": (
@@ -141,21 +154,29 @@ def meaning_of(error: type[errors.ServiceError]) -> str:
 
 
 def request_errors() -> list[CatalogueEntry]:
-    """Return the codes of failed requests, sorted by code."""
+    """Return the codes of failed requests, lines and commands, sorted by code."""
     entries: dict[str, CatalogueEntry] = {}
     for error in _all_subclasses(errors.ServiceError):
-        status = str(status_of(error).value)
+        place, status = _place_of(error)
         known = entries.get(error.code)
         if known and status not in known.status:
             status = f"{known.status}, {status}"
         meaning = known.meaning if known else meaning_of(error)
-        entries[error.code] = CatalogueEntry(error.code, status, meaning, error.remedy)
+        entries[error.code] = CatalogueEntry(error.code, status, meaning, error.remedy, place)
     for http_status, code in HTTP_CODES.items():
         if code in _HTTP_ERRORS:
             entries[code] = CatalogueEntry(code, str(http_status), *_HTTP_ERRORS[code])
     meaning = "An unexpected error. Nothing was changed."
     entries["error"] = CatalogueEntry("error", "500", meaning, errors.ServiceError.remedy)
     return sorted(entries.values(), key=lambda entry: entry.code)
+
+
+def _place_of(error: type[errors.ServiceError]) -> tuple[Place, str]:
+    """Return where an error is seen, and its status or severity there."""
+    if issubclass(error, errors.LineError):
+        return Place.LINE, error.severity
+    place = Place.OPERATOR if issubclass(error, errors.OperatorError) else Place.ANSWER
+    return place, str(status_of(error).value)
 
 
 def field_errors() -> list[CatalogueEntry]:

@@ -19,16 +19,18 @@ ServiceError                              (base)
 │   ├── ImportSupplierPausedError         (setup)
 │   ├── ImportSupplierCompleteError       (setup)
 │   ├── OperationsTeamNotFoundError       (setup)
-│   ├── OrganisationNotFoundError         (setup)
-│   ├── ApiKeyNotFoundError               (setup)
-│   ├── ApiKeyEndedError                  (setup)
-│   ├── NetworkInvalidError               (access)
-│   ├── OperatorNotFoundError             (access)
-│   ├── AuditCursorError                  (access)
-│   ├── PasswordInvalidError              (access)
-│   ├── NameTakenError                    (setup)
-│   ├── NameInvalidError                  (setup)
-│   ├── PaymentVendorInvalidError         (setup)
+│   ├── OperatorError                     (base) a command or a form of the console, never an answer
+│   │   ├── OrganisationNotFoundError     (setup)
+│   │   ├── ApiKeyNotFoundError           (setup)
+│   │   ├── ApiKeyEndedError              (setup)
+│   │   ├── NetworkInvalidError           (access)
+│   │   ├── OperatorNotFoundError         (access)
+│   │   ├── AuditCursorError              (access)
+│   │   ├── PasswordInvalidError          (access)
+│   │   ├── NameTakenError                (setup)
+│   │   ├── NameInvalidError              (setup)
+│   │   ├── PaymentVendorInvalidError     (setup)
+│   │   └── GoLivePastError               (undo)
 │   ├── BatchFileError                    (batches)
 │   │   ├── BatchFileFormatError          (batches)
 │   │   └── BatchFileTooLargeError        (batches) 413
@@ -54,7 +56,6 @@ ServiceError                              (base)
 │   ├── UndoStateError                    (undo)
 │   ├── NothingToUndoError                (undo)
 │   ├── ImportSupplierLiveError           (undo)
-│   ├── GoLivePastError                   (undo)
 │   ├── AccountNotFoundInBodyError        (added_data)
 │   ├── TransactionOutsideOpenPeriodError (added_data)
 │   ├── TransactionIdAlreadyUsedError     (added_data)
@@ -124,6 +125,7 @@ from migration_service.errors.base import (
     ErrorItem,
     InvalidError,
     NotFoundError,
+    OperatorError,
     ParseError,
     RequestFailedValidationError,
     ServiceError,
@@ -262,6 +264,7 @@ __all__ = [
     "NotFoundError",
     "NothingToUndoError",
     "OperationsTeamNotFoundError",
+    "OperatorError",
     "OperatorNotFoundError",
     "OrganisationNotFoundError",
     "ParseError",

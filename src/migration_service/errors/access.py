@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from migration_service.errors.base import InvalidError, NotFoundError, ServiceError
+from migration_service.errors.base import InvalidError, NotFoundError, OperatorError, ServiceError
 
 
 class HostNotAllowedError(InvalidError):
@@ -77,7 +77,7 @@ class TokenSessionNotFoundError(NotFoundError):
     remedy = "Check the id with the list of sessions, or with `migration-service api-keys sessions PREFIX`."
 
 
-class NetworkInvalidError(InvalidError):
+class NetworkInvalidError(OperatorError):
     """A command names a network that is not valid."""
 
     code = "network_invalid"
@@ -86,7 +86,7 @@ class NetworkInvalidError(InvalidError):
     remedy = "Write the network as `192.0.2.0/24`, with no bits set behind the prefix."
 
 
-class OperatorNotFoundError(InvalidError):
+class OperatorNotFoundError(OperatorError):
     """A command names an operator that does not exist."""
 
     code = "operator_not_found"
@@ -95,7 +95,7 @@ class OperatorNotFoundError(InvalidError):
     remedy = "Check the name with `migration-service operators list`."
 
 
-class AuditCursorError(InvalidError):
+class AuditCursorError(OperatorError):
     """A command continues after a page of the audit that does not exist."""
 
     code = "audit_cursor_invalid"
@@ -104,7 +104,7 @@ class AuditCursorError(InvalidError):
     remedy = "Copy the whole cursor, with its quotes."
 
 
-class PasswordInvalidError(InvalidError):
+class PasswordInvalidError(OperatorError):
     """The password is too short or too long."""
 
     code = "password_invalid"
@@ -120,7 +120,7 @@ class ThrottledError(ServiceError):
 
     code = "throttled"
     default_detail = "Too many attempts have failed. Try again later."
-    remedy = "Wait for the number of seconds in the detail, then obtain a token with the right key."
+    remedy = "Wait for the number of seconds in `Retry-After`, then obtain a token with the right key."
 
     def __init__(self, retry_after: int = 60) -> None:
         self.retry_after = retry_after

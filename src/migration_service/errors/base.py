@@ -79,6 +79,10 @@ class InvalidError(ServiceError):
     remedy = "Read the detail, and correct the request."
 
 
+class OperatorError(InvalidError):
+    """A command, or a form of the console, cannot be carried out as it is. No client is answered with it."""
+
+
 class RequestFailedValidationError(InvalidError):
     """A body or a parameter is invalid. `errors` has every error found."""
 

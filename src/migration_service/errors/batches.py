@@ -1,5 +1,7 @@
 """Errors about batches: their files, their states, and single lines."""
 
+from typing import ClassVar
+
 from migration_service.errors.base import (
     ErrorItem,
     InvalidError,
@@ -117,6 +119,9 @@ class BatchesNotComparableError(InvalidError):
 class LineError(InvalidError):
     """A line of a batch failed for a reason that only batches have."""
 
+    #: Whether the line fails for it: `error` or `warning`.
+    severity: ClassVar[str] = "error"
+
 
 class LineTooLongError(LineError):
     """The line is longer than the largest account payload."""
@@ -174,16 +179,18 @@ class DryRunInLineError(LineError):
 
 
 class AlreadyAddedError(LineError):
-    """A warning: this item of the line was on the account already, and the others were added."""
+    """This item of the line was on the account already, and the others were added."""
 
+    severity = "warning"
     code = "already_added"
     default_detail = "This was on the account already."
     remedy = "Nothing."
 
 
 class AccountBusyError(LineError):
-    """A warning of a deferred line: something else has held the account for some seconds."""
+    """The line is deferred, because something else has held the account for some seconds."""
 
+    severity = "warning"
     code = "account_busy"
     default_detail = "The account is being changed at this moment. The line is worked on later."
     remedy = "Nothing: the line is worked on again."

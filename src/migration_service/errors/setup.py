@@ -1,6 +1,6 @@
 """Errors about what operators set up: organisations, API keys, import suppliers, teams and vendors."""
 
-from migration_service.errors.base import InvalidError, NotFoundError
+from migration_service.errors.base import InvalidError, NotFoundError, OperatorError
 
 _NO_SUPPLIER = "The import supplier does not exist, or belongs to another organisation."
 _NO_SUPPLIER_FOUND = "Import supplier {found} does not exist, or belongs to another organisation."
@@ -64,7 +64,7 @@ class OperationsTeamNotFoundError(InvalidError):
     default_attr = "operations_team_name"
 
 
-class OrganisationNotFoundError(InvalidError):
+class OrganisationNotFoundError(OperatorError):
     """A command names an organisation that does not exist."""
 
     code = "organisation_not_found"
@@ -73,7 +73,7 @@ class OrganisationNotFoundError(InvalidError):
     remedy = "Check the name with `migration-service organisations list`."
 
 
-class ApiKeyNotFoundError(InvalidError):
+class ApiKeyNotFoundError(OperatorError):
     """A command names an API key that does not exist."""
 
     code = "api_key_not_found"
@@ -82,7 +82,7 @@ class ApiKeyNotFoundError(InvalidError):
     remedy = "Check the prefix with `migration-service api-keys list`."
 
 
-class ApiKeyEndedError(InvalidError):
+class ApiKeyEndedError(OperatorError):
     """The API key was revoked, or has expired."""
 
     code = "api_key_ended"
@@ -91,7 +91,7 @@ class ApiKeyEndedError(InvalidError):
     remedy = "Issue a new key with `migration-service api-keys issue`."
 
 
-class NameTakenError(InvalidError):
+class NameTakenError(OperatorError):
     """The name is already used."""
 
     code = "name_taken"
@@ -99,7 +99,7 @@ class NameTakenError(InvalidError):
     remedy = "Choose another name, or use what exists."
 
 
-class NameInvalidError(InvalidError):
+class NameInvalidError(OperatorError):
     """The name that an operator gave cannot be used: it is too long, or has unprintable characters."""
 
     code = "name_invalid"
@@ -107,7 +107,7 @@ class NameInvalidError(InvalidError):
     remedy = "Choose another name."
 
 
-class PaymentVendorInvalidError(InvalidError):
+class PaymentVendorInvalidError(OperatorError):
     """A payment vendor cannot be set up with this address, or with this variable name."""
 
     code = "payment_vendor_invalid"

@@ -1,6 +1,6 @@
 """Errors about undoing imports, and about go-live."""
 
-from migration_service.errors.base import InvalidError, NotFoundError
+from migration_service.errors.base import InvalidError, NotFoundError, OperatorError
 
 
 class UndoNotFoundError(NotFoundError):
@@ -36,7 +36,7 @@ class ImportSupplierLiveError(InvalidError):
     remedy = "Correct the account on the platform."
 
 
-class GoLivePastError(InvalidError):
+class GoLivePastError(OperatorError):
     """The moment of the go-live is in the past, and that was not confirmed."""
 
     code = "go_live_in_past"

@@ -15,6 +15,7 @@ from migration_service.rules import (
     ledgers,
     line_items,
     meters,
+    names,
     open_lists,
     periods,
     statements,
@@ -31,6 +32,7 @@ RULES: tuple[Rule, ...] = tuple(
     for module in (
         billing,
         customers,
+        names,
         addresses,
         agreements,
         meters,

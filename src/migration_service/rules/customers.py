@@ -81,10 +81,9 @@ def date_of_birth_in_future(account: CheckedAccount) -> Iterator[Fault]:
 
 @rule(
     Severity.WARNING,
-    code="date_of_birth_in_future",
     remedy="Correct the date of birth, or leave it out if it is a placeholder or not known.",
 )
-def date_of_birth_too_long_ago(account: CheckedAccount) -> Iterator[Fault]:
+def date_of_birth_implausible(account: CheckedAccount) -> Iterator[Fault]:
     """A date of birth is before 1900, so it is probably a placeholder or in the wrong century."""
     for i, customer in enumerate(account.customers):
         born = customer.get("date_of_birth")

@@ -95,7 +95,7 @@ class AccountImportSchema(Fields):
         load_default=False,
         metadata=about(
             "True if nobody knows who lives there. Then leave out the customers. Returned as a boolean.",
-            "false",
+            False,
             type=["boolean", "string"],
         ),
     )

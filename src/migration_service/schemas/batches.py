@@ -23,7 +23,7 @@ from migration_service.schemas.fields import (
     WholeNumber,
     about,
 )
-from migration_service.schemas.requests import ErrorObjectSchema
+from migration_service.schemas.requests import LineErrorObjectSchema
 from migration_service.states import (
     BatchCondition,
     BatchKind,
@@ -38,8 +38,18 @@ from migration_service.states import (
 _COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _MOMENT = "2026-03-01T22:00:00Z"
-_ERROR = {"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}
-_WARNING = {"detail": "'phone' is not a field here.", "code": "unknown_field", "attr": "customers.0.phone"}
+_ERROR = {
+    "detail": "This field is required.",
+    "code": "required",
+    "attr": "ledgers.0.ledger_code",
+    "value": None,
+}
+_WARNING = {
+    "detail": "'phone' is not a field here.",
+    "code": "unknown_field",
+    "attr": "customers.0.phone",
+    "value": "020",
+}
 
 
 class BatchArgumentsSchema(Fields):
@@ -341,11 +351,11 @@ class LineResultSchema(AnswerSchema):
         allow_none=True, metadata=about("The created account's number, or null.", "A-7KX2M9QD")
     )
     errors = fields.List(
-        fields.Nested(ErrorObjectSchema),
+        fields.Nested(LineErrorObjectSchema),
         metadata=about("The errors that the line failed for, each with its path.", [_ERROR]),
     )
     warnings = fields.List(
-        fields.Nested(ErrorObjectSchema),
+        fields.Nested(LineErrorObjectSchema),
         metadata=about("The warnings of the line, each with its path.", [_WARNING]),
     )
     staging_result = fields.String(

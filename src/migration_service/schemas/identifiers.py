@@ -52,6 +52,13 @@ def require_identifier(text: str, attr: str) -> None:
         raise RequestFailedValidationError(errors=[ErrorItem(fault.code, str(fault), attr)])
 
 
+def find_invisible(text: str) -> str | None:
+    """Return the name of the first character of `text` that cannot be seen, or None. Spaces are seen."""
+    if text.isascii() and text.isprintable():
+        return None
+    return next((_name(character) for character in text if _character_fault(character)), None)
+
+
 def _character_fault(character: str) -> Message | None:
     if character.isprintable() and character not in _INVISIBLE:
         return None

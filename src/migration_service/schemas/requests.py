@@ -138,6 +138,18 @@ class ErrorObjectSchema(AnswerSchema):
     )
 
 
+class LineErrorObjectSchema(ErrorObjectSchema):
+    """One error or warning of a line of a batch."""
+
+    value = fields.String(
+        allow_none=True,
+        metadata=about(
+            "The value at fault, cut after 200 characters. Null if the line has no value there.",
+            "onbekend",
+        ),
+    )
+
+
 class ErrorBodySchema(AnswerSchema):
     """The body of every error (section 7.2)."""
 

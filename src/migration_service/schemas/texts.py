@@ -130,9 +130,13 @@ class PhoneNumber(Text):
 
     default_error_messages: Messages = {
         "number": Message(
-            "This is not a valid telephone number of its country. Write it as +31612345678.",
+            "This is not a valid Dutch telephone number. Send a foreign one with its prefix, as +49.",
             "invalid_phone_number",
-        )
+        ),
+        "foreign": Message(
+            "This is not a valid telephone number of the country that its prefix names.",
+            "invalid_phone_number",
+        ),
     }
 
     def __init__(self, **kwargs: Any) -> None:
@@ -142,7 +146,7 @@ class PhoneNumber(Text):
         if len(text) > 40:
             return text  # only the length is reported
         if not is_phone_number(text):
-            raise self.make_error("number")
+            raise self.make_error("foreign" if text.startswith(("+", "00")) else "number")
         return text
 
 

@@ -231,7 +231,7 @@ def test_results_are_csv_if_the_accept_header_asks_for_it(batches: BatchClient) 
     assert (rows[1]["code"], rows[1]["path"], rows[1]["value"]) == ("required", "external_account_number", "")
 
 
-def test_csv_has_a_row_for_each_finding_with_its_path_and_value(batches: BatchClient) -> None:
+def test_each_finding_has_its_path_and_value_in_ndjson_and_in_csv(batches: BatchClient) -> None:
     one, two = batches.supplier.accounts(2)
     one |= {"billing_postcode": "nowhere", "customers": "nobody"}
     two |= {"customers": "someone"}
@@ -239,6 +239,13 @@ def test_csv_has_a_row_for_each_finding_with_its_path_and_value(batches: BatchCl
     path, headers = f"/batches/{batch_id}/results/", {"Accept": "text/csv"}
     rows = list(csv.DictReader(io.StringIO(batches.supplier.get(path, headers=headers).text)))
     found = {(row["line_number"], row["severity"], row["path"], row["value"]) for row in rows}
+    in_ndjson = {
+        (str(line["line_number"]), severity, item["attr"], item["value"] or "")
+        for line in batches.results(batch_id)
+        for severity in ("error", "warning")
+        for item in line[f"{severity}s"]
+    }
+    assert in_ndjson == found
     assert ("1", "error", "customers", "nobody") in found
     assert ("1", "warning", "billing_postcode", "nowhere") in found
     (row,) = csv.DictReader(

@@ -113,11 +113,32 @@ _ACCOUNT = [
         {"customers.0.date_of_birth": date(2025, 6, 16)},
     ),
     BreakingExample(
-        "date_of_birth_in_future",
+        "date_of_birth_implausible",
         "warning",
         "customers.0.date_of_birth",
         "The date of birth is before 1900: correct the century, or leave it out.",
         {"customers.0.date_of_birth": date(1899, 12, 31)},
+    ),
+    *(
+        BreakingExample("invisible_characters", "warning", attr, detail, {attr: text})
+        for attr, text, detail in (
+            (
+                "customers.0.family_name",
+                "Mu\u200bller",
+                "This has U+200B ZERO WIDTH SPACE, which cannot be seen: remove it.",
+            ),
+            ("customers.1.given_name", "A\nB", "This has U+000A, which cannot be seen: remove it."),
+            (
+                "billing_address4",
+                "Den\u202eHaag",
+                "This has U+202E RIGHT-TO-LEFT OVERRIDE, which cannot be seen: remove it.",
+            ),
+            (
+                "supply_addresses.0.supply_address1",
+                "Plein\t1",
+                "This has U+0009, which cannot be seen: remove it.",
+            ),
+        )
     ),
     *(
         BreakingExample(

@@ -42,10 +42,11 @@ def find_sentences() -> Iterator[str]:
 
 @cache
 def _sentences() -> dict[str, tuple[tuple[str, ...], str]]:
-    """Return the meanings and the remedy of each code. Rules that share a code have a meaning each."""
-    found = {it.code: ((it.meaning,), it.remedy) for it in (*request_errors(), *field_errors())}
-    rules: dict[str, tuple[tuple[str, ...], str]] = {}
+    """Return the meanings and the remedy of each code. One of a field and of a rule has both meanings."""
+    found: dict[str, tuple[tuple[str, ...], str]] = {
+        it.code: ((it.meaning,), it.remedy) for it in (*request_errors(), *field_errors())
+    }
     for it in (*rule_errors(), *note_errors()):
-        meanings, remedy = rules.get(it.code, ((), it.remedy))
-        rules[it.code] = ((*meanings, it.meaning), remedy)
-    return found | rules
+        meanings, _ = found.get(it.code, ((), ""))
+        found[it.code] = ((*meanings, it.meaning), it.remedy)
+    return found

@@ -125,7 +125,7 @@ def stream_results(
     """
     if result_format is ResultFormat.CSV:
         return _csv(sessions, batch_id, wanted)
-    return _ndjson(_read(sessions, batch_id, wanted.condition(), _COLUMNS, _PIECE))
+    return _ndjson(_read_found(sessions, batch_id, wanted))
 
 
 def stream_failed_lines(
@@ -168,37 +168,63 @@ def _read(
         yield [*rows]
 
 
-def _ndjson(pieces: Iterable[list[RowMapping]]) -> Iterator[bytes]:
+def _read_found(
+    sessions: sessionmaker[Session], batch_id: UUID, wanted: ResultFilter
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the wanted lines in pieces. Each of their errors and warnings has the `value` at its path.
+
+    Only the texts of lines with an error or a warning are read.
+    """
+    for piece in _read(sessions, batch_id, wanted.condition(), _COLUMNS, _PIECE):
+        lines = [
+            {**line, "errors": line["errors"] or [], "warnings": line["warnings"] or []} for line in piece
+        ]
+        found = [line for line in lines if line["errors"] or line["warnings"]]
+        for start in range(0, len(found), _TEXT_PIECE):
+            some = found[start : start + _TEXT_PIECE]
+            payloads = _read_payloads(sessions, batch_id, [line["line_number"] for line in some])
+            for line in some:
+                for item in (*line["errors"], *line["warnings"]):
+                    item["value"] = value_at(payloads.get(line["line_number"]), item["attr"])
+        yield lines
+
+
+def _read_payloads(sessions: sessionmaker[Session], batch_id: UUID, numbers: Sequence[int]) -> dict[int, Any]:
+    statement = (
+        select(BatchLine.line_number, *_TEXT)
+        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
+        .where(BatchLine.batch_id == batch_id, BatchLine.line_number.in_(numbers))
+    )
+    with sessions.begin() as session:
+        rows = session.execute(statement).mappings().all()
+    return {row["line_number"]: _payload(row) for row in rows}
+
+
+def _ndjson(pieces: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:
     for piece in pieces:
-        yield b"".join(
-            encode_json({**line, "errors": line["errors"] or [], "warnings": line["warnings"] or []}) + b"\n"
-            for line in piece
-        )
+        yield b"".join(encode_json(line) + b"\n" for line in piece)
 
 
 def _csv(sessions: sessionmaker[Session], batch_id: UUID, wanted: ResultFilter) -> Iterator[bytes]:
     yield write_csv([_CSV_NAMES])
-    columns = (*_COLUMNS, *_TEXT)
-    for piece in _read(sessions, batch_id, wanted.condition(), columns, _TEXT_PIECE):
+    for piece in _read_found(sessions, batch_id, wanted):
         yield write_csv(row for line in piece for row in _rows(line, wanted))
 
 
-def _rows(line: RowMapping, wanted: ResultFilter) -> Iterator[list[Any]]:
+def _rows(line: dict[str, Any], wanted: ResultFilter) -> Iterator[list[Any]]:
     """Yield a row of CSV for each error and warning of a line, or one row if the line has none."""
     head = [line[name] for name in _NAMES[:4]]
     findings = [
         (severity, item)
         for severity, items in (("error", line["errors"]), ("warning", line["warnings"]))
-        for item in items or ()
+        for item in items
     ]
     if not findings:
         yield [*head, *[None] * 5]
         return
-    payload = _payload(line)
     for severity, item in findings:
         if wanted.picks(item):
-            value = value_at(payload, item["attr"])
-            yield [*head, severity, item["code"], item["attr"], item["detail"], value]
+            yield [*head, severity, item["code"], item["attr"], item["detail"], item["value"]]
 
 
 def _text(line: RowMapping) -> bytes | None:
