@@ -43,6 +43,10 @@ HEALTHY = {
     'migration_queue_messages{queue="batch"}': " ".join(["8", "7", "6", "8"] * 120),
     'migration_queue_messages{queue="maintenance"}': " ".join(["0", "1", "0", "4"] * 120),
     'migration_batch_idle_seconds{supplier="S"}': " ".join(["0", "1", "0", "3"] * 120),
+    'migration_batches_paused_by_errors{supplier="S"}': "0x480",
+    'migration_wave_decision_age_seconds{supplier="S",found="DIFFERS"}': "0x480",
+    # A person approves a pilot after half an hour.
+    'migration_wave_decision_age_seconds{supplier="S",found="CLEAN"}': "0+15x120 0x359",
     "migration_slots_limit": "250x480",
     "migration_slots_in_use": " ".join(["200", "101", "200", "2"] * 120),
     "migration_attempts_in_progress": " ".join(["200", "101", "100", "2"] * 120),
@@ -71,6 +75,13 @@ FAULTS = {
     "MigrationSweepDead": {"migration_sweep_age_seconds": "0+15x480"},
     "MigrationAttemptsStuck": {"migration_oldest_dispatch_age_seconds": "0+15x480"},
     "MigrationBatchStalled": {'migration_batch_idle_seconds{supplier="S"}': "0+15x480"},
+    "MigrationBatchPaused": {'migration_batches_paused_by_errors{supplier="S"}': "0x240 1x239"},
+    "MigrationWaveDiffers": {
+        'migration_wave_decision_age_seconds{supplier="S",found="DIFFERS"}': "0x240 0+15x239"
+    },
+    "MigrationApprovalWaits": {
+        'migration_wave_decision_age_seconds{supplier="S",found="CLEAN"}': "0x120 0+15x359"
+    },
     "MigrationQueueGrows": {'migration_queue_messages{queue="maintenance"}': "0+12x480"},
     "MigrationSlotsFull": {"migration_slots_in_use": "250x480", "migration_attempts_in_progress": "250x480"},
     "MigrationSlotsLeak": {"migration_slots_in_use": "200x480", "migration_attempts_in_progress": "0x480"},

@@ -100,6 +100,16 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         [("max by (supplier, state) (migration_open_batches)", "{{supplier}} {{state}}")],
     ),
     (
+        "Batches that the error threshold has paused",
+        "short",
+        [("max by (supplier) (migration_batches_paused_by_errors)", "{{supplier}}")],
+    ),
+    (
+        "For how long a wave has waited for a decision",
+        "s",
+        [("max by (supplier, found) (migration_wave_decision_age_seconds)", "{{supplier}} {{found}}")],
+    ),
+    (
         "Calls of payment vendors a second",
         "reqps",
         [(f"sum by (vendor, outcome) (rate({_VENDORS}_count[$__rate_interval]))", "{{vendor}} {{outcome}}")],

@@ -20,6 +20,8 @@ from migration_service.metrics.broker import read_broker
 from migration_service.metrics.process import SECONDS_BUCKETS
 from migration_service.metrics.shared import read_counts, read_task_times
 from migration_service.services.reporting.counts import OpenBatches, read_in_progress, read_open_batches
+from migration_service.services.waves.states import DECIDABLE
+from migration_service.services.waves.waiting import WaitingWave, list_waiting
 from migration_service.slots import Slots
 from migration_service.tasks.names import KEY_PREFIX, QUEUES
 
@@ -66,6 +68,7 @@ class ServiceMetrics(Collector):
         with self._Session.begin() as session:
             now = read_in_progress(session)
             batches = read_open_batches(session)
+            waiting = list_waiting(session)
         yield GaugeMetricFamily(
             "migration_attempts_in_progress",
             "Accounts that are being created, for requests and for batches.",
@@ -83,6 +86,7 @@ class ServiceMetrics(Collector):
         )
 
         yield from _batch_metrics(batches)
+        yield _read_decisions({it.import_supplier for it in batches}, waiting)
 
     def _read_redis(self) -> Iterator[Metric]:
         slots = Slots(self._redis)
@@ -158,7 +162,13 @@ def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:
         "The longest time for which no line of a running batch was worked on.",
         labels=["supplier"],
     )
+    paused = GaugeMetricFamily(
+        "migration_batches_paused_by_errors",
+        "Batches that the error threshold has paused.",
+        labels=["supplier"],
+    )
     for supplier in suppliers:
+        paused.add_metric([supplier.import_supplier], supplier.paused_by_errors)
         idle.add_metric([supplier.import_supplier], supplier.idle_seconds)
         for state, count in supplier.batches.items():
             batches.add_metric([supplier.import_supplier, state], count)
@@ -167,3 +177,20 @@ def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:
     yield batches
     yield lines
     yield idle
+    yield paused
+
+
+def _read_decisions(suppliers: set[str], waiting: list[WaitingWave]) -> Metric:
+    """Return how long the waves that wait for a decision have waited: 0 if none of a supplier does."""
+    longest = {(code, str(state)): 0.0 for code in suppliers for state in DECIDABLE}
+    for it in waiting:
+        key = (it.import_supplier, it.wave.state)
+        longest[key] = max(longest.get(key, 0.0), it.seconds)
+    metric = GaugeMetricFamily(
+        "migration_wave_decision_age_seconds",
+        "The longest time for which a reconciled wave has waited for a person to decide.",
+        labels=["supplier", "found"],
+    )
+    for labels, seconds in sorted(longest.items()):
+        metric.add_metric(labels, seconds)
+    return metric

@@ -1,6 +1,8 @@
 """/metrics: access, and the metrics."""
 
 from dataclasses import replace
+from functools import partial
+from unittest.mock import patch
 from uuid import UUID
 
 import pytest
@@ -15,12 +17,14 @@ from migration_service.config import Settings
 from migration_service.db.base import new_id
 from migration_service.metrics.shared import add_task_time
 from migration_service.models import Batch
+from migration_service.services.batches import upload
 from migration_service.services.batches.chunks import claim_chunk, work_on_chunk
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.counts import count_accounts_for_metrics
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
+from wave_client import WaveClient
 
 TOKEN = "let Prometheus in"
 HERE = {"REMOTE_ADDR": "127.0.0.1"}
@@ -187,6 +191,35 @@ def test_a_stalled_batch_has_the_time_since_its_last_progress(
     assert 299 < idle() < 360
     batches.change(batch_id, "pause")
     assert idle() == 0
+
+
+def test_batches_that_the_error_threshold_paused_and_waves_that_wait_have_metrics(
+    client: FlaskClient,
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
+    waves = WaveClient(BatchClient(supplier, worker_resources))
+
+    def read() -> tuple[float, float, float]:
+        samples = read_samples(client)
+        age = partial(value, samples, "migration_wave_decision_age_seconds", supplier=supplier.code)
+        paused = value(samples, "migration_batches_paused_by_errors", supplier=supplier.code)
+        return paused, age(found="CLEAN"), age(found="DIFFERS")
+
+    with patch.object(upload, "CHUNK_LINES", 1):
+        waves.batches.start([b"{}"] * 3, stop_after_errors=1)
+    assert read() == (0, 0, 0)
+    waves.batches.work()
+    waves.stage(2)
+    plan = waves.plan({"size": 1}, {"rest": True})
+    waves.act(plan, 1, "start")
+    waves.run()
+    paused, clean, differs = read()
+    assert (paused, clean > 0, differs) == (1, True, 0)
+    waves.act(plan, 1, "approve", reason="known")
+    assert read() == (1, 0, 0)
 
 
 def test_refused_lines_of_an_import_count_as_failed_attempts_and_the_count_never_decreases(

@@ -22,6 +22,7 @@ from migration_service.models import (
     ServiceLimit,
 )
 from migration_service.services.batches.counts import count_lines, read_idle_seconds
+from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.states import BatchMode, BatchState, ImportState, Outcome, SupplierStatus
 
 
@@ -66,12 +67,14 @@ class OpenBatches:
     lines: dict[str, int]
     #: The longest time, in seconds, for which no line of a running batch with pending lines was worked on.
     idle_seconds: float
+    #: Batches that the error threshold has paused.
+    paused_by_errors: int
 
 
 def read_open_batches(session: Session) -> list[OpenBatches]:
     """Return the progress of the batches that are not over, by supplier."""
     rows = session.execute(
-        select(Batch.id, Batch.state, ImportSupplier.code)
+        select(Batch.id, Batch.state, Batch.reason, ImportSupplier.code)
         .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
         .where(Batch.finished_at.is_(None))
         .order_by(ImportSupplier.code)
@@ -81,11 +84,15 @@ def read_open_batches(session: Session) -> list[OpenBatches]:
     batches: dict[str, Counter[str]] = {}
     sums: dict[str, Counter[str]] = {}
     longest: dict[str, float] = {}
+    paused = Counter(row.code for row in rows if row.reason == ERROR_THRESHOLD_REACHED)
     for row in rows:
         batches.setdefault(row.code, Counter())[row.state] += 1
         sums.setdefault(row.code, Counter()).update(lines[row.id])
         longest[row.code] = max(longest.get(row.code, 0.0), idle.get(row.id, 0.0))
-    return [OpenBatches(code, dict(batches[code]), dict(sums[code]), longest[code]) for code in batches]
+    return [
+        OpenBatches(code, dict(batches[code]), dict(sums[code]), longest[code], paused[code])
+        for code in batches
+    ]
 
 
 def list_idle_batches(session: Session) -> list[tuple[UUID, float]]:

@@ -28,6 +28,7 @@ from migration_service.services.batches.states import (
 )
 from migration_service.services.waves.states import (
     BEGIN,
+    DECIDABLE,
     GO_ON,
     PAUSE,
     QUEUE,
@@ -43,7 +44,6 @@ from migration_service.states import BatchState, ChunkState, WaveState
 
 logger = logging.getLogger(__name__)
 
-_DECIDABLE = (WaveState.CLEAN, WaveState.DIFFERS)
 #: A batch of which no line will be worked on any more. What a person cancelled is open, and differs.
 _ENDED = (BatchState.COMPLETED, BatchState.CANCELLED)
 
@@ -113,7 +113,7 @@ def _carry_on_wave(
     if wave.state == WaveState.WAITING and wave.time_window:
         if closes_at := closing_time(wave, now):
             begin_wave(session, plan, wave, batch, until=closes_at)
-    elif wave.state in _DECIDABLE:
+    elif wave.state in DECIDABLE:
         if batch.state not in _ENDED:
             change_wave(session, plan, wave, REOPEN)
         elif following and following.state == WaveState.PLANNED:

@@ -38,7 +38,8 @@ class WaveChange:
     action: AuditAction
 
 
-_DECIDABLE = (WaveState.CLEAN, WaveState.DIFFERS)
+#: What reconciliation found. A person may decide about such a wave.
+DECIDABLE = (WaveState.CLEAN, WaveState.DIFFERS)
 
 QUEUE = WaveChange((WaveState.PLANNED,), WaveState.WAITING, AuditAction.WAVE_QUEUED)
 BEGIN = WaveChange((WaveState.WAITING,), WaveState.RUNNING, AuditAction.WAVE_BEGAN)
@@ -47,12 +48,12 @@ GO_ON = WaveChange((WaveState.PAUSED,), WaveState.RUNNING, AuditAction.WAVE_WENT
 RECONCILE = WaveChange(
     (WaveState.RUNNING, WaveState.PAUSED), WaveState.RECONCILING, AuditAction.WAVE_RECONCILED
 )
-REOPEN = WaveChange(_DECIDABLE, WaveState.RUNNING, AuditAction.WAVE_REOPENED)
-COMPARE = WaveChange(_DECIDABLE, WaveState.RECONCILING, AuditAction.WAVE_RECONCILED)
-UNDO = WaveChange((*_DECIDABLE, WaveState.APPROVED), WaveState.RECONCILING, AuditAction.WAVE_UNDONE)
+REOPEN = WaveChange(DECIDABLE, WaveState.RUNNING, AuditAction.WAVE_REOPENED)
+COMPARE = WaveChange(DECIDABLE, WaveState.RECONCILING, AuditAction.WAVE_RECONCILED)
+UNDO = WaveChange((*DECIDABLE, WaveState.APPROVED), WaveState.RECONCILING, AuditAction.WAVE_UNDONE)
 FIND_CLEAN = WaveChange((WaveState.RECONCILING,), WaveState.CLEAN, AuditAction.WAVE_FOUND_CLEAN)
 FIND_DIFFERENCE = WaveChange((WaveState.RECONCILING,), WaveState.DIFFERS, AuditAction.WAVE_FOUND_DIFFERENT)
-APPROVE = WaveChange(_DECIDABLE, WaveState.APPROVED, AuditAction.WAVE_APPROVED)
+APPROVE = WaveChange(DECIDABLE, WaveState.APPROVED, AuditAction.WAVE_APPROVED)
 STOP = WaveChange(
     tuple(state for state in WaveState if state not in (WaveState.APPROVED, WaveState.STOPPED)),
     WaveState.STOPPED,

@@ -117,7 +117,7 @@ def test_open_batches_are_summed_by_supplier(
         "STAGED": 1,
         "PENDING": 4,
     }
-    assert theirs == OpenBatches("OTHER", {"RUNNING": 1}, theirs.lines, 40.0)
+    assert theirs == OpenBatches("OTHER", {"RUNNING": 1}, theirs.lines, 40.0, 0)
 
 
 def test_the_batch_that_is_idle_for_longest_comes_first(
