@@ -45,6 +45,13 @@ def supply_address_with_no_meter_points(account: CheckedAccount) -> Iterator[Fau
             )
 
 
+@rule(Severity.WARNING, remedy="Send the meter points of the account, each at its supply address.")
+def meter_point_missing(account: CheckedAccount) -> Iterator[Fault]:
+    """The account has no meter point at any address, so nothing is supplied under it."""
+    if not account.meter_points and not account.is_touched("supply_addresses"):
+        yield ("supply_addresses",), "The account has no meter point: send each at its supply address."
+
+
 @rule(Severity.ERROR, remedy="Send each meter point once. Electricity and gas may share an EAN.")
 def duplicate_meter_points_provided(account: CheckedAccount) -> Iterator[Fault]:
     """Two meter points have the same EAN and supply type."""

@@ -10,6 +10,7 @@ from typing import Any
 
 #: The accepted difference of sums and products, because each amount was rounded to a cent.
 HALF_A_CENT = Decimal("0.005")
+A_CENT = Decimal("0.01")
 ZERO = Decimal(0)
 
 _ADD_TO_BALANCE = frozenset({"PAYMENT", "CREDIT"})

@@ -14,6 +14,20 @@ _HIDES_METER_POINTS = re.compile(r"supply_addresses(\.\d+(\.meter_points(\.\d+)?
 _IN_THE_BALANCE = ("last_settlement_balance", OPEN_TRANSACTIONS, HISTORICAL_TRANSACTIONS)
 
 
+@rule(
+    Severity.WARNING,
+    remedy="Send the account's ledger with its balance and transactions. Without one, an empty ENERGY_LEDGER "
+    "is opened.",
+)
+def ledger_missing(account: CheckedAccount) -> Iterator[Fault]:
+    """The account has no ledger, and so no balance."""
+    if not account.ledgers:
+        yield (
+            ("ledgers",),
+            "The account has no ledger: send it, or its balance is zero and it has no transactions.",
+        )
+
+
 @rule(Severity.ERROR, remedy="Send the meter point too, or take its EAN out of the ledger.")
 def unknown_ledger_identifiers(account: CheckedAccount) -> Iterator[Fault]:
     """An identifier of a ledger is not the EAN of a meter point of the account."""

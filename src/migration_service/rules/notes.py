@@ -1,13 +1,17 @@
 """Rules for a note (section 2.6). They are warnings, and errors under the strict profile."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from migration_service.rules.rule import Finding, Severity
+from migration_service.schemas.moments import write_moment
 
 #: The code of the warning that the service itself gives, in every profile.
 NOT_TAKEN = "existing_note_not_changed"
+
+#: A client's clock may be fast by so much.
+_CLOCKS_DIFFER = timedelta(minutes=5)
 
 #: Code -> what is wrong, and what the client should do, for the documentation.
 NOTE_RULES = {
@@ -19,6 +23,10 @@ NOTE_RULES = {
         "A note is unpinned before it was created.",
         "Correct unpin_at or created_at.",
     ),
+    "note_created_in_future": (
+        "A note has a created_at in the future.",
+        "Correct created_at, or leave it out: then it is the time of the request.",
+    ),
     NOT_TAKEN: (
         "A note that already exists was sent with documents or a pin that it does not have. "
         "They were not added. The warning is in the note's entry of the response, and never an error.",
@@ -29,6 +37,10 @@ NOTE_RULES = {
 
 def check_note(note: dict[str, Any], now: datetime, index: int) -> Iterator[Finding]:
     """Yield what the rules find in one note of a request. `now` is its created_at if it has none."""
+    created_at = note.get("created_at", now)
+    if created_at > now + _CLOCKS_DIFFER:
+        detail = f"The note is created at {write_moment(created_at)}, which is in the future."
+        yield Finding(("notes", index, "created_at"), "note_created_in_future", detail, Severity.WARNING)
     unpin_at = note.get("unpin_at")
     if unpin_at is None:
         return
@@ -36,6 +48,6 @@ def check_note(note: dict[str, Any], now: datetime, index: int) -> Iterator[Find
     if not note.get("is_pinned"):
         detail = "The note is not pinned: leave unpin_at out, or pin it."
         yield Finding(path, "unpin_without_pin", detail, Severity.WARNING)
-    if unpin_at < note.get("created_at", now):
+    if unpin_at < created_at:
         detail = "The note is unpinned before it was created: correct unpin_at or created_at."
         yield Finding(path, "note_unpin_at_earlier_than_creation_date", detail, Severity.WARNING)

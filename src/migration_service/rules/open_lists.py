@@ -5,13 +5,15 @@ from collections.abc import Iterator, Sequence
 from migration_service.rules.account import CheckedAccount, Item, Path
 from migration_service.rules.rule import Fault, Severity, rule
 from migration_service.schemas.messages import shown
-from migration_service.schemas.vocabulary import PaymentType, RateBand, Reason, TimeOfUse
+from migration_service.schemas.vocabulary import Band, PaymentType, RateBand, Reason, TimeOfUse
 
 # None stands for an item without the field.
 _REASONS = frozenset((*map(str, Reason), None))
 _PAYMENT_TYPES = frozenset((*map(str, PaymentType), None))
+_BANDS = frozenset((*map(str, Band), None))
 _RATE_BANDS = frozenset((*map(str, RateBand), None))
 _TIMES_OF_USE = frozenset((*map(str, TimeOfUse), None))
+_NOTHING: Item = {}
 
 
 @rule(
@@ -19,7 +21,7 @@ _TIMES_OF_USE = frozenset((*map(str, TimeOfUse), None))
     remedy="Correct the word if it is misspelt. If your system has it, leave it: it is stored as it is.",
 )
 def unlisted_value(account: CheckedAccount) -> Iterator[Fault]:
-    """A descriptive word (reason, payment_type, rate_band, time_of_use) is not among the listed ones."""
+    """A descriptive word (reason, payment_type, band, rate_band, time_of_use) is not among the listed ones."""
     # Nearly always nothing is found, so all the words of a list are checked at once.
     yield from _find_unlisted(account.transactions, "reason", _REASONS)
     yield from _find_unlisted(account.transactions, "payment_type", _PAYMENT_TYPES)
@@ -27,6 +29,12 @@ def unlisted_value(account: CheckedAccount) -> Iterator[Fault]:
         if not _RATE_BANDS.issuperset([item.get("rate_band") for item in line_items]):
             pairs = [((*path, "line_items", i), item) for i, item in enumerate(line_items)]
             yield from _find_unlisted(pairs, "rate_band", _RATE_BANDS)
+    for path, agreement, _ in account.agreements:
+        costs = agreement.get("monthly_advance_charge_template", _NOTHING).get("cost_details")
+        if costs and not _BANDS.issuperset([cost.get("band") for cost in costs]):
+            place = (*path, "monthly_advance_charge_template", "cost_details")
+            pairs = [((*place, i), cost) for i, cost in enumerate(costs)]
+            yield from _find_unlisted(pairs, "band", _BANDS)
     for path, meter_point in account.meter_points:
         for i, meter in enumerate(meter_point.get("meters", ())):
             registers = meter.get("registers", ())

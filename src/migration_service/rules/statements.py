@@ -1,8 +1,10 @@
 """Rules for statements, and for the transactions that name them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 
-from migration_service.rules.account import CheckedAccount
+from migration_service.rules.account import CheckedAccount, Item, Path
+from migration_service.rules.balances import ZERO, signed_amount
 from migration_service.rules.rule import Fault, Severity, rule
 from migration_service.schemas.messages import shown
 
@@ -16,7 +18,10 @@ def duplicate_statement_ids(account: CheckedAccount) -> Iterator[Fault]:
 @rule(Severity.WARNING, remedy="Give each statement its own invoice number.")
 def duplicate_statement_numbers(account: CheckedAccount) -> Iterator[Fault]:
     """Two statements have the same number, so that transactions cannot tell which one they belong to."""
-    return _find_repeated(account, "number")
+    if found := list(_find_repeated(account, "number")):
+        # The same statement_id twice is a fault of its own, or the same statement sent again.
+        repeated = {path[1] for path, _ in _find_repeated(account, "statement_id")}
+        yield from (fault for fault in found if fault[0][1] not in repeated)
 
 
 def _find_repeated(account: CheckedAccount, field: str) -> Iterator[Fault]:
@@ -30,6 +35,46 @@ def _find_repeated(account: CheckedAccount, field: str) -> Iterator[Fault]:
                 ("statements", i, field),
                 f"{shown(value)} is already the {field} of statements.{first[value]}.",
             )
+
+
+@rule(Severity.WARNING, remedy="Send gross_amount in euro cents: 4928 for a bill of 49.28 euros.")
+def gross_amount_not_in_cents(account: CheckedAccount) -> Iterator[Fault]:
+    """A gross_amount has a fraction of a cent, or is the sum in euros of the transactions of its invoice."""
+    if not account.statements:
+        return
+    charged = _sum_by_invoice([*account.supply_charges, *account.charges_and_credits])
+    paid = _sum_by_invoice(account.payments)
+    for i, statement in enumerate(account.statements):
+        number = statement.get("number")
+        sums = [each[number] for each in (charged, paid) if number in each]
+        if detail := find_fault_of_gross_amount(statement.get("gross_amount"), sums):
+            yield ("statements", i, "gross_amount"), detail
+
+
+def find_fault_of_gross_amount(gross_amount: Decimal | None, sums: Iterable[Decimal]) -> str | None:
+    """Return why an amount is not one in cents, or None. `sums` are those of its transactions, in euros."""
+    if gross_amount is None:
+        return None
+    if gross_amount % 1:
+        return f"gross_amount is in euro cents, but {gross_amount:f} has a fraction of a cent."
+    found = next((it for it in sums if gross_amount and abs(it) == abs(gross_amount)), None)
+    if found is None:
+        return None
+    return (
+        f"gross_amount is in euro cents, but {gross_amount:f} is what the transactions of the invoice make "
+        f"in euros: in cents they make {abs(found) * 100:.0f}."
+    )
+
+
+def _sum_by_invoice(transactions: Sequence[tuple[Path, Item]]) -> dict[str | None, Decimal]:
+    sums: dict[str | None, Decimal] = {}
+    for _, transaction in transactions:
+        try:
+            number, amount = transaction["associated_invoice_number"], signed_amount(transaction)
+        except KeyError:  # it is of no invoice, or has a fault
+            continue
+        sums[number] = sums.get(number, ZERO) + amount
+    return sums
 
 
 @rule(Severity.WARNING, remedy="Correct associated_invoice_number, or send the statement it names.")

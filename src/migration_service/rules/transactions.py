@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from migration_service.rules.account import CheckedAccount, Path
+from migration_service.rules.balances import A_CENT
 from migration_service.rules.rule import Fault, Severity, rule
 from migration_service.schemas.messages import shown
 
@@ -53,6 +54,15 @@ def payment_amount_must_be_positive(account: CheckedAccount) -> Iterator[Fault]:
                 f"The amount of a {transaction['type']} must be above zero, not {amount:f}: "
                 "the type says which way the money went.",
             )
+
+
+@rule(Severity.WARNING, remedy="Send the amount that was booked, in euros with two decimals.")
+def amount_with_fraction_of_a_cent(account: CheckedAccount) -> Iterator[Fault]:
+    """The amount of a transaction has a fraction of a cent. Line items may have one, what is booked may not."""
+    for path, transaction in account.transactions:
+        amount = transaction.get("amount")
+        if amount is not None and amount % A_CENT:
+            yield (*path, "amount"), f"The amount, {amount:f} euros, has a fraction of a cent."
 
 
 @rule(Severity.WARNING, remedy="Send product_code, supply_type and line_items with each SUPPLY_CHARGE.")

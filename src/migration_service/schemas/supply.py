@@ -46,7 +46,7 @@ class AgreementParamsSchema(Fields):
 class CostDetailSchema(Fields):
     """One band of a monthly advance, in euros."""
 
-    band = Choice(
+    band = OpenChoice(
         Band, required=True, metadata=about("What the part of the advance is for.", "ADVANCE_GRID_FEE")
     )
     net_amount = Number(

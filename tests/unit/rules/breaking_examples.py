@@ -195,6 +195,13 @@ _SUPPLY = [
         {"supply_addresses.+": {"supply_address1": "Kerkstraat"}},
     ),
     BreakingExample(
+        "meter_point_missing",
+        "warning",
+        "supply_addresses",
+        "The account has no meter point: send each at its supply address.",
+        {"supply_addresses": ABSENT, "ledgers.0.identifiers": ABSENT},
+    ),
+    BreakingExample(
         "duplicate_meter_points_provided",
         "error",
         "supply_addresses.1.meter_points.0.ean",
@@ -410,6 +417,13 @@ _PERIODS = [
 
 _LEDGERS = [
     BreakingExample(
+        "ledger_missing",
+        "warning",
+        "ledgers",
+        "The account has no ledger: send it, or its balance is zero and it has no transactions.",
+        {"ledgers": ABSENT},
+    ),
+    BreakingExample(
         "unknown_ledger_identifiers",
         "error",
         "ledgers.0.identifiers.2",
@@ -525,6 +539,13 @@ _TRANSACTIONS = [
         f"{_OPEN}.0.amount",
         "The amount of a PAYMENT must be above zero, not 0: the type says which way the money went.",
         {f"{_OPEN}.0.amount": Decimal(0), "ledgers.0.ledger_balance": Decimal("-2.22")},
+    ),
+    BreakingExample(
+        "amount_with_fraction_of_a_cent",
+        "warning",
+        f"{_OPEN}.0.amount",
+        "The amount, 5.721 euros, has a fraction of a cent.",
+        {f"{_OPEN}.0.amount": Decimal("5.721")},
     ),
     *(
         BreakingExample(
@@ -663,6 +684,29 @@ _STATEMENTS = [
         {"statements.1.issued_date": date(2025, 6, 16)},
     ),
     BreakingExample(
+        "gross_amount_not_in_cents",
+        "warning",
+        "statements.0.gross_amount",
+        "gross_amount is in euro cents, but 172.62 has a fraction of a cent.",
+        {"statements.0.gross_amount": Decimal("172.62")},
+    ),
+    *(
+        BreakingExample(
+            "gross_amount_not_in_cents",
+            "warning",
+            "statements.0.gross_amount",
+            f"gross_amount is in euro cents, but {gross} is what the transactions of the invoice make in "
+            f"euros: in cents they make {cents}.",
+            {"statements.0.gross_amount": Decimal(gross), "statements.0.number": "INV-3"}
+            | {f"{_HISTORICAL}.0.associated_invoice_number": "INV-2"}
+            | {f"{place}.associated_invoice_number": "INV-3" for place in places},
+        )
+        for gross, cents, places in (
+            ("300", "30000", (f"{_HISTORICAL}.2",)),  # what was paid
+            ("-10", "1000", (f"{_OPEN}.1", f"{_OPEN}.0")),  # a credit note; what was paid does not count
+        )
+    ),
+    BreakingExample(
         "missing_statement_document",
         "warning",
         "statements.0.statement_path",
@@ -679,6 +723,18 @@ BREAKING_EXAMPLES = [
     *_LEDGERS,
     *_TRANSACTIONS,
     *_STATEMENTS,
+    BreakingExample(
+        "unlisted_value",
+        "warning",
+        f"{_GAS}.agreements.0.monthly_advance_charge_template.cost_details.0.band",
+        "'ADVANCE_DISCOUNT' is not among the listed values: ADVANCE_ENERGY_TAX_STEP_1, "
+        "ADVANCE_ENERGY_TAX_STEP_2, ADVANCE_ENERGY_TAX_STEP_3, ADVANCE_ENERGY_TAX_STEP_4, "
+        "ADVANCE_ENERGY_TAX_STEP_5, ADVANCE_GRID_FEE, ADVANCE_SUPPLIER_DYNAMIC_COST, "
+        "ADVANCE_SUPPLIER_FIXED_COST, ADVANCE_SUPPLIER_PURCHASING_COST.",
+        {
+            f"{_GAS}.agreements.0.monthly_advance_charge_template.cost_details.0.band": "ADVANCE_DISCOUNT",
+        },
+    ),
     BreakingExample(
         "unlisted_value",
         "warning",

@@ -31,6 +31,16 @@ def test_a_note_may_be_unpinned_from_the_moment_on_at_which_it_is_created(
     )
 
 
+@pytest.mark.parametrize(("ahead", "found"), [(timedelta(minutes=5), []), (timedelta(minutes=5, seconds=1), 1)])
+def test_a_note_is_not_created_in_the_future_but_the_clock_of_a_client_may_be_fast(
+    ahead: timedelta, found: object
+) -> None:
+    findings = list(check_note({"body": "a", "created_at": _NOW + ahead}, _NOW, 3))
+    assert [(it.attr, it.code) for it in findings] == (
+        [("notes.3.created_at", "note_created_in_future")] if found else []
+    )
+
+
 def test_both_faults_of_a_note_are_found() -> None:
     findings = check_note({"body": "a", "unpin_at": _NOW - _SECOND}, _NOW, 0)
     assert [finding.code for finding in findings] == ["unpin_without_pin", _TOO_EARLY]

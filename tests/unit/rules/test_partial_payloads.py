@@ -96,6 +96,8 @@ def test_an_empty_account_lacks_only_the_required_fields() -> None:
         ("billing_address1", "billing_address_not_provided"),
         ("billing_postcode", "billing_address_not_provided"),
         ("customers", "customer_required"),
+        ("ledgers", "ledger_missing"),
+        ("supply_addresses", "meter_point_missing"),
     ]
 
 

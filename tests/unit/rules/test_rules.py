@@ -140,7 +140,10 @@ SOUND_CHANGES: dict[str, dict[str, Any]] = {
         "ledgers.0.ledger_balance": Decimal("-2.21"),
     },
     "an e-mail address with two x": {"customers.0.email": "xx@post.nl"},
-    "an amount half a cent off": {f"{_HISTORICAL}.1.amount": Decimal("133.105")},
+    "an amount half a cent off": {
+        f"{_HISTORICAL}.1.line_items.0.net_amount": Decimal("110.005"),
+        f"{_HISTORICAL}.1.line_items.0.price_per_unit": Decimal("1.10005"),
+    },
     "a tax item without a rate": {f"{_HISTORICAL}.1.tax_items.0.rate": ABSENT},
     "a tax that is no proportion": {
         f"{_HISTORICAL}.1.tax_items.0.rate": Decimal(5),
@@ -151,6 +154,13 @@ SOUND_CHANGES: dict[str, dict[str, Any]] = {
         "ledgers.0.ledger_balance": Decimal("8.50"),
     },
     "empty lists where a supply charge has some": {f"{_OPEN}.2.line_items": [], f"{_OPEN}.2.tax_items": []},
+    "a whole amount in more decimals": {f"{_OPEN}.2.amount": Decimal("2.5000")},
+    "a gross amount of zero where the transactions make nothing": {
+        "statements.0.gross_amount": Decimal(0),
+        "statements.0.number": "INV-3",
+        f"{_OPEN}.0.associated_invoice_number": "INV-3",
+        f"{_HISTORICAL}.0.associated_invoice_number": "INV-2",
+    },
     "an invoice number where no statements are sent": {"statements": ABSENT},
     "a statement with a context only": {
         "statements.0.statement_path": ABSENT,
@@ -208,7 +218,10 @@ def test_two_customers_of_an_account_may_not_be_the_same() -> None:
 
 def test_a_rule_finds_one_more_than_an_answer_lists_and_then_stops() -> None:
     """So the answer says that there are more. The rules after it still have their say."""
-    account = {"customers": [{} for _ in range(MAX_ERRORS + 5)], "unknown_occupier": True}
+    account = change(
+        make_valid_account(),
+        {"customers": [{"given_name": str(i)} for i in range(MAX_ERRORS + 5)], "unknown_occupier": True},
+    )
     found = Counter(it.code for it in check_account(account, profile=Profile.LENIENT, today=TODAY))
     assert found == {"customer_family_name_required": MAX_ERRORS + 1, "customer_with_unknown_occupier": 1}
 
