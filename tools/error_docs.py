@@ -12,8 +12,8 @@ from migration_service import errors  # noqa: E402
 from migration_service.blueprints.error_catalogue import (  # noqa: E402
     CatalogueEntry,
     Place,
+    added_data_errors,
     field_errors,
-    note_errors,
     request_errors,
     rule_errors,
 )
@@ -61,8 +61,8 @@ def render() -> str:
         "\n## Rules across fields\n\nA warning is kept with the staged account, and does not refuse it. "
         "Under the strict profile, or with `?profile=strict`, it is an error.\n\n",
         "".join(map(_rule, rule_errors())),
-        "## Rules for notes\n\nThey are errors or warnings as the rules above are.\n\n",
-        _table(("code", "severity", "meaning", "what to do"), note_errors()),
+        "## Rules for added data\n\nThe rules above apply to added data, too. These apply to it only.\n\n",
+        _table(("code", "severity", "meaning", "what to do"), added_data_errors()),
         "\n## Codes for operators\n\nCommands and the console show these. No request is answered with them."
         "\n\n",
         _table(("code", "status", "meaning", "what to do"), _seen_in(Place.OPERATOR)),

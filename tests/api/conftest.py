@@ -60,4 +60,6 @@ def strict_account(
 ) -> ImportedAccount:
     """An account of a supplier with the strict profile."""
     supplier = SupplierClient.create(app, sessions, profile="strict")
-    return ImportedAccount.create(supplier, worker_resources, ledgers=[])
+    (sample,) = supplier.accounts()
+    addresses = sample["supply_addresses"]
+    return ImportedAccount.create(supplier, worker_resources, supply_addresses=addresses)

@@ -16,10 +16,12 @@ from migration_service.blueprints.body import (
     read_json,
 )
 from migration_service.blueprints.describing import View
+from migration_service.blueprints.description_headers import refer
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.processor_shares import leave_place
 from migration_service.blueprints.resources import resources
+from migration_service.blueprints.validation_report import answer_accepted
 from migration_service.errors import (
     AccountErasedError,
     AccountNotFoundError,
@@ -39,26 +41,38 @@ from migration_service.errors import (
     TransactionOutsideOpenPeriodError,
 )
 from migration_service.schemas.added_data import (
+    AddedDataArgumentsSchema,
     AddedDataSchema,
     NoteResultSchema,
+    NotesReportSchema,
     NotesRequestSchema,
+    PaymentInstructionReportSchema,
     PaymentInstructionRequestSchema,
     PaymentInstructionResultSchema,
+    StatementsReportSchema,
     StatementsRequestSchema,
     TransactionArgumentsSchema,
     TransactionErrorBodySchema,
     TransactionResultsSchema,
+    TransactionsReportSchema,
     TransactionsRequestSchema,
 )
-from migration_service.schemas.json import encode_json
-from migration_service.services.accounts.added_data import PostedBody, check_form, load_posted
-from migration_service.services.accounts.notes import add_notes
+from migration_service.schemas.base import Fields
+from migration_service.services.accounts.added_data import (
+    Accepted,
+    Check,
+    PostedBody,
+    check_form,
+    load_posted,
+)
+from migration_service.services.accounts.notes import add_notes, check_notes
 from migration_service.services.accounts.payment_instructions import (
     add_instruction,
     ask_vendor,
+    check_instruction,
     prepare_instruction,
 )
-from migration_service.services.accounts.statements import add_historical_statements
+from migration_service.services.accounts.statements import add_historical_statements, check_statements
 from migration_service.services.accounts.transactions import add_transactions
 
 blueprint = Blueprint(
@@ -72,23 +86,21 @@ blueprint.before_request(require_token)
 _TRANSACTIONS = TransactionsRequestSchema()
 
 
-def _add(body: PostedBody, service: Callable[[Session], Any]) -> Response:
+def _add(body: PostedBody, arguments: dict[str, Any], service: Callable[[Session], Accepted]) -> Response:
     """Call a service in a transaction, and respond with what it returns. A dry run is rolled back.
 
     The response is made within the transaction, so that no error can follow the commit.
     """
     with resources().Session.begin() as session:
-        # Not through marshmallow, so that numbers stay exact, and absent fields of a transaction stay absent.
-        answer = Response(encode_json(service(session)), 201, mimetype="application/json")
+        answer = answer_accepted(service(session), arguments, 200 if body.dry_run else 201)
         if body.dry_run:
-            answer.status_code = 200
             session.rollback()
         else:
             keep_with_effect(session, answer)
     return answer
 
 
-def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View]:
+def _posted_body(schema: AddedDataSchema, check: Check, example: Any) -> Callable[[View], View]:
     """Pass the request's body to the view. Raise RequestFailedValidationError with all its errors."""
 
     def decorate(view: View) -> View:
@@ -97,7 +109,7 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
             body = load_posted(schema, read_json())
             if body.errors:
                 with resources().Session.begin() as session:
-                    check_form(session, caller(), body)
+                    check_form(session, caller(), body, check)
             return view(*args, body, **kwargs)
 
         return document_body(blueprint, schema, example)(wrapper)
@@ -105,21 +117,27 @@ def _posted_body(schema: AddedDataSchema, example: Any) -> Callable[[View], View
     return decorate
 
 
-def _dry_run(schema: Any, example: Any) -> Callable[[View], View]:
-    """Describe the response to a request with `dry_run`."""
-    documented: Callable[[View], View] = blueprint.alt_response(
+def _answers(schema: Any, report: type[Fields], example: Any) -> Callable[[View], View]:
+    """Describe the responses: that of a request, and that of one with `dry_run`."""
+    either = {"anyOf": [schema, report]}
+    counted = refer("X-Warning-Count")
+    added = blueprint.response(201, either, example=example, headers=counted)
+    dry_run = blueprint.alt_response(
         200,
-        schema=schema,
+        schema=either,
         example=example,
         description="The body that the request would have returned without `dry_run`. Nothing was added.",
+        headers=counted,
     )
-    return documented
+    return lambda view: added(dry_run(view))
+
+
+_arguments = query_arguments(blueprint, AddedDataArgumentsSchema())
 
 
 @blueprint.post("/notes/create/")
 @idempotent(blueprint)
-@blueprint.response(201, NoteResultSchema(many=True), example=examples.NOTE_RESULTS)
-@_dry_run(NoteResultSchema(many=True), examples.NOTE_RESULTS)
+@_answers(NoteResultSchema(many=True), NotesReportSchema, examples.NOTE_RESULTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -129,8 +147,9 @@ def _dry_run(schema: Any, example: Any) -> Callable[[View], View]:
     AccountErasedError,
     *KEY_ERRORS,
 )
-@_posted_body(NotesRequestSchema(), examples.NOTES)
-def create_notes(body: PostedBody) -> Response:
+@_arguments
+@_posted_body(NotesRequestSchema(), check_notes, examples.NOTES)
+def create_notes(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add notes to an account
 
     A note is not added again if the account already has one with the same body, and with the same created_at
@@ -140,7 +159,7 @@ def create_notes(body: PostedBody) -> Response:
     An existing note does not change. If the posted one has documents or a pin that the existing one does not
     have, its result has warnings.
     """
-    return _add(body, lambda session: [it.to_dict() for it in add_notes(session, caller(), body)])
+    return _add(body, arguments, lambda session: add_notes(session, caller(), body))
 
 
 def _as_transaction_error(view: View) -> View:
@@ -172,8 +191,7 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
 @blueprint.post("/transactions/create/")
 @idempotent(blueprint, as_error=TransactionImportError)
 @document_body(blueprint, _TRANSACTIONS, examples.TRANSACTIONS)
-@blueprint.response(201, TransactionResultsSchema, example=examples.TRANSACTION_RESULTS)
-@_dry_run(TransactionResultsSchema, examples.TRANSACTION_RESULTS)
+@_answers(TransactionResultsSchema, TransactionsReportSchema, examples.TRANSACTION_RESULTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -200,13 +218,13 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     an error, so that no transaction is added twice. A 400 lists the errors of all transactions.
     """
     body = load_posted(_TRANSACTIONS, payload)
-    return _add(body, lambda session: {"results": add_transactions(session, caller(), body, **arguments)})
+    how = {name: arguments[name] for name in ("check_previously_added", "force_add_to_current_statement")}
+    return _add(body, arguments, lambda session: add_transactions(session, caller(), body, **how))
 
 
 @blueprint.post("/historical-statements/create/")
 @idempotent(blueprint)
-@blueprint.response(201, StatementsRequestSchema, example=examples.STATEMENTS)
-@_dry_run(StatementsRequestSchema, examples.STATEMENTS)
+@_answers(StatementsRequestSchema, StatementsReportSchema, examples.STATEMENTS)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -217,20 +235,20 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     ParseError,
     *KEY_ERRORS,
 )
-@_posted_body(StatementsRequestSchema(), examples.STATEMENTS)
-def create_historical_statements(body: PostedBody) -> Response:
+@_arguments
+@_posted_body(StatementsRequestSchema(), check_statements, examples.STATEMENTS)
+def create_historical_statements(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add statements of the time before the migration to an account
 
     Returns the validated data. The same statement again changes nothing. A different one with the same
     statement_id is an error, and then none is added.
     """
-    return _add(body, lambda session: add_historical_statements(session, caller(), body))
+    return _add(body, arguments, lambda session: add_historical_statements(session, caller(), body))
 
 
 @blueprint.post("/payment-instruction/create/")
 @idempotent(blueprint)
-@blueprint.response(201, PaymentInstructionResultSchema, example=examples.PAYMENT_INSTRUCTION_RESULT)
-@_dry_run(PaymentInstructionResultSchema, examples.PAYMENT_INSTRUCTION_RESULT)
+@_answers(PaymentInstructionResultSchema, PaymentInstructionReportSchema, examples.PAYMENT_INSTRUCTION_RESULT)
 @answers_errors(
     blueprint,
     RequestFailedValidationError,
@@ -244,8 +262,9 @@ def create_historical_statements(body: PostedBody) -> Response:
     PaymentVendorUnavailableError,
     *KEY_ERRORS,
 )
-@_posted_body(PaymentInstructionRequestSchema(), examples.PAYMENT_INSTRUCTION)
-def create_payment_instruction(body: PostedBody) -> Response:
+@_arguments
+@_posted_body(PaymentInstructionRequestSchema(), check_instruction, examples.PAYMENT_INSTRUCTION)
+def create_payment_instruction(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it
 
     After a 400, do not retry unchanged. After a 500 the vendor is temporarily unavailable: retry unchanged.
@@ -255,4 +274,4 @@ def create_payment_instruction(body: PostedBody) -> Response:
         order = prepare_instruction(session, caller(), body)
     leave_place()
     details = None if order.exists else ask_vendor(order)
-    return _add(body, lambda session: add_instruction(session, order, details))
+    return _add(body, arguments, lambda session: add_instruction(session, order, details))

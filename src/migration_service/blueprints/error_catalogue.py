@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from migration_service import errors
 from migration_service.blueprints.errors import HTTP_CODES, status_of
+from migration_service.rules.added_data import ADDED_DATA_RULES
 from migration_service.rules.catalogue import RULES
-from migration_service.rules.notes import NOTE_RULES
 
 
 class Place(StrEnum):
@@ -113,8 +113,9 @@ FIELD_CODES = {
         "Add one of them.",
     ),
     "unknown_field": (
-        "The interface does not have this field. Within an account this is a warning under the lenient "
-        "profile, and an error under the strict one. At the top level of the other bodies it is an error.",
+        "The interface does not have this field. Within an account, and within the items of the other "
+        "bodies, this is a warning under the lenient profile, and an error under the strict one. At the "
+        "top level of the other bodies it is an error.",
         "Correct the name, or leave the field out.",
     ),
     "outer_spaces": ("An identifier begins or ends with a space.", "Remove it."),
@@ -189,9 +190,9 @@ def rule_errors() -> list[CatalogueEntry]:
     return [CatalogueEntry(rule.code, rule.severity, rule.meaning, rule.remedy) for rule in RULES]
 
 
-def note_errors() -> list[CatalogueEntry]:
-    """Return the codes of the rules for notes."""
-    return [CatalogueEntry(code, "warning", *texts) for code, texts in NOTE_RULES.items()]
+def added_data_errors() -> list[CatalogueEntry]:
+    """Return the codes of the rules for added data only."""
+    return [CatalogueEntry(code, "warning", *texts) for code, texts in ADDED_DATA_RULES.items()]
 
 
 def _all_subclasses(error: type[errors.ServiceError]) -> list[type[errors.ServiceError]]:

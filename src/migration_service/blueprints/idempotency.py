@@ -45,7 +45,7 @@ from migration_service.services.idempotency.keys import (
 
 logger = logging.getLogger(__name__)
 
-_KEPT_HEADERS = ("Content-Type", "Location")
+_KEPT_HEADERS = ("Content-Type", "Location", "X-Warning-Count")
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The responses of validate and stage: plain, or the full report (`?report=full`)."""
+"""Responses that count warnings: plain, or the full report (`?report=full`)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,8 +6,9 @@ from typing import Any
 
 from flask import Response
 
-from migration_service.errors import AccountFailedValidationError
+from migration_service.errors import AccountFailedValidationError, ErrorItem
 from migration_service.schemas.json import encode_json
+from migration_service.services.accounts.added_data import Accepted
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.states import Report, StagingResult
 
@@ -40,6 +41,16 @@ def answer_staged(account: ValidatedAccount, arguments: dict[str, Any], result: 
     return _answer(account, body, 201 if result is StagingResult.STAGED else 200)
 
 
+def answer_accepted(accepted: Accepted, arguments: dict[str, Any], status: int) -> Response:
+    """Return the response of an endpoint for added data (sections 4.8 to 4.11)."""
+    body = accepted.body
+    if _in_full(arguments):
+        warnings = [item.to_dict() for item in accepted.warnings]
+        body = {"valid": True, "errors": [], "warnings": warnings, "result": body}
+    # Not through marshmallow, so that numbers stay exact, and absent fields of a transaction stay absent.
+    return _response(encode_json(body), accepted.warnings, status)
+
+
 def _in_full(arguments: dict[str, Any]) -> bool:
     return arguments.get("report") == Report.FULL
 
@@ -51,5 +62,9 @@ def _report(account: ValidatedAccount) -> bytes:
 
 
 def _answer(account: ValidatedAccount, body: bytes, status: int) -> Response:
-    headers = {WARNING_COUNT: str(len(account.warnings))}
+    return _response(body, account.warnings, status)
+
+
+def _response(body: bytes, warnings: list[ErrorItem], status: int) -> Response:
+    headers = {WARNING_COUNT: str(len(warnings))}
     return Response(body, status, headers, mimetype="application/json")

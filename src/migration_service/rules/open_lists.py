@@ -21,7 +21,7 @@ _NOTHING: Item = {}
     remedy="Correct the word if it is misspelt. If your system has it, leave it: it is stored as it is.",
 )
 def unlisted_value(account: CheckedAccount) -> Iterator[Fault]:
-    """A descriptive word (reason, payment_type, band, rate_band, time_of_use) is not among the listed ones."""
+    """A descriptive word (reason, payment_type, band, rate_band, time_of_use) is not a listed one."""
     # Nearly always nothing is found, so all the words of a list are checked at once.
     yield from _find_unlisted(account.transactions, "reason", _REASONS)
     yield from _find_unlisted(account.transactions, "payment_type", _PAYMENT_TYPES)

@@ -7,6 +7,7 @@ from marshmallow import ValidationError, fields, post_load, validates_schema
 from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas.fields import (
     AnsweredMoment,
+    Choice,
     Code,
     DocumentPath,
     Flag,
@@ -21,6 +22,7 @@ from migration_service.schemas.fields import (
 from migration_service.schemas.ledger import TransactionSchema
 from migration_service.schemas.requests import ErrorBodySchema, ErrorObjectSchema
 from migration_service.schemas.statement import HistoricalStatementSchema
+from migration_service.states import Report
 
 #: Characters of a note's body.
 MAX_NOTE_BODY = 50_000
@@ -39,6 +41,39 @@ class AddedDataSchema(CommandFields):
     )
     dry_run = Flag(
         metadata=about("Do everything, roll it back, and return 200 with the body of a 201.", False)
+    )
+
+
+class AddedDataArgumentsSchema(Fields):
+    """The query string of the endpoints for added data."""
+
+    report = Choice(
+        Report,
+        metadata=about(
+            "`full`: respond with all warnings, and with the usual body as `result`.",
+            "full",
+            schema={"type": "string", "enum": [it.value for it in Report]},
+        ),
+    )
+
+
+class _ReportSchema(AnswerSchema):
+    """What every full report of added data has."""
+
+    valid = fields.Boolean(metadata=about("Always true: a body that has errors is answered 400.", True))
+    errors = fields.List(fields.Nested(ErrorObjectSchema), metadata=about("Empty: there are none.", []))
+    warnings = fields.List(
+        fields.Nested(ErrorObjectSchema),
+        metadata=about(
+            "What is doubtful about what was added, each with its path.",
+            [
+                {
+                    "detail": "'colour' is not a field here.",
+                    "code": "unknown_field",
+                    "attr": "notes.0.colour",
+                }
+            ],
+        ),
     )
 
 
@@ -143,7 +178,7 @@ class TransactionsRequestSchema(AddedDataSchema):
     )
 
 
-class TransactionArgumentsSchema(Fields):
+class TransactionArgumentsSchema(AddedDataArgumentsSchema):
     """The query string of the transactions endpoint (section 4.9)."""
 
     check_previously_added = Flag(
@@ -260,3 +295,30 @@ class PaymentInstructionResultSchema(AnswerSchema):
 
     service_account_number = fields.String(metadata=about("The account's number here.", "A-7KX2M9QD"))
     reference = fields.String(metadata=about("The reference that was sent.", "pm_1N0000000000"))
+
+
+_RESULT = "The body without the report."
+
+
+class NotesReportSchema(_ReportSchema):
+    """The full report of the notes endpoint."""
+
+    result = fields.List(fields.Nested(NoteResultSchema), metadata=about(_RESULT, []))
+
+
+class TransactionsReportSchema(_ReportSchema):
+    """The full report of the transactions endpoint."""
+
+    result = fields.Nested(TransactionResultsSchema, metadata=about(_RESULT, {"results": []}))
+
+
+class StatementsReportSchema(_ReportSchema):
+    """The full report of the historical statements endpoint."""
+
+    result = fields.Nested(StatementsRequestSchema, metadata=about(_RESULT, {}))
+
+
+class PaymentInstructionReportSchema(_ReportSchema):
+    """The full report of the payment instruction endpoint."""
+
+    result = fields.Nested(PaymentInstructionResultSchema, metadata=about(_RESULT, {}))

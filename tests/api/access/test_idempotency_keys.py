@@ -19,6 +19,7 @@ from migration_service.errors import ServiceUnavailableError
 from migration_service.models import IdempotencyKey, ImportSupplier, Organisation
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
+from migration_service.services.accounts.added_data import Accepted
 from migration_service.services.accounts.notes import add_notes
 from migration_service.services.idempotency.keys import void_keys
 from migration_service.services.setup.suppliers import create_import_supplier
@@ -305,9 +306,9 @@ def test_of_simultaneous_requests_with_one_key_one_has_the_effect(
 def test_while_the_first_request_runs_the_second_is_told_to_wait(account: ImportedAccount, key: str) -> None:
     second: list[TestResponse] = []
 
-    def meanwhile(*_args: Any, **_kwargs: Any) -> list[Any]:
+    def meanwhile(*_args: Any, **_kwargs: Any) -> Accepted:
         second.append(_notes(account, key, "a"))
-        return []
+        return Accepted([])
 
     with patch("migration_service.blueprints.added_data.add_notes", side_effect=meanwhile):
         assert _notes(account, key, "a").status_code == 201

@@ -7,8 +7,8 @@ from error_docs import FILE, render
 from migration_service import errors
 from migration_service.blueprints.error_catalogue import (
     FIELD_CODES,
+    added_data_errors,
     field_errors,
-    note_errors,
     request_errors,
     rule_errors,
 )
@@ -21,7 +21,7 @@ def test_the_page_of_errors_is_the_generated_one() -> None:
 
 
 def test_each_code_has_a_meaning_and_a_remedy() -> None:
-    for entry in [*request_errors(), *field_errors(), *rule_errors(), *note_errors()]:
+    for entry in [*request_errors(), *field_errors(), *rule_errors(), *added_data_errors()]:
         assert entry.meaning.endswith("."), entry
         assert entry.remedy.endswith("."), entry
 

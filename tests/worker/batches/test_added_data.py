@@ -178,6 +178,45 @@ def test_a_batch_has_the_outcomes_of_the_single_endpoint(batches: BatchClient, n
         assert outcome["errors"] == answer.json["errors"]  # type: ignore[index]
 
 
+def test_a_line_has_the_warnings_of_the_single_endpoint(batches: BatchClient, numbers: list[str]) -> None:
+    number = numbers[0]
+    moved = payment(batches, number, "W1", amount="10.005")
+    moved["transactions"][0] |= {"transaction_date": "2131-01-01", "paymentType": "DIRECT_CREDIT"}
+    noted = note(batches, number, "a")
+    noted["notes"][0] |= {"created_at": "2131-01-01T00:00:00Z", "isPinned": True}
+    billed = statement(batches, number, "W1", "W2", amount=1)
+    billed["statements"][0] |= {"issued_date": "2131-01-01", "gross_amount": "0.5"}
+    billed["statements"][1] |= {"number": "N-W1", "statement_pdf_context": {}}
+    for kind, path, line, codes in (
+        (
+            "transactions",
+            "transactions",
+            moved,
+            ["amount_with_fraction_of_a_cent", "unknown_field", "transaction_date_changed"],
+        ),
+        ("notes", "notes", noted, ["note_created_in_future", "unknown_field"]),
+        (
+            "statements",
+            "historical-statements",
+            billed,
+            [
+                "gross_amount_not_in_cents",
+                "statement_issued_in_future",
+                "duplicate_statement_numbers",
+                "unknown_field",
+            ],
+        ),
+    ):
+        answer = batches.supplier.post(f"/{path}/create/?report=full", line | {"dry_run": True})
+        assert answer.status_code == 200
+        report = batches.run([line], kind=kind)
+        (outcome,) = batches.results(report["batch_id"])
+        assert outcome["status"] == "ADDED"
+        assert outcome["warnings"] == answer.json["warnings"]  # type: ignore[index]
+        assert [it["code"] for it in outcome["warnings"]] == codes
+        assert report["warning_counts"] == dict.fromkeys(codes, 1)
+
+
 def test_the_arguments_of_the_endpoint_apply_to_every_line(batches: BatchClient, numbers: list[str]) -> None:
     old = payment(batches, numbers[0], "O1")
     old["transactions"][0]["transaction_date"] = "2001-01-01"

@@ -9,8 +9,8 @@ from functools import cache
 
 from migration_service.blueprints.console.languages import gettext
 from migration_service.blueprints.error_catalogue import (
+    added_data_errors,
     field_errors,
-    note_errors,
     request_errors,
     rule_errors,
 )
@@ -46,7 +46,7 @@ def _sentences() -> dict[str, tuple[tuple[str, ...], str]]:
     found: dict[str, tuple[tuple[str, ...], str]] = {
         it.code: ((it.meaning,), it.remedy) for it in (*request_errors(), *field_errors())
     }
-    for it in (*rule_errors(), *note_errors()):
+    for it in (*rule_errors(), *added_data_errors()):
         meanings, _ = found.get(it.code, ((), ""))
         found[it.code] = ((*meanings, it.meaning), it.remedy)
     return found

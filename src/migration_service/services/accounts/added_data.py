@@ -1,9 +1,9 @@
 """What all kinds of added data share: finding the account, and the rules for what is added."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, date, datetime
+from typing import Any, TypeAlias
 
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
@@ -62,8 +62,6 @@ class OpenAccount:
     id: int
     service_account_number: str
     supplier: KnownSupplier
-    #: Fields of the body that the interface does not have. They are errors under the strict profile only.
-    unknown_fields: list[ErrorItem]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +79,23 @@ class Checked:
 
     errors: list[ErrorItem] = field(default_factory=list)
     warnings: list[ErrorItem] = field(default_factory=list)
+
+    def raise_errors(self) -> None:
+        """Raise RequestFailedValidationError with every error, if there are any."""
+        if self.errors:
+            raise RequestFailedValidationError(errors=self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of a body that was added: the body of the response, and the warnings of all its items."""
+
+    body: Any
+    warnings: list[ErrorItem] = field(default_factory=list)
+
+
+#: Finds what is wrong with a body, without its account, under a profile and on a day.
+Check: TypeAlias = Callable[[PostedBody, Profile, date], Checked]
 
 
 def open_account(
@@ -115,7 +130,7 @@ def open_account(
         raise missing
     if row.erased_at is not None:
         raise AccountErasedError
-    return OpenAccount(row.id, row.service_account_number, supplier, body.unknown_fields)
+    return OpenAccount(row.id, row.service_account_number, supplier)
 
 
 def open_accounts(
@@ -132,7 +147,7 @@ def open_accounts(
         row.external_account_number: (
             AccountErasedError()
             if row.erased_at
-            else OpenAccount(row.id, row.service_account_number, supplier, [])
+            else OpenAccount(row.id, row.service_account_number, supplier)
         )
         for row in rows
     }
@@ -144,7 +159,7 @@ def find_accounts(
     """Return the imported accounts of these external account numbers that are not erased, by number."""
     rows = session.execute(_select_accounts(supplier, numbers))
     return {
-        row.external_account_number: OpenAccount(row.id, row.service_account_number, supplier, [])
+        row.external_account_number: OpenAccount(row.id, row.service_account_number, supplier)
         for row in rows
         if row.erased_at is None
     }
@@ -161,27 +176,24 @@ def _select_accounts(
     )
 
 
-def check_form(session: Session, caller: Caller, body: PostedBody) -> None:
-    """Raise RequestFailedValidationError with every error of the body's form, if its schema found any."""
+def check_form(session: Session, caller: Caller, body: PostedBody, check: Check) -> None:
+    """Raise RequestFailedValidationError with what `check` finds, if the form of the body has errors."""
     if body.errors:
-        raise RequestFailedValidationError(errors=form_errors(body, find_profile(session, caller, body)))
+        supplier = find_supplier(session, caller, body)
+        check(body, *terms_of(supplier)).raise_errors()
 
 
-def form_errors(body: PostedBody, profile: Profile) -> list[ErrorItem]:
-    """Return the errors of the body's form, if its schema found any.
-
-    Under the strict profile the unknown fields at every depth are among them.
-    """
-    if not body.errors or profile is not Profile.STRICT:
-        return body.errors
-    return limit_errors(body.errors + body.unknown_fields)
-
-
-def find_profile(session: Session, caller: Caller, body: PostedBody) -> Profile:
-    """Return the profile of the supplier that a body names, or LENIENT if it names none that exists."""
+def find_supplier(session: Session, caller: Caller, body: PostedBody) -> KnownSupplier | None:
+    """Return the supplier that a body names, or None if it names none that exists."""
     code = body.data.get("import_supplier", "")
-    supplier = find_import_supplier(session, code, organisation_id=caller.organisation_id)
-    return Profile(supplier.profile) if supplier else Profile.LENIENT
+    return find_import_supplier(session, code, organisation_id=caller.organisation_id)
+
+
+def terms_of(supplier: KnownSupplier | None) -> tuple[Profile, date]:
+    """Return the profile of a supplier and its day. Without a supplier these are LENIENT and that in UTC."""
+    if supplier is None:
+        return Profile.LENIENT, datetime.now(UTC).date()
+    return Profile(supplier.profile), datetime.now(UTC).date()
 
 
 def resolve_document(supplier: KnownSupplier, document_path: str) -> str:
@@ -204,6 +216,7 @@ def part_values(model: type[Part], part: dict[str, Any], supplier: KnownSupplier
 def find_faults(
     fragment: dict[str, Any],
     profile: Profile,
+    today: date,
     *,
     prefix: tuple[str | int, ...],
     below: str,
@@ -220,8 +233,8 @@ def find_faults(
     findings = check_account(
         fragment,
         profile=profile,
-        today=datetime.now(UTC).date(),
-        faulty=[start + path.removeprefix(below) for path in faulty],
+        today=today,
+        faulty=[start + path.removeprefix(below) for path in faulty if path.startswith(below)],
     )
     return [
         Finding((below, *finding.path[len(prefix) :]), finding.code, finding.detail, finding.severity)
@@ -230,27 +243,14 @@ def find_faults(
     ]
 
 
-def raise_findings(findings: Iterable[Finding], account: OpenAccount) -> None:
-    """Raise RequestFailedValidationError with everything that `list_errors` finds, if there is anything."""
-    if errors := list_errors(findings, Profile(account.supplier.profile), account.unknown_fields):
-        raise RequestFailedValidationError(errors=errors)
+def check_body(body: PostedBody, findings: Sequence[Finding], profile: Profile) -> Checked:
+    """Return the errors of the form of a body, all findings, and its unknown fields as errors and warnings.
 
-
-def check_findings(
-    findings: Sequence[Finding], profile: Profile, unknown_fields: Sequence[ErrorItem]
-) -> Checked:
-    """Return all findings, and the fields that the interface does not have, as errors and warnings."""
-    errors = list_errors(findings, profile, unknown_fields)
-    if profile is Profile.STRICT:
-        return Checked(errors)
-    warnings = [it.error_item() for it in findings if it.severity is not Severity.ERROR]
-    return Checked(errors, [*warnings, *unknown_fields])
-
-
-def list_errors(
-    findings: Iterable[Finding], profile: Profile, unknown_fields: Sequence[ErrorItem]
-) -> list[ErrorItem]:
-    """Return the errors. Under the strict profile warnings and unknown fields are errors, too."""
+    Under the strict profile warnings and unknown fields are errors, too.
+    """
     strict = profile is Profile.STRICT
     errors = [it.error_item() for it in findings if strict or it.severity is Severity.ERROR]
-    return errors + (list(unknown_fields) if strict else [])
+    if strict:
+        return Checked(limit_errors(body.errors + errors + body.unknown_fields))
+    warnings = [it.error_item() for it in findings if it.severity is not Severity.ERROR]
+    return Checked(limit_errors(body.errors + errors), limit_errors(warnings + body.unknown_fields))

@@ -6,7 +6,7 @@ same too. If it has no body, the document paths are compared instead.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
@@ -22,20 +22,23 @@ from migration_service.errors import (
 )
 from migration_service.models import Note
 from migration_service.origin import current_origin
-from migration_service.rules.notes import NOT_TAKEN, check_note
-from migration_service.rules.rule import Finding
+from migration_service.rules.added_data import NOT_TAKEN, check_note
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moment
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
+    Accepted,
     Addition,
+    Checked,
     OpenAccount,
     PostedBody,
+    check_body,
     open_account,
-    raise_findings,
     resolve_document,
+    terms_of,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import Profile
 
 
 class NoteStatus(StrEnum):
@@ -76,8 +79,8 @@ class _Content:
 _Same = dict[datetime, _Content]
 
 
-def add_notes(session: Session, caller: Caller, body: PostedBody) -> list[NoteResult]:
-    """Add the notes that are not on the account yet. Return one result for each note, in their order.
+def add_notes(session: Session, caller: Caller, body: PostedBody) -> Accepted:
+    """Add the notes that are not on the account yet. Return one entry for each note, in their order.
 
     `body.data` is what `schemas.added_data.NotesRequest` loads. Raise ImportSupplierNotFoundError,
     AccountNotFoundError, or RequestFailedValidationError if the supplier is strict and a note has warnings.
@@ -87,15 +90,24 @@ def add_notes(session: Session, caller: Caller, body: PostedBody) -> list[NoteRe
     except ImportSupplierNotFoundInBodyError as error:
         # Section 4.8 answers 404 for both numbers, though they are in the body.
         raise ImportSupplierNotFoundError(errors=error.errors) from None
-    raise_findings(find_note_faults(body.data), account)
+    checked = check_notes(body, *terms_of(account.supplier))
+    checked.raise_errors()
     (results,) = add_notes_to_accounts(session, [Addition(account, body.data)])
-    return results
+    warnings = [warning for note in results for warning in note.warnings]
+    return Accepted([note.to_dict() for note in results], checked.warnings + warnings)
 
 
-def find_note_faults(data: dict[str, Any]) -> list[Finding]:
-    """Return what the rules find in the notes of a body."""
+def check_notes(body: PostedBody, profile: Profile, _today: date) -> Checked:
+    """Return what schema and rules find in the notes of a body."""
     now = _now()
-    return [finding for i, note in enumerate(data["notes"]) for finding in check_note(note, now, i)]
+    faulty = {".".join((error.attr or "").split(".")[:2]) for error in body.errors}
+    findings = [
+        finding
+        for i, note in enumerate(body.data.get("notes", ()))
+        if f"notes.{i}" not in faulty
+        for finding in check_note(note, now, i)
+    ]
+    return check_body(body, findings, profile)
 
 
 def add_notes_to_accounts(session: Session, additions: Sequence[Addition]) -> list[list[NoteResult]]:

@@ -3,7 +3,8 @@
 The vendor is asked between two short transactions: `prepare_instruction`, `ask_vendor`, `add_instruction`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 from sqlalchemy import select
@@ -13,6 +14,7 @@ from sqlalchemy.orm import Session
 from migration_service.errors import (
     AccountErasedError,
     AccountNotFoundInBodyError,
+    ErrorItem,
     PaymentInstructionRejectedError,
 )
 from migration_service.models import Account, ImportSupplier, PaymentInstruction, PaymentVendor
@@ -20,12 +22,16 @@ from migration_service.origin import current_origin
 from migration_service.payment_vendors.protocol import UNKNOWN_INSTRUCTION, PaymentInstructionDetails
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
+    Accepted,
+    Checked,
     OpenAccount,
     PostedBody,
+    check_body,
     open_account,
-    raise_findings,
+    terms_of,
 )
 from migration_service.services.setup.vendors import get_payment_vendor
+from migration_service.states import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,7 @@ class InstructionOrder:
     type: str
     #: It was added before, so the vendor is not asked again.
     exists: bool
+    warnings: list[ErrorItem] = field(default_factory=list)
 
 
 def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> InstructionOrder:
@@ -49,8 +56,14 @@ def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> I
     PaymentVendorNotFoundError.
     """
     account = open_account(session, caller, body, lock=False)
-    raise_findings((), account)
-    return find_instruction(session, account, body.data)
+    checked = check_instruction(body, *terms_of(account.supplier))
+    checked.raise_errors()
+    return replace(find_instruction(session, account, body.data), warnings=checked.warnings)
+
+
+def check_instruction(body: PostedBody, profile: Profile, _today: date) -> Checked:
+    """Return what the schema finds in a body. There are no rules for payment instructions."""
+    return check_body(body, [], profile)
 
 
 def find_instruction(session: Session, account: OpenAccount, data: dict[str, Any]) -> InstructionOrder:
@@ -91,7 +104,7 @@ def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
 
 def add_instruction(
     session: Session, order: InstructionOrder, details: PaymentInstructionDetails | None
-) -> dict[str, str]:
+) -> Accepted:
     """Store a confirmed instruction, and return the body of the response (section 4.11).
 
     Nothing changes if `details` is None because it was added before. Raise what `store_instruction` raises.
@@ -99,7 +112,7 @@ def add_instruction(
     if details is not None:
         store_instruction(session, order, details)
     number = order.account.service_account_number
-    return {"service_account_number": number, "reference": order.reference}
+    return Accepted({"service_account_number": number, "reference": order.reference}, order.warnings)
 
 
 def store_instruction(session: Session, order: InstructionOrder, details: PaymentInstructionDetails) -> bool:

@@ -1,6 +1,7 @@
 """The checks of posted transactions that need no ledger, and the report of all faults (section 4.9)."""
 
 from collections.abc import Sequence
+from datetime import date
 from typing import TypeAlias
 
 from sqlalchemy.orm import Session
@@ -12,10 +13,11 @@ from migration_service.services.accounts.added_data import (
     Checked,
     OpenAccount,
     PostedBody,
-    check_findings,
+    check_body,
     find_faults,
-    find_profile,
+    find_supplier,
     open_account,
+    terms_of,
 )
 from migration_service.states import Profile
 
@@ -26,10 +28,8 @@ Fault: TypeAlias = tuple[type[InvalidError], ErrorItem]
 _NOT_CHECKED = ("duplicate_transaction_ids", "transaction_in_future")
 
 
-def open_checked_account(
-    session: Session, caller: Caller, body: PostedBody
-) -> tuple[OpenAccount, list[ErrorItem]]:
-    """Return the account that a body names, locked, and the errors that schema and rules find in the body.
+def open_checked_account(session: Session, caller: Caller, body: PostedBody) -> tuple[OpenAccount, Checked]:
+    """Return the account that a body names, locked, and what schema and rules find in the body.
 
     If the account is not found, raise what `open_account` raises, or `first_error` if the body has other
     faults.
@@ -40,15 +40,15 @@ def open_checked_account(
             account = open_account(session, caller, body)
         except InvalidError as error:
             refusal = error
-    profile = Profile(account.supplier.profile) if account else find_profile(session, caller, body)
-    errors = check_transactions(body, profile).errors
+    supplier = account.supplier if account else find_supplier(session, caller, body)
+    checked = check_transactions(body, *terms_of(supplier))
     if account is None and refusal is not None:
-        if not errors:
+        if not checked.errors:
             raise refusal
-        errors += refusal.errors
+        raise first_error(as_faults([*checked.errors, *refusal.errors]))
     if account is None:
-        raise first_error(as_faults(errors))
-    return account, errors
+        raise first_error(as_faults(checked.errors))
+    return account, checked
 
 
 def as_faults(errors: Sequence[ErrorItem]) -> list[Fault]:
@@ -64,18 +64,18 @@ def first_error(faults: Sequence[Fault]) -> InvalidError:
     return error_class(detail, errors=[item for _, item in ordered])
 
 
-def check_transactions(body: PostedBody, profile: Profile) -> Checked:
+def check_transactions(body: PostedBody, profile: Profile, today: date) -> Checked:
     """Return what schema and rules find in a body."""
     findings = find_faults(
         {"ledgers": [{OPEN_TRANSACTIONS: body.data.get("transactions", [])}]},
         profile,
+        today,
         prefix=("ledgers", 0, OPEN_TRANSACTIONS),
         below="transactions",
         without=_NOT_CHECKED,
         faulty=[error.attr for error in body.errors if error.attr],
     )
-    checked = check_findings(findings, profile, body.unknown_fields)
-    return Checked(body.errors + checked.errors, checked.warnings)
+    return check_body(body, findings, profile)
 
 
 def _index(item: ErrorItem) -> int:

@@ -20,8 +20,10 @@ from migration_service.errors import (
     TransactionOutsideOpenPeriodError,
 )
 from migration_service.models import Transaction
+from migration_service.rules.added_data import DATE_CHANGED
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
+    Accepted,
     Addition,
     PostedBody,
 )
@@ -67,6 +69,8 @@ class Taken:
     status: TransactionStatus
     #: The transaction as it was added, or the one that the account has.
     transaction: dict[str, Any] | KnownTransaction
+    #: If its date was changed, a warning that says so.
+    warning: ErrorItem | None = None
 
 
 def add_transactions(
@@ -76,7 +80,7 @@ def add_transactions(
     *,
     check_previously_added: bool,
     force_add_to_current_statement: bool,
-) -> list[TransactionResult]:
+) -> Accepted:
     """Add the transactions that the account does not have yet. Return one result for each, in their order.
 
     `body.data` is what `schemas.added_data.TransactionsRequest` loads, and `body.errors` what it refused.
@@ -86,16 +90,17 @@ def add_transactions(
     ImportSupplierNotFoundInBodyError or AccountNotFoundInBodyError if nothing else is wrong. The caller rolls
     back after any of these.
     """
-    account, errors = open_checked_account(session, caller, body)
+    account, checked = open_checked_account(session, caller, body)
     (results,) = add_transactions_to_accounts(
         session,
-        [Addition(account, body.data, errors)],
+        [Addition(account, body.data, checked.errors)],
         check_previously_added=check_previously_added,
         force_add_to_current_statement=force_add_to_current_statement,
     )
     if isinstance(results, ServiceError):
         raise results
-    return with_existing(session, results)
+    moved = [it.warning for it in results if it.warning]
+    return Accepted({"results": with_existing(session, results)}, checked.warnings + moved)
 
 
 def add_transactions_to_accounts(
@@ -165,16 +170,17 @@ class _Addition:
         if known is not None:
             self._skip(transaction, known, index)
             return
+        warning = None
         ledger_pk = self._ledgers.choose(transaction)
         period = self._ledgers.period(ledger_pk)
         if "transaction_date" in transaction and not period.has(transaction["transaction_date"]):
             if not move:
                 self._refuse_date(transaction["transaction_date"], period, index)
                 return
-            transaction = self._move(transaction, period)
+            transaction, warning = self._move(transaction, period, index)
         if transaction.keys() >= _ADDABLE:
             self._new[transaction["transaction_id"]] = (transaction, ledger_pk)
-            self._taken.append(Taken(TransactionStatus.ADDED, transaction))
+            self._taken.append(Taken(TransactionStatus.ADDED, transaction, warning))
 
     def settle(self) -> list[Taken] | InvalidError:
         """Put the transactions into the books. If there are faults, return the error instead."""
@@ -209,7 +215,9 @@ class _Addition:
         item = ErrorItem(TransactionOutsideOpenPeriodError.code, detail, attr)
         self._faults.append((TransactionOutsideOpenPeriodError, item))
 
-    def _move(self, transaction: dict[str, Any], period: OpenPeriod) -> dict[str, Any]:
+    def _move(
+        self, transaction: dict[str, Any], period: OpenPeriod, index: int
+    ) -> tuple[dict[str, Any], ErrorItem]:
         sent = transaction["transaction_date"]
         day = period.nearest(sent)
         reason = (
@@ -220,4 +228,6 @@ class _Addition:
             {"body": f"Transaction {transaction.get('transaction_id')}: {reason}", "is_pinned": True}
         )
         note = "\n".join(filter(None, [transaction.get("note"), reason]))
-        return {**transaction, "transaction_date": day, "note": note}
+        detail = f"The date was changed from {sent} to {day}: it was outside the open period ({period})."
+        warning = ErrorItem(DATE_CHANGED, detail, f"transactions.{index}.transaction_date")
+        return {**transaction, "transaction_date": day, "note": note}, warning

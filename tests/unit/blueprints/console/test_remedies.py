@@ -8,13 +8,15 @@ from flask import Flask
 
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.error_catalogue import (
+    added_data_errors,
     field_errors,
-    note_errors,
     request_errors,
     rule_errors,
 )
 
-CODES = sorted({entry.code for entry in (*request_errors(), *field_errors(), *rule_errors(), *note_errors())})
+CODES = sorted(
+    {entry.code for entry in (*request_errors(), *field_errors(), *rule_errors(), *added_data_errors())}
+)
 
 
 @contextmanager

@@ -18,9 +18,8 @@ from migration_service.services.accounts.added_data import (
     Checked,
     OpenAccount,
     PostedBody,
-    check_findings,
+    check_body,
     find_accounts,
-    list_errors,
     load_posted,
     open_account,
     open_accounts,
@@ -104,8 +103,8 @@ def test_warnings_and_unknown_fields_are_errors_under_the_strict_profile_only() 
     doubtful = Finding(("notes", 1), "doubtful", "It is doubtful.", Severity.WARNING)
     unknown = ErrorItem("unknown_field", "No such field.", "colour")
     findings = [doubtful, wrong]
-    items = [doubtful.error_item(), wrong.error_item(), unknown]
-    assert list_errors(findings, Profile.STRICT, [unknown]) == items
-    assert list_errors(findings, Profile.LENIENT, [unknown]) == [items[1]]
-    assert check_findings(findings, Profile.STRICT, [unknown]) == Checked(items)
-    assert check_findings(findings, Profile.LENIENT, [unknown]) == Checked([items[1]], [items[0], unknown])
+    form = ErrorItem("required", "This field is required.", "notes.0.body")
+    body = PostedBody({}, [unknown], errors=[form])
+    items = [doubtful.error_item(), wrong.error_item()]
+    assert check_body(body, findings, Profile.STRICT) == Checked([form, *items, unknown])
+    assert check_body(body, findings, Profile.LENIENT) == Checked([form, items[1]], [items[0], unknown])

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from imported_account import ImportedAccount
 from migration_service.models import Statement
 from migration_service.services.accounts.added_data import Addition, OpenAccount, find_accounts
-from migration_service.services.accounts.statements import add_statements_to_accounts
+from migration_service.services.accounts.statements import AddedStatements, add_statements_to_accounts
 from migration_service.services.setup.suppliers import KnownSupplier
 
 
@@ -30,8 +30,9 @@ def test_statements_are_counted_from_zero_on_each_account(
     other = find_accounts(session, known, [another.number])[another.number]
     for account, *ids in ((opened, "A", "B"), (opened, "A", "C"), (other, "A")):
         addition = Addition(account, {"statements": [_statement(it) for it in ids]})
-        (is_new,) = add_statements_to_accounts(session, [addition])
-        assert is_new == ([False, True] if "C" in ids else [True] * len(ids))
+        (result,) = add_statements_to_accounts(session, [addition])
+        assert isinstance(result, AddedStatements)
+        assert result.is_new == ([False, True] if "C" in ids else [True] * len(ids))
     added = select(Statement.account_pk, Statement.statement_id, Statement.position).order_by(Statement.id)
     assert [tuple(row) for row in session.execute(added)] == [
         (opened.id, "A", 0),

@@ -57,6 +57,14 @@ def add_lines(session: Session, batch: Batch, *statuses: str, first: int = 1, **
     session.flush()
 
 
+_METER_POINT = {
+    "ean": "871685920001232914",
+    "supply_type": "ELECTRICITY",
+    "agreements": [{"supply_type": "ELECTRICITY", "effective_from": "2020-01-19", "tariff_code": "E"}],
+    "meters": [{"meter_id": "E1", "registers": [{"register_id": "1.8.0"}]}],
+}
+
+
 def payload_of(customer: Customer, number: str, **parts: Any) -> dict[str, Any]:
     """Return a short payload that is valid, with these parts."""
     return {
@@ -65,6 +73,7 @@ def payload_of(customer: Customer, number: str, **parts: Any) -> dict[str, Any]:
         "unknown_occupier": True,
         "billing_address1": "Singel 1",
         "billing_postcode": "1012 AB",
+        "supply_addresses": [{"meter_points": [_METER_POINT]}],
         "ledgers": [LEDGER],
         **parts,
     }

@@ -15,18 +15,16 @@ from migration_service.schemas.added_data import (
 )
 from migration_service.services.accounts.added_data import (
     Addition,
-    Checked,
-    PostedBody,
-    check_findings,
-    form_errors,
+    Check,
 )
-from migration_service.services.accounts.notes import NoteStatus, add_notes_to_accounts, find_note_faults
-from migration_service.services.accounts.statements import add_statements_to_accounts, find_statement_faults
+from migration_service.services.accounts.notes import NoteStatus, add_notes_to_accounts, check_notes
+from migration_service.services.accounts.payment_instructions import check_instruction
+from migration_service.services.accounts.statements import add_statements_to_accounts, check_statements
 from migration_service.services.accounts.transaction_checks import check_transactions
 from migration_service.services.accounts.transactions import TransactionStatus, add_transactions_to_accounts
 from migration_service.services.batches.added_data.instructions import add_instructions
 from migration_service.services.batches.attempts import ChunkJob
-from migration_service.states import BatchKind, Profile
+from migration_service.states import BatchKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +44,11 @@ class Kind:
     #: The member of a body that has the items.
     member: str
     #: Finds what is wrong with a body, without its account.
-    check: Callable[[PostedBody, Profile], Checked]
+    check: Check
     #: Adds to accounts that are locked. Returns a result or an error for each, None to leave it for later.
     add: Callable[[Session, Sequence[Addition], ChunkJob], Sequence[Added | ServiceError | None]]
     #: Whether `add` takes bodies with errors, too, and finds what else is wrong with them.
     adds_faulty: bool = False
-
-
-def _check_notes(body: PostedBody, profile: Profile) -> Checked:
-    if body.errors:
-        return Checked(form_errors(body, profile))
-    return check_findings(find_note_faults(body.data), profile, body.unknown_fields)
 
 
 def _add_notes(session: Session, additions: Sequence[Addition], _job: ChunkJob) -> list[Added | ServiceError]:
@@ -69,17 +61,11 @@ def _add_notes(session: Session, additions: Sequence[Addition], _job: ChunkJob) 
     ]
 
 
-def _check_statements(body: PostedBody, profile: Profile) -> Checked:
-    if body.errors:
-        return Checked(form_errors(body, profile))
-    return check_findings(find_statement_faults(body.data, profile), profile, body.unknown_fields)
-
-
 def _add_statements(
     session: Session, additions: Sequence[Addition], _job: ChunkJob
 ) -> list[Added | ServiceError]:
     added = add_statements_to_accounts(session, additions)
-    return [it if isinstance(it, ServiceError) else Added(it) for it in added]
+    return [it if isinstance(it, ServiceError) else Added(it.is_new, it.warnings) for it in added]
 
 
 def _add_transactions(
@@ -92,15 +78,13 @@ def _add_transactions(
         force_add_to_current_statement=job.options.get("force_add_to_current_statement", True),
     )
     return [
-        it if isinstance(it, ServiceError) else Added([one.status is TransactionStatus.ADDED for one in it])
+        it
+        if isinstance(it, ServiceError)
+        else Added(
+            [one.status is TransactionStatus.ADDED for one in it], [one.warning for one in it if one.warning]
+        )
         for it in added
     ]
-
-
-def _check_instruction(body: PostedBody, profile: Profile) -> Checked:
-    if body.errors:
-        return Checked(form_errors(body, profile))
-    return check_findings([], profile, body.unknown_fields)
 
 
 def _add_instructions(
@@ -113,12 +97,12 @@ def _add_instructions(
 
 
 KINDS = {
-    BatchKind.NOTES: Kind(NotesRequestSchema(), "notes", _check_notes, _add_notes),
+    BatchKind.NOTES: Kind(NotesRequestSchema(), "notes", check_notes, _add_notes),
     BatchKind.TRANSACTIONS: Kind(
         TransactionsRequestSchema(), "transactions", check_transactions, _add_transactions, adds_faulty=True
     ),
-    BatchKind.STATEMENTS: Kind(StatementsRequestSchema(), "statements", _check_statements, _add_statements),
+    BatchKind.STATEMENTS: Kind(StatementsRequestSchema(), "statements", check_statements, _add_statements),
     BatchKind.PAYMENT_INSTRUCTIONS: Kind(
-        PaymentInstructionRequestSchema(), "reference", _check_instruction, _add_instructions
+        PaymentInstructionRequestSchema(), "reference", check_instruction, _add_instructions
     ),
 }

@@ -38,6 +38,7 @@ from migration_service.services.accounts.added_data import (
     find_accounts,
     load_posted,
     open_accounts,
+    terms_of,
 )
 from migration_service.services.batches.added_data.deferral import find_coming, find_deferred, find_existing
 from migration_service.services.batches.added_data.kinds import KINDS, Added, Kind
@@ -123,6 +124,7 @@ def _read_lines(
     deadline = time.thread_time() + PIECE_SECONDS
     results: list[LineResult] = []
     candidates: list[_Candidate] = []
+    _, today = terms_of(job.supplier)
     for line in lines:
         if results and time.thread_time() > deadline:
             break
@@ -135,7 +137,7 @@ def _read_lines(
         if body.errors and body.data.get("external_account_number") is None:
             result.errors = body.errors
             continue
-        checked = read_guarded(job, result, partial(kind.check, body, job.profile))
+        checked = read_guarded(job, result, partial(kind.check, body, job.profile, today))
         if checked is not None:
             candidates.append(_Candidate(result, body, checked))
     return results, candidates

@@ -1,10 +1,10 @@
-"""The rules for a note: when it is unpinned."""
+"""The rules for a note: when it is created and unpinned."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from migration_service.rules.notes import check_note
+from migration_service.rules.added_data import check_note
 from migration_service.rules.rule import Severity
 
 _NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
@@ -31,7 +31,9 @@ def test_a_note_may_be_unpinned_from_the_moment_on_at_which_it_is_created(
     )
 
 
-@pytest.mark.parametrize(("ahead", "found"), [(timedelta(minutes=5), []), (timedelta(minutes=5, seconds=1), 1)])
+@pytest.mark.parametrize(
+    ("ahead", "found"), [(timedelta(minutes=5), []), (timedelta(minutes=5, seconds=1), 1)]
+)
 def test_a_note_is_not_created_in_the_future_but_the_clock_of_a_client_may_be_fast(
     ahead: timedelta, found: object
 ) -> None:

@@ -1,4 +1,4 @@
-"""Rules for a note (section 2.6). They are warnings, and errors under the strict profile."""
+"""Rules for what is added to an account: for a note (section 2.6), and the warnings of the service itself."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -7,14 +7,15 @@ from typing import Any
 from migration_service.rules.rule import Finding, Severity
 from migration_service.schemas.moments import write_moment
 
-#: The code of the warning that the service itself gives, in every profile.
+#: The codes of the warnings that the service itself gives. They are errors under no profile.
 NOT_TAKEN = "existing_note_not_changed"
+DATE_CHANGED = "transaction_date_changed"
 
 #: A client's clock may be fast by so much.
 _CLOCKS_DIFFER = timedelta(minutes=5)
 
 #: Code -> what is wrong, and what the client should do, for the documentation.
-NOTE_RULES = {
+ADDED_DATA_RULES = {
     "unpin_without_pin": (
         "A note has an unpin_at and is not pinned.",
         "Send is_pinned true with it, or leave unpin_at out.",
@@ -31,6 +32,13 @@ NOTE_RULES = {
         "A note that already exists was sent with documents or a pin that it does not have. "
         "They were not added. The warning is in the note's entry of the response, and never an error.",
         "Send another note with them if they are needed.",
+    ),
+    DATE_CHANGED: (
+        "A transaction was dated outside the open statement period, and was added with another date. "
+        "The warning has both dates. Under the strict profile it is no error. With "
+        "`force_add_to_current_statement=false` such a transaction is refused.",
+        "If the new date is wrong, correct the one that you send: the period may end before it, or a mapping "
+        "may have a wrong century.",
     ),
 }
 
