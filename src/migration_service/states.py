@@ -167,10 +167,12 @@ class LineStatus(StrEnum):
 
 
 class BatchCondition(StrEnum):
-    """Why a batch that is RUNNING makes no progress."""
+    """Why a batch that is RUNNING makes little or no progress."""
 
     #: No line was worked on for a minute.
     STALLED = "STALLED"
+    #: Its workers are ready and wait for a processor most of the time: the machine is busy with other work.
+    STARVING = "STARVING"
     #: Workers release its chunks, because requests or other batches hold the slots.
     THROTTLED = "THROTTLED"
 

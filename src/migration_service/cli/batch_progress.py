@@ -1,6 +1,7 @@
 """The live progress of a batch on a terminal: a bar, the rate, the time left, and failures by code."""
 
 import time
+from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.live import Live
@@ -10,6 +11,7 @@ from rich.text import Text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.batches.counts import count_open
+from migration_service.services.batches.pace import round_range
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
 from migration_service.states import BatchCondition, BatchState, LineStatus
@@ -23,6 +25,8 @@ _OVER = (BatchState.COMPLETED, BatchState.CANCELLED, BatchState.STOPPED)
 CONDITIONS = {
     BatchCondition.STALLED: "no line was worked on for a minute. Ask doctor whether a worker takes the queue "
     "batch.",
+    BatchCondition.STARVING: "its workers wait for a processor most of the time. The machine is busy with "
+    "other work.",
     BatchCondition.THROTTLED: "lines wait for slots, which requests or other batches hold. See limit show.",
 }
 
@@ -37,6 +41,31 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def duration_range(low: float, high: float) -> str:
+    """Return a range of durations, rounded outwards: `40 to 70 s`, `4 to 6 min`, `50 s to 3 min`."""
+    low, high = round_range(low, high)
+    if high < 100:
+        return f"{low:.0f} to {high:.0f} s"
+    if low >= 60 and high < 100 * 60:
+        return f"{low / 60:.0f} to {high / 60:.0f} min"
+    return f"{duration(low)} to {duration(high)}"
+
+
+def describe_time_left(report: BatchReport) -> str | None:
+    """Return how long a running batch may take, or None if it does not run or does not go on."""
+    if report.state != BatchState.RUNNING or report.condition is BatchCondition.STALLED:
+        return None
+    if report.time_left_low is None or report.time_left_high is None:
+        return "not known yet" if report.counts[LineStatus.PENDING] else None
+    text = duration_range(report.time_left_low, report.time_left_high)
+    if report.runs_until:
+        open_for = (report.runs_until - datetime.now(UTC)).total_seconds()
+        if report.time_left_high > open_for:
+            sure = "" if report.time_left_low > open_for else "possibly "
+            text += f", {sure}more than until its window closes at {report.runs_until:%H:%M} UTC"
+    return text
 
 
 def watch_batch(sessions: sessionmaker[Session], batch_id: str, *, quiet: bool) -> BatchReport:
@@ -84,8 +113,8 @@ def _headline(report: BatchReport) -> Text:
     parts += [f"{report.counts[LineStatus.FAILED]} failed"]
     if report.rate:
         parts.append(f"{report.rate:.1f} lines/s")
-    if report.time_left is not None:
-        parts.append(f"{duration(report.time_left)} left")
+    if left := describe_time_left(report):
+        parts.append(f"time left {left}")
     if report.condition is not None:
         parts.append(f"{report.condition}: {CONDITIONS[report.condition]}")
     if report.reason == ERROR_THRESHOLD_REACHED:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli.batch_brake import brake, brake_options, describe_brake
 from migration_service.cli.batch_comparison import compare
-from migration_service.cli.batch_progress import CONDITIONS, duration, watch_batch
+from migration_service.cli.batch_progress import CONDITIONS, describe_time_left, watch_batch
 from migration_service.cli.batch_results import code_option, failed_lines, path_option, results
 from migration_service.cli.control_totals import control_totals, control_totals_option, read_file
 from migration_service.cli.output import (
@@ -279,8 +279,10 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
         shown["brake"] = describe_brake(report.brake)
     if report.rate is not None:
         shown["rate"] = f"{report.rate} lines/s"
-    if report.time_left is not None:
-        shown["time_left"] = duration(report.time_left)
+    for name in ("time_left", "time_left_low", "time_left_high"):
+        shown.pop(name, None)
+    if left := describe_time_left(report):
+        shown["time_left"] = left
     if report.condition is not None:
         shown["condition"] = f"{report.condition}: {CONDITIONS[report.condition]}"
     return shown | counts

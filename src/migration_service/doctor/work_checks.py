@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from migration_service.connections import make_redis
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
 from migration_service.metrics.broker import read_broker
-from migration_service.services.batches.steering import STALLED_AFTER
+from migration_service.services.batches.activity import STALLED_AFTER
 from migration_service.services.reporting.counts import (
     find_stuck_attempts,
-    list_idle_batches,
     list_paused_suppliers,
     read_in_progress,
+    read_running_batches,
 )
 from migration_service.slots import Slots
+from migration_service.states import BatchCondition
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.names import KEY_PREFIX, QUEUES, SWEEP_INTERVAL
 
@@ -145,17 +146,31 @@ def check_suppliers(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 
 def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Report each running batch that makes no progress."""
+    """Report each running batch that makes no progress, or little because the machine is busy."""
     with parts.sessions.begin() as session:
-        idle = [(batch, age) for batch, age in list_idle_batches(session) if age > STALLED_AFTER]
-    if not idle:
+        found = read_running_batches(session)
+    concerns = {
+        batch_id: it
+        for batch_id, it in found.items()
+        if it.condition is BatchCondition.STARVING or it.idle_seconds > STALLED_AFTER
+    }
+    if not concerns:
         yield ok("batches", "every running batch makes progress")
-    for batch_id, age in idle:
-        yield warning(
-            "batches",
-            f"{batch_id}: no line was worked on for {age:.0f} s",
-            f"See batches show {batch_id}. If it is STALLED, restart the workers of the queue batch.",
-        )
+    for batch_id, it in concerns.items():
+        if it.condition is BatchCondition.STARVING:
+            yield warning(
+                "batches",
+                f"{batch_id}: its workers waited for a processor for {it.processor_wait:.0%} of their last "
+                "pieces of work",
+                "The machine is busy with other work. End that, or give the batch workers more: a lower "
+                "niceness, or another host.",
+            )
+        else:
+            yield warning(
+                "batches",
+                f"{batch_id}: no line was worked on for {it.idle_seconds:.0f} s",
+                f"See batches show {batch_id}. If it is STALLED, restart the workers of the queue batch.",
+            )
 
 
 def check_stuck_attempts(parts: ServiceParts) -> Iterator[Diagnosis]:

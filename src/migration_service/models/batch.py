@@ -109,6 +109,9 @@ class Batch(Base):
     brake: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: When it was last resumed or retried. The brake counts only chunks that were worked on since.
     brake_since: Mapped[datetime | None]
+    #: When it last began to run: when its lines were stored, or when it was resumed or retried, or its window
+    #: or its supplier let it go on. None if a process of an older version started it.
+    runs_since: Mapped[datetime | None]
     #: No line is begun from this moment on: the end of the window of its wave. None: no such moment.
     runs_until: Mapped[datetime | None]
     #: At most so many lines are worked on in a minute. None: as many as there are workers for.
@@ -220,6 +223,9 @@ class BatchChunk(Base):
     worked_at: Mapped[datetime | None]
     #: When a worker last released it because no slots were free.
     throttled_at: Mapped[datetime | None]
+    #: Of the time that its last piece took, the share for which the worker was ready and waited for a
+    #: processor, from 0 to 1. None if the system does not say it.
+    processor_wait: Mapped[float | None]
     #: How often a line failed before an attempt began. It never decreases, because the metric that is made
     #: from it is a counter.
     refused: Mapped[int] = mapped_column(server_default="0")

@@ -302,14 +302,36 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
     )
     rate = fields.Float(
         allow_none=True,
-        metadata=about("Lines per second: recent, or the average once it is over.", 1_300.0),
+        metadata=about(
+            "Lines per second: the measured pace, smoothed, or the average once it is over. Null if it is "
+            "not known yet.",
+            1_300.0,
+        ),
     )
-    time_left = fields.Float(allow_none=True, metadata=about("The estimated time left, in seconds.", 45.4))
+    time_left = fields.Float(
+        allow_none=True,
+        metadata=about(
+            "The seconds for which it probably has to run. Pauses and closed windows are not in it, nor are "
+            "DEFERRED lines. Null if too little was seen yet, or if it makes no progress.",
+            45.4,
+        ),
+    )
+    time_left_low = fields.Float(
+        allow_none=True, metadata=about("The same at best. It is rarely done sooner.", 36.0)
+    )
+    time_left_high = fields.Float(
+        allow_none=True, metadata=about("The same at worst. It rarely takes longer.", 62.5)
+    )
+    runs_until = AnsweredMoment(
+        allow_none=True,
+        metadata=about("When the window of its wave closes, in UTC: no line is begun from then on.", _MOMENT),
+    )
     condition = fields.String(
         allow_none=True,
         metadata=about(
-            "Why a running batch makes no progress. `STALLED`: no line was worked on for a minute. "
-            "`THROTTLED`: its lines wait for slots.",
+            "Why a running batch makes little or no progress. `STALLED`: no line was worked on for a minute. "
+            "`THROTTLED`: its lines wait for slots. `STARVING`: its workers wait for a processor most of the "
+            "time, because the machine is busy with other work.",
             "THROTTLED",
             enum=[*(condition.value for condition in BatchCondition), None],
         ),

@@ -1,17 +1,21 @@
 """The task for one chunk of a batch, and the dispatch of the next ones."""
 
+import logging
 from functools import partial
 from uuid import UUID
 
 from celery import shared_task
+from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.services.batches.chunks import ChunkKey
+from migration_service.services.batches.chunks import ChunkKey, release_chunk
 from migration_service.services.batches.execution import perform_chunk
 from migration_service.services.batches.feed import feed
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.names import RUN_CHUNK, RUN_VENDOR_CHUNK
 from migration_service.tasks.publishing import publish
+
+logger = logging.getLogger(__name__)
 
 
 @shared_task(name=RUN_CHUNK)
@@ -32,14 +36,20 @@ def run_vendor_chunk(batch_id: str, first_line: int) -> str:
 def _run(batch_id: str, first_line: int) -> str:
     app = celery_app()
     resources, key = app.resources, ChunkKey(UUID(batch_id), first_line)
-    done = perform_chunk(
-        resources.Session,
-        resources.slots,
-        key,
-        reserve=app.settings.batch_slot_reserve,
-        line_seconds=app.settings.line_processor_seconds,
-        longest_deferral=app.settings.deferral_hours * 3600,
-    )
+    try:
+        done = perform_chunk(
+            resources.Session,
+            resources.slots,
+            key,
+            reserve=app.settings.batch_slot_reserve,
+            line_seconds=app.settings.line_processor_seconds,
+            longest_deferral=app.settings.deferral_hours * 3600,
+        )
+    except SoftTimeLimitExceeded:
+        done = False
+        logger.warning("A piece of a chunk took too long. Its lines are worked on again, fewer at once.")
+        with resources.Session.begin() as session:
+            release_chunk(session, key, is_throttled=False)
     feed_batches(app, resources.Session)
     return "done" if done else "released: no slots, or no time left"
 

@@ -473,11 +473,10 @@ def _set_profile(batches: BatchClient, profile: str) -> None:
 def test_a_batch_without_progress_reports_the_reason(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(2))
     assert batches.get(batch_id)["condition"] is None
+    ago = func.now() - text("interval '2 minutes'")
     with batches.supplier.Session.begin() as session:
         session.execute(
-            update(Batch)
-            .where(Batch.id == UUID(batch_id))
-            .values(created_at=func.now() - text("interval '2 minutes'"))
+            update(Batch).where(Batch.id == UUID(batch_id)).values(created_at=ago, runs_since=ago)
         )
     assert batches.get(batch_id)["condition"] == "STALLED"
     (chunk,) = batches.dispatch()

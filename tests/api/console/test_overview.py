@@ -105,7 +105,7 @@ def test_what_needs_somebody_leads_to_its_page(
     administrator.send(f"/batches/{paused}/pause/")
     with sessions.begin() as session:
         earlier = func.now() - timedelta(minutes=2)
-        session.execute(update(Batch).where(Batch.id == stuck).values(started_at=earlier, created_at=earlier))
+        session.execute(update(Batch).where(Batch.id == stuck).values(runs_since=earlier, created_at=earlier))
     known = [
         (False, f"/waves/{plan}/1/", f"Wave 1 of {code} waits for somebody who starts it."),
         (True, f"/batches/{stuck}/", "Batch week 13 makes no progress: STALLED."),

@@ -182,11 +182,10 @@ def test_a_stalled_batch_has_the_time_since_its_last_progress(
     assert value(samples, "migration_open_batches", supplier=supplier.code, state="RUNNING") == 1
     assert value(samples, "migration_open_batch_lines", supplier=supplier.code, status="PENDING") == 1
     assert idle() < 60
+    ago = func.now() - text("interval '5 minutes'")
     with worker_resources.Session.begin() as session:
         session.execute(
-            update(Batch)
-            .where(Batch.id == UUID(batch_id))
-            .values(created_at=func.now() - text("interval '5 minutes'"))
+            update(Batch).where(Batch.id == UUID(batch_id)).values(runs_since=ago, created_at=ago)
         )
     assert 299 < idle() < 360
     batches.change(batch_id, "pause")

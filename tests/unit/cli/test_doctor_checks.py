@@ -14,7 +14,7 @@ from migration_service.config import Settings
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.examination import check_redis, check_uploads
 from migration_service.doctor.work_checks import check_batches, check_slots, check_suppliers
-from migration_service.models import Batch, ImportSupplier, ServiceLimit
+from migration_service.models import Batch, BatchChunk, ImportSupplier, ServiceLimit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
@@ -47,7 +47,7 @@ def test_a_paused_supplier_is_reported_with_its_waiting_batches(
     assert not [it for it in check_suppliers(parts) if supplier.code in it.seen]
 
 
-def test_a_stalled_batch_is_reported(
+def test_a_batch_that_is_stalled_or_whose_workers_starve_is_reported(
     parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     batches = BatchClient(supplier, worker_resources)
@@ -55,9 +55,20 @@ def test_a_stalled_batch_is_reported(
     assert not [it for it in check_batches(parts) if batch_id in it.seen]
     with supplier.Session.begin() as session:
         old = func.now() - text("interval '5 minutes'")
-        session.execute(update(Batch).where(Batch.id == UUID(batch_id)).values(created_at=old))
+        session.execute(
+            update(Batch).where(Batch.id == UUID(batch_id)).values(created_at=old, runs_since=old)
+        )
     (found,) = [it for it in check_batches(parts) if batch_id in it.seen]
     assert (found.verdict, f"batches show {batch_id}" in found.advice) == ("warning", True)
+    with supplier.Session.begin() as session:
+        worked = {"worked_at": func.now() - text("interval '9 seconds'"), "processor_wait": 0.8}
+        session.execute(update(BatchChunk).where(BatchChunk.batch_id == UUID(batch_id)).values(worked))
+    (found,) = [it for it in check_batches(parts) if batch_id in it.seen]
+    assert (found.verdict, "80%" in found.seen, "busy with other work" in found.advice) == (
+        "warning",
+        True,
+        True,
+    )
     batches.work()
     assert not [it for it in check_batches(parts) if batch_id in it.seen]
 

@@ -6,6 +6,7 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from flask import Flask
 from sqlalchemy import delete, func, select, update
 
@@ -31,6 +32,7 @@ from migration_service.services.processing.slot_leases import (
 )
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState, ImportState, SupplierStatus
+from migration_service.tasks.batches import run_chunk
 from migration_service.tasks.maintenance import sweep_batches
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
@@ -223,6 +225,34 @@ def test_a_line_that_kills_its_workers_fails_and_the_other_lines_are_processed(b
     assert (batches.change(batch_id, "retry-failed").json or {})["retried"] == 1
     batches.work()
     assert counts(batches.get(batch_id)) == {"IMPORTED": 3}
+
+
+def test_a_piece_that_takes_too_long_is_worked_on_again_in_smaller_ones(
+    batches: BatchClient, app: Flask, caplog: pytest.LogCaptureFixture
+) -> None:
+    with app.app_context():
+        resources().celery.set_current()
+    batch_id = batches.start(batches.supplier.accounts(20))
+    (key,) = batches.dispatch()
+    pieces: list[int] = []
+
+    def interrupted(_session: object, _key: ChunkKey, attempts: list[UUID], **_options: float) -> int:
+        pieces.append(len(attempts))
+        raise SoftTimeLimitExceeded
+
+    def watched(session: object, key: ChunkKey, attempts: list[UUID], **options: float) -> int | None:
+        pieces.append(len(attempts))
+        return work_on_chunk(session, key, attempts, **options)  # type: ignore[arg-type]
+
+    with patch.object(execution, "work_on_chunk", interrupted):
+        assert "no time left" in run_chunk(str(key.batch_id), key.first_line)
+    assert "took too long" in caplog.text
+    assert (_chunk(batches, key).attempts, counts(batches.get(batch_id))) == (None, {"PENDING": 20})
+    with patch.object(execution, "work_on_chunk", watched):
+        batches.work()
+    # A sixteenth, of what is left each time.
+    assert pieces == [20, 2, 2, *[1] * 16]
+    assert counts(batches.get(batch_id)) == {"IMPORTED": 20}
 
 
 @pytest.mark.usefixtures("limit_of_51")

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient, counts
 from migration_service.models import BatchChunk
 from migration_service.services.batches import lines as batch_lines
+from migration_service.services.batches import processor_time
 from migration_service.services.batches.execution import perform_chunk
 from migration_service.services.batches.feed import dispatch_chunks
 from migration_service.services.batches.processor_time import (
@@ -96,7 +97,7 @@ def test_a_worker_writes_outcomes_before_it_validates_further_lines_for_long(bat
         return results
 
     with (
-        patch.object(batch_lines, "PIECE_SECONDS", 0.0),
+        patch.object(processor_time, "PIECE_SECONDS", 0.0),
         patch("migration_service.services.batches.chunks.work_on_lines", watched),
     ):
         report = batches.run(batches.supplier.accounts(4), "import")

@@ -1,7 +1,7 @@
 """How values become text: times in the viewer's zone, numbers, durations, states."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -20,6 +20,7 @@ from migration_service.blueprints.resources import resources
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moments
 from migration_service.services.batches.counts import count_open
+from migration_service.services.batches.pace import round_range
 from migration_service.services.reporting.differences import CURRENCY, is_amount
 
 #: The cookie in which the page's script keeps the browser's time zone.
@@ -35,7 +36,7 @@ _COLOUR_OF = {
         ("primary", "RUNNING IN_PROGRESS DISPATCHED RECONCILING"),
         ("success", "COMPLETED IMPORTED VALID STAGED WOULD_IMPORT SUCCEEDED DRY_RUN_SUCCEEDED"),
         ("success", "SENT REVERTED WENT SHRANK Ongoing ok CLEAN APPROVED ADDED WOULD_ADD"),
-        ("warning", "WAITING PAUSED STALLED THROTTLED WITHDRAWN ALREADY_IMPORTED"),
+        ("warning", "WAITING PAUSED STALLED STARVING THROTTLED WITHDRAWN ALREADY_IMPORTED"),
         ("warning", "KEPT GREW Paused warning unknown ALREADY_ADDED DEFERRED"),
         ("danger", "FAILED STOPPED REFUSED CAME DIFFERS wrong"),
         ("secondary", "PENDING SKIPPED CANCELLED SAME Complete PLANNED"),
@@ -51,6 +52,7 @@ def add_filters(app: Flask) -> None:
         measured=measured,
         percent=percent,
         duration=duration,
+        clock_in=clock_in,
         done=count_done,
         moment=moment,
         ago=ago,
@@ -60,7 +62,7 @@ def add_filters(app: Flask) -> None:
         labelled=label_cells,
         colour=lambda state: _COLOUR_OF.get(str(state), "secondary"),
     )
-    app.jinja_env.globals.update(share=share, here_with=here_with)
+    app.jinja_env.globals.update(share=share, here_with=here_with, duration_range=duration_range)
     app.context_processor(lambda: {"settings": resources().settings, "now": datetime.now(UTC)})
 
 
@@ -110,6 +112,22 @@ def duration(seconds: float | None) -> str:
     if minutes < 48 * 60:
         return gettext("%(hours)s h %(minutes)s min", hours=number(minutes // 60), minutes=minutes % 60)
     return ngettext("%(num)s day", "%(num)s days", minutes // 1440)
+
+
+def duration_range(low: float, high: float) -> str:
+    """Return a range of durations, rounded outwards: `40 to 70 s`, `4 to 6 min`, `50 s to 3 min`."""
+    low, high = round_range(low, high)
+    if high < 100:
+        return gettext("%(low)s to %(high)s s", low=number(low), high=number(high))
+    if low >= 60 and high < 100 * 60:
+        return gettext("%(low)s to %(high)s min", low=number(round(low / 60)), high=number(round(high / 60)))
+    return gettext("%(low)s to %(high)s", low=duration(low), high=duration(high))
+
+
+def clock_in(seconds: float) -> str:
+    """Return the time of day in so many seconds, in the viewer's zone."""
+    then = datetime.now(_zone()) + timedelta(seconds=seconds)
+    return str(format_time(then, "HH:mm", locale=current_locale()))
 
 
 def moment(value: datetime | None, *, seconds: bool = False) -> str | Markup:

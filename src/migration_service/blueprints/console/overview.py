@@ -22,7 +22,7 @@ from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.waves.reports import PlanReport, report_plans
 from migration_service.services.waves.steering import list_plans
 from migration_service.slots import Slots
-from migration_service.states import BatchState, SupplierStatus, WaveState, WaveWait
+from migration_service.states import BatchCondition, BatchState, SupplierStatus, WaveState, WaveWait
 
 blueprint = Blueprint("overview", __name__)
 
@@ -95,6 +95,8 @@ def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
         location = url_for("batches.show", batch_id=batch.batch_id)
         if batch.condition is not None:
             sentence = _("Batch %(name)s makes no progress: %(why)s.", name=name, why=batch.condition)
+            if batch.condition is BatchCondition.STARVING:
+                sentence = _("Batch %(name)s is slow: the machine is busy with other work.", name=name)
             yield Concern(sentence, location, True)
         elif batch.state in (BatchState.PAUSED, BatchState.STOPPED):
             left = count_open(batch.counts)

@@ -12,6 +12,7 @@ worker see. Its outcomes are there as a whole or not at all, so no line is done 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import ceil
 from typing import Any
 from uuid import UUID
 
@@ -33,9 +34,10 @@ from migration_service.services.batches.added_data.instructions import Answer, I
 from migration_service.services.batches.added_data.lines import PIECE_LINES, read_wanted, work_on_added_lines
 from migration_service.services.batches.attempts import ChunkJob
 from migration_service.services.batches.brakes import apply_brake
-from migration_service.services.batches.counts import count_open, recount
+from migration_service.services.batches.counts import ALONE_AFTER, count_open, recount
 from migration_service.services.batches.lines import LineResult, LineToDo, work_on_lines
 from migration_service.services.batches.outcomes import write_outcomes
+from migration_service.services.batches.processor_time import ProcessorWait
 from migration_service.services.batches.states import pause_by_window
 from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
 from migration_service.services.reporting.erasure import erase_outcomes
@@ -63,8 +65,8 @@ class ChunkKey:
 class ChunkPlan:
     """What a worker needs to know before it claims a chunk."""
 
-    #: How many lines to take at once. It is one if a worker died on the chunk, so that only the line that
-    #: caused it fails.
+    #: How many lines to take at once. There are fewer if a worker died on the chunk or ran out of time, and
+    #: one after the second time, so that only the line that caused it fails.
     lines: int
     needs_slots: bool
     #: The concurrency limit in force, or None if it is off.
@@ -101,12 +103,16 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
     if not lines:
         return None
     if row.tries:
-        lines = 1
+        lines = 1 if row.tries >= ALONE_AFTER else ceil(lines / _LESS)
     if BatchKind(row.kind).is_added_data:
         asks_vendors = row.kind == BatchKind.PAYMENT_INSTRUCTIONS and row.mode != BatchMode.VALIDATE
         return ChunkPlan(min(lines, PIECE_LINES), needs_slots=False, limit=None, asks_vendors=asks_vendors)
     limit = session.scalar(select(ServiceLimit.concurrency_limit))
     return ChunkPlan(lines, BatchMode(row.mode).creates, limit)
+
+
+#: After a worker died on a chunk, its pieces have this part of its lines.
+_LESS = 16
 
 
 def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bool:
@@ -145,6 +151,7 @@ def work_on_chunk(
     `answers` are those of payment vendors about what `read_wanted_instructions` returned. Return None, with
     nothing done, if the claim is no longer valid or the batch is not running.
     """
+    watch = ProcessorWait()
     chunk = session.execute(
         select(BatchChunk)
         .where(_is(key), BatchChunk.attempts == list(attempts))
@@ -181,7 +188,8 @@ def work_on_chunk(
         )
     refused = sum(map(_was_refused, results)) if job.mode.creates and not kind.is_added_data else 0
     worked = sum(not result.status.is_open for result in results)
-    recount(session, key.batch_id, [key.first_line], worked=worked, refused=refused)
+    paced = {"worked": worked, "refused": refused}
+    recount(session, key.batch_id, [key.first_line], **paced, processor_wait=watch.read_share())
     return int(chunk.counts.get(LineStatus.PENDING, 0)) + woken.lines - len(results)
 
 

@@ -5,13 +5,14 @@ They are counted in the transaction that changes the lines, so they are right ev
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, DateTime, bindparam, text
+from sqlalchemy import ARRAY, BigInteger, DateTime, Double, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
+from migration_service.models import Batch
+from migration_service.services.batches.pace import Pace, Work, measure_pace
 from migration_service.states import BatchState, ChunkState, LineStatus
 
 _OPEN = literals(status for status in LineStatus if status.is_open)
@@ -23,6 +24,9 @@ LINES_OF_CHUNK = """(
     UNION ALL
     SELECT * FROM batch_line WHERE batch_chunk.by_account AND batch_line.batch_id = batch_chunk.batch_id
       AND batch_line.chunk_line = batch_chunk.first_line)"""
+
+#: After so many deaths of workers a chunk is worked on line by line, so that only the line that kills fails.
+ALONE_AFTER = 2
 
 # Deferred lines are worked on again after five seconds, and then less and less often.
 _LATER = """now() + greatest(interval '5 seconds',
@@ -67,13 +71,14 @@ _RECOUNT = text(f"""
         not_before = CASE WHEN counted.counts ? '{LineStatus.DEFERRED}'
                            AND NOT counted.counts ? '{LineStatus.PENDING}' THEN {_LATER} END,
         worked = CASE state WHEN '{ChunkState.DONE}' THEN 0 ELSE worked + :worked END,
-        worked_at = CASE WHEN :worked > 0 THEN now() ELSE worked_at END,
+        worked_at = CASE WHEN :worked > 0 THEN clock_timestamp() ELSE worked_at END,
+        processor_wait = CASE WHEN :worked > 0 THEN :processor_wait ELSE processor_wait END,
         throttled_at = CASE WHEN :worked > 0 THEN NULL ELSE throttled_at END,
         refused = refused + :refused,
-        tries = least(greatest(tries - 1, 0), 1),
-        attempts = NULL, dispatched_at = now()
+        tries = least(greatest(tries - 1, 0), {ALONE_AFTER}),
+        attempts = NULL, dispatched_at = clock_timestamp()
     FROM counted WHERE batch_id = :batch_id AND first_line = counted.chunk
-""").bindparams(bindparam("first_lines", type_=ARRAY(BigInteger)))
+""").bindparams(bindparam("first_lines", type_=ARRAY(BigInteger)), bindparam("processor_wait", type_=Double))
 
 
 def recount(
@@ -83,19 +88,17 @@ def recount(
     *,
     worked: int = 0,
     refused: int = 0,
+    processor_wait: float | None = None,
 ) -> None:
     """Count the lines of these chunks (None: of all chunks) again, and release them from their workers.
 
     A chunk whose lines all have an outcome becomes DONE. A DONE chunk that has pending lines is opened again.
     One that has only deferred lines left waits for some time. `worked` lines of each have just got their
-    outcome, `refused` of them before an attempt began. The caller holds the locks of the chunks.
+    outcome, `refused` of them before an attempt began. `processor_wait` is the share of their time for which
+    the worker waited for a processor. The caller holds the locks of the chunks.
     """
     values = {"batch_id": batch_id, "first_lines": first_lines, "worked": worked, "refused": refused}
-    session.execute(_RECOUNT, values)
-
-
-#: The time over which the rate is measured, in seconds.
-RATE_WINDOW = 30
+    session.execute(_RECOUNT, values | {"processor_wait": processor_wait})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +112,10 @@ class BatchProgress:
     warning_counts: dict[str, int]
     #: The number of lines by what staging their payload did.
     staging_counts: dict[str, int]
-    #: Lines per second: recent while it runs, the average once it is over. None if nothing was done yet.
+    #: Lines per second: of its pace while it runs, the average once it is over. None if it is not known.
     rate: float | None
-    #: Seconds since lines were last worked on, or since the start; None if it has no chunk.
-    idle_seconds: float | None
-    #: Whether workers recently released chunks because no slots were free.
-    is_throttled: bool
+    #: How fast it is, and how long it may take. None if it does not run, or too little was seen yet.
+    pace: Pace | None
 
 
 def count_open(counts: Mapping[str, int]) -> int:
@@ -130,42 +131,40 @@ def count_lines(session: Session, batch_ids: list[UUID]) -> dict[UUID, dict[str,
     return counts
 
 
-def get_progress(
-    session: Session, batch_id: UUID, *, started_at: datetime | None, finished_at: datetime | None
-) -> BatchProgress:
-    """Return the counts and the rate of a batch."""
+def get_progress(session: Session, batch: Batch) -> BatchProgress:
+    """Return the counts of a batch, its rate, and its pace if it runs."""
     found: dict[str, dict[str, int]] = {"counts": {}, "errors": {}, "warnings": {}, "staging": {}}
-    for kind, key, n in session.execute(_PROGRESS, {"batch_id": batch_id}):
+    for kind, key, n in session.execute(_PROGRESS, {"batch_id": batch.id}):
         found[kind][key] = n
-    counts = found["counts"]
-    rate = None
-    if started_at:
-        since = {"batch_id": batch_id, "started_at": started_at, "finished_at": finished_at}
-        rate = session.scalar(_RATE, since | {"window": RATE_WINDOW})
-    idle, throttled = session.execute(_PACE, {"batch_id": batch_id}).one()
+    pace = None
+    if batch.state == BatchState.RUNNING:
+        pace = _read_pace(session, batch, found["counts"].get(LineStatus.PENDING, 0))
+    rate = pace.rate if pace else None
+    if batch.started_at and batch.finished_at:
+        span = {"batch_id": batch.id, "started_at": batch.started_at, "finished_at": batch.finished_at}
+        rate = session.scalar(_AVERAGE, span)
     return BatchProgress(
-        counts,
+        found["counts"],
         found["errors"],
         found["warnings"],
         found["staging"],
         float(rate) if rate else None,
-        idle_seconds=None if idle is None else float(idle),
-        is_throttled=bool(throttled),
+        pace,
     )
 
 
-def read_idle_seconds(session: Session, batch_ids: list[UUID]) -> dict[UUID, float]:
-    """Return for how long no line was worked on, for each running batch that has pending lines."""
-    rows = session.execute(_IDLE, {"batch_ids": batch_ids})
-    return {batch_id: float(seconds) for batch_id, seconds in rows}
+def _read_pace(session: Session, batch: Batch, pending: int) -> Pace | None:
+    rows = session.execute(_WORK, {"batch_id": batch.id, "started_at": batch.started_at}).all()
+    moment = session.scalars(select(func.extract("epoch", func.now()))).one()
+    since = batch.runs_since or batch.created_at
+    return measure_pace(
+        [Work(float(row.at), row.lines) for row in rows],
+        since=since.timestamp(),
+        now=float(moment),
+        pending=pending,
+        lines_per_minute=batch.lines_per_minute,
+    )
 
-
-_IDLE = text(f"""
-    SELECT batch_id, extract(epoch FROM now() - greatest(max(worked_at), batch.created_at))
-    FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id
-    WHERE batch_id = ANY (:batch_ids) AND batch.state = '{BatchState.RUNNING}'
-    GROUP BY batch_id, batch.created_at HAVING bool_or(batch_chunk.state <> '{ChunkState.DONE}')
-""")
 
 _COUNTS = text("""
     SELECT batch_id, key, CAST(sum(CAST(value AS bigint)) AS bigint)
@@ -182,22 +181,17 @@ _PROGRESS = text("""
     WHERE batch_id = :batch_id GROUP BY kind, key ORDER BY kind, n DESC, key
 """)
 
-# If the batch was resumed recently, no line was worked on for long, though nothing is wrong. A chunk that was
-# just published is no sign of work, so only the outcomes count.
-_PACE = text("""
-    SELECT extract(epoch FROM now() - greatest(max(worked_at), max(batch.created_at))),
-           bool_or(throttled_at > now() - interval '30 seconds')
-    FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id WHERE batch_id = :batch_id
-""")
+# A large batch has thousands of chunks. Those that were worked on one after the other are taken together.
+_WORK = text("""
+    SELECT extract(epoch FROM max(worked_at)) AS at, CAST(sum(worked) AS bigint) AS lines
+    FROM (SELECT worked_at, worked, ntile(400) OVER (ORDER BY worked_at) AS part FROM batch_chunk
+          WHERE batch_id = :batch_id AND worked > 0 AND worked_at >= :started_at) AS done
+    GROUP BY part ORDER BY part
+""").bindparams(bindparam("started_at", type_=DateTime(timezone=True)))
 
-_RATE = text("""
-    SELECT sum(worked) / greatest(0.001, extract(epoch FROM until - since))
-    FROM (SELECT coalesce(:finished_at, now()) AS until,
-                 CASE WHEN :finished_at IS NULL
-                      THEN greatest(:started_at, now() - make_interval(secs => :window))
-                      ELSE :started_at END AS since) AS span
-    JOIN batch_chunk ON batch_id = :batch_id AND finished_at >= since
-    GROUP BY since, until
+_AVERAGE = text("""
+    SELECT sum(worked) / greatest(0.001, extract(epoch FROM CAST(:finished_at AS timestamptz) - :started_at))
+    FROM batch_chunk WHERE batch_id = :batch_id AND finished_at >= :started_at
 """).bindparams(
     bindparam("started_at", type_=DateTime(timezone=True)),
     bindparam("finished_at", type_=DateTime(timezone=True)),

@@ -63,7 +63,8 @@ def _dispatch(session: Session, in_flight: int, *, asks_vendors: bool) -> list[t
 def recover_chunks(session: Session) -> int:
     """Release the chunks whose worker or message was lost. Return how many there were.
 
-    A worker holds the lock of the chunk that it works on, so SKIP LOCKED skips exactly those.
+    A worker holds the lock of the chunk that it works on, so SKIP LOCKED skips exactly those. While workers
+    have chunks, a message that nobody has taken yet may be waiting for them.
     """
     return len(session.execute(_RECOVER).all())
 
@@ -105,11 +106,15 @@ _DISPATCH = text(f"""
     RETURNING batch_chunk.batch_id, batch_chunk.first_line, chosen.turn AS place
 """)
 
-# A worker that waits for a slot releases the chunk after two seconds. One that works on it holds its lock.
+# A worker that waits for a slot releases the chunk after two seconds. One that works on it holds its lock. On
+# a busy machine a message waits behind those of other chunks, each of which may take ten seconds.
 _RECOVER = text(f"""
     UPDATE batch_chunk SET state = '{ChunkState.PENDING}', attempts = NULL
     FROM (SELECT batch_id, first_line FROM batch_chunk
           WHERE state = '{ChunkState.DISPATCHED}' AND dispatched_at < now() - interval '15 seconds'
+            AND (attempts IS NOT NULL OR dispatched_at < now() - interval '90 seconds' OR NOT EXISTS (
+                SELECT FROM batch_chunk AS working
+                WHERE working.attempts IS NOT NULL AND working.dispatched_at > now() - interval '60 seconds'))
           FOR UPDATE SKIP LOCKED) AS lost
     WHERE batch_chunk.batch_id = lost.batch_id AND batch_chunk.first_line = lost.first_line
     RETURNING batch_chunk.first_line

@@ -5,7 +5,6 @@ refuses a set of accounts, the set is halved until those at fault are found (`ea
 """
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,6 +33,7 @@ from migration_service.schemas.json import parse_json
 from migration_service.services.batches.added_data.marks import find_other_kind
 from migration_service.services.batches.attempts import ChunkJob, PerformedLine, record_attempts
 from migration_service.services.batches.processor_time import (
+    PieceTime,
     ProcessorTimeExceededError,
     limit_processor_time,
 )
@@ -50,9 +50,6 @@ from migration_service.services.processing.creation import (
 from migration_service.states import BatchMode, ImportState, LineStatus, StagingResult
 
 logger = logging.getLogger(__name__)
-
-#: Seconds of processor time after which a worker validates no further line before it writes the outcomes.
-PIECE_SECONDS = 2.0
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -131,13 +128,13 @@ def _read_lines(
 
     Lines that validation has no time for are left out, and stay as they are.
     """
-    deadline = time.thread_time() + PIECE_SECONDS
+    time_left = PieceTime()
     results: list[LineResult] = []
     candidates: list[_Candidate] = []
     staged = _lock_staged(session, job, lines)
     numbers: set[str | None] = set()
     for line, attempt_id in zip(lines, attempts, strict=False):
-        if results and time.thread_time() > deadline:
+        if results and time_left.is_over():
             break
         candidate = _Candidate(
             LineResult(line.line_number, LineStatus.FAILED, line.external_account_number), attempt_id

@@ -1,19 +1,36 @@
-"""A limit on the processor time of a piece of work, in the main thread, which runs the tasks of a worker.
+"""The processor time of a piece of work: a limit on it, and how long the work waited for a processor.
 
-A web process works in threads, which nothing can interrupt. There the work is bounded by the bounds on its
-input (docs/limits.md).
+The limit holds in the main thread, which runs the tasks of a worker. A web process works in threads, which
+nothing can interrupt. There the work is bounded by the bounds on its input (docs/limits.md).
 """
 
 import signal
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
 _Result = TypeVar("_Result")
 
+#: Seconds of processor time, and of time by the clock, after which a worker validates no further line of a
+#: piece. What is left to do then, in SQL, must fit into the time limit of a task as well.
+PIECE_SECONDS, PIECE_CLOCK_SECONDS = 2.0, 5.0
 #: Seconds after which the work is interrupted again, if the first time was in code that ignores exceptions.
 _AGAIN = 0.5
+
+
+class PieceTime:
+    """How long a worker may go on validating the lines of one piece, before it writes their outcomes."""
+
+    def __init__(self) -> None:
+        self._processor_ends = time.thread_time() + PIECE_SECONDS
+        self._clock_ends = time.monotonic() + PIECE_CLOCK_SECONDS
+
+    def is_over(self) -> bool:
+        """Return whether no further line is to be validated. On a busy machine the clock says so first."""
+        return time.thread_time() > self._processor_ends or time.monotonic() > self._clock_ends
 
 
 class ProcessorTimeExceededError(Exception):
@@ -52,3 +69,28 @@ def limit_processor_time(seconds: float, work: Callable[[], _Result]) -> _Result
         armed = False
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+
+
+#: What Linux says of a thread: nanoseconds on a processor, and nanoseconds ready but waiting for one.
+_SCHEDULED = Path("/proc/thread-self/schedstat")
+
+
+class ProcessorWait:
+    """How long this thread waits for a processor, from now on."""
+
+    def __init__(self) -> None:
+        self._began, self._waited = time.monotonic(), _read_waited()
+
+    def read_share(self) -> float | None:
+        """Return the share of the time since then, from 0 to 1. None if the system does not say it."""
+        waited, took = _read_waited(), time.monotonic() - self._began
+        if waited is None or self._waited is None or took <= 0:
+            return None
+        return min(1.0, (waited - self._waited) / took)
+
+
+def _read_waited() -> float | None:
+    try:
+        return int(_SCHEDULED.read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ARRAY, Integer, Text, bindparam, text
+from sqlalchemy import ARRAY, Integer, Text, bindparam, func, text
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
@@ -70,6 +70,8 @@ def retry_failed(
     if wanted == _ALL:
         # The other lines may still pass under the rules of now.
         batch.validated_under = _validated_now(session, batch)
+    if lines:
+        batch.runs_since = func.clock_timestamp()
     if lines and batch.state in REOPEN.sources:
         session.flush()
         change_batch(session, batch, REOPEN)

@@ -68,6 +68,7 @@ def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
     batch.reason = None
     batch.finished_at = func.now() if change.target in _FINAL else None
     if change.target is BatchState.RUNNING:
+        batch.runs_since = func.clock_timestamp()
         batch.brake_since = func.now()  # whoever continues it has seen the errors up to now
 
 
@@ -124,7 +125,8 @@ _PAUSE = text(f"""
 # A batch that only validates, or adds to accounts that exist, needs no supplier that accepts accounts.
 _FOLLOW_SUPPLIERS = text(f"""
     UPDATE batch SET state = follow.state, reason = follow.reason,
-        finished_at = CASE follow.state WHEN '{BatchState.STOPPED}' THEN now() END
+        finished_at = CASE follow.state WHEN '{BatchState.STOPPED}' THEN now() END,
+        runs_since = CASE follow.state WHEN '{BatchState.RUNNING}' THEN now() ELSE runs_since END
     FROM import_supplier AS supplier
     JOIN (VALUES
             ('{SupplierStatus.ONGOING}', '{BatchState.RUNNING}', NULL),

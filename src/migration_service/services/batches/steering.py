@@ -16,20 +16,14 @@ from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTe
 from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import require_supplier_allowed
+from migration_service.services.batches.activity import read_activity
 from migration_service.services.batches.brakes import measure, stored_brake
 from migration_service.services.batches.control_totals import report_control_totals
-from migration_service.services.batches.counts import (
-    BatchProgress,
-    count_open,
-    get_progress,
-)
+from migration_service.services.batches.counts import get_progress
 from migration_service.services.batches.holds import require_no_undo
 from migration_service.services.batches.states import CANCEL, PAUSE, RESUME, change_batch
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchCondition, BatchState, LineStatus
-
-#: A running batch is stalled if no line was worked on for this many seconds.
-STALLED_AFTER = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +64,16 @@ class BatchReport:
     warning_counts: dict[str, int] | None = None
     #: The number of lines by what staging their payload did.
     staging_counts: dict[str, int] | None = None
-    #: Lines per second, recent or on average. None if nothing was done yet.
+    #: Lines per second, measured or on average. None if it is not known.
     rate: float | None = None
-    #: Seconds. None if it does not run, or if nothing was done yet.
+    #: Seconds in which it has to run: probably, at best and at worst. None if it does not run, makes no
+    #: progress, or if too little was seen yet.
     time_left: float | None = None
-    #: Why it makes no progress. None if it makes progress, or does not run.
+    time_left_low: float | None = None
+    time_left_high: float | None = None
+    #: The end of the window of its wave, from which on no line is begun. None: there is no such moment.
+    runs_until: datetime | None = None
+    #: Why it makes little or no progress. None if it makes progress, or does not run.
     condition: BatchCondition | None = None
     #: What pauses it after too many errors, with the numbers of lines and errors that count now. None:
     #: nothing does.
@@ -127,17 +126,21 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         .outerjoin(OperationsTeam, OperationsTeam.id == batch.operations_team_id)
         .where(ImportSupplier.id == batch.import_supplier_id)
     ).one()
-    progress = get_progress(session, batch.id, started_at=batch.started_at, finished_at=batch.finished_at)
-    left = count_open(progress.counts)
-    runs = batch.state == BatchState.RUNNING and progress.rate
+    progress = get_progress(session, batch)
+    activity = read_activity(session, [batch.id]).get(batch.id)
+    condition = activity.condition if activity else None
+    pace = None if condition is BatchCondition.STALLED else progress.pace
     return BatchReport(
         **fields_of(batch, supplier, team, progress.counts),
         error_counts=progress.error_counts,
         warning_counts=progress.warning_counts,
         staging_counts=progress.staging_counts,
         rate=progress.rate and round(progress.rate, 1),
-        time_left=round(left / progress.rate, 1) if runs and progress.rate else None,
-        condition=_condition(batch, progress) if left else None,
+        time_left=round(pace.left, 1) if pace else None,
+        time_left_low=round(pace.low, 1) if pace else None,
+        time_left_high=round(pace.high, 1) if pace else None,
+        runs_until=batch.runs_until if batch.state == BatchState.RUNNING else None,
+        condition=condition,
         brake=_report_brake(session, batch),
         control_totals_differing=report_control_totals(batch).differing,
     )
@@ -164,15 +167,6 @@ def cancel_batch(session: Session, batch: Batch) -> None:
     """Cancel the batch permanently. Finished lines are kept. Raise BatchStateError if the batch is over."""
     change_batch(session, batch, CANCEL)
     _record(session, AuditAction.BATCH_CANCELLED, batch)
-
-
-def _condition(batch: Batch, progress: BatchProgress) -> BatchCondition | None:
-    if batch.state != BatchState.RUNNING:
-        return None
-    if progress.is_throttled:
-        return BatchCondition.THROTTLED
-    idle = progress.idle_seconds
-    return BatchCondition.STALLED if idle is not None and idle > STALLED_AFTER else None
 
 
 def _report_brake(session: Session, batch: Batch) -> dict[str, Any] | None:

@@ -278,7 +278,7 @@ _TAKE_LISTED = text(_take("id = ANY (:process_ids)")).bindparams(
 )
 
 _COUNT_LINES = text("""
-    UPDATE batch SET request_sha256 = :sha256, lines = counted.lines,
+    UPDATE batch SET request_sha256 = :sha256, lines = counted.lines, runs_since = clock_timestamp(),
         stored_bytes = coalesce(CAST(:stored_bytes AS bigint), counted.lines * :overhead)
     FROM (SELECT coalesce(sum(CAST(value AS bigint)), 0) AS lines
           FROM batch_chunk, jsonb_each(counts) WHERE batch_id = :batch_id) AS counted

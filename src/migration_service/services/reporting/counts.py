@@ -21,7 +21,8 @@ from migration_service.models import (
     ImportSupplier,
     ServiceLimit,
 )
-from migration_service.services.batches.counts import count_lines, read_idle_seconds
+from migration_service.services.batches.activity import Activity, read_activity
+from migration_service.services.batches.counts import count_lines
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.states import BatchMode, BatchState, ImportState, Outcome, SupplierStatus
 
@@ -80,7 +81,7 @@ def read_open_batches(session: Session) -> list[OpenBatches]:
         .order_by(ImportSupplier.code)
     ).all()
     lines = count_lines(session, [row.id for row in rows])
-    idle = read_idle_seconds(session, [row.id for row in rows])
+    activity = read_activity(session, [row.id for row in rows])
     batches: dict[str, Counter[str]] = {}
     sums: dict[str, Counter[str]] = {}
     longest: dict[str, float] = {}
@@ -88,18 +89,19 @@ def read_open_batches(session: Session) -> list[OpenBatches]:
     for row in rows:
         batches.setdefault(row.code, Counter())[row.state] += 1
         sums.setdefault(row.code, Counter()).update(lines[row.id])
-        longest[row.code] = max(longest.get(row.code, 0.0), idle.get(row.id, 0.0))
+        found = activity.get(row.id)
+        longest[row.code] = max(longest.get(row.code, 0.0), found.idle_seconds if found else 0.0)
     return [
         OpenBatches(code, dict(batches[code]), dict(sums[code]), longest[code], paused[code])
         for code in batches
     ]
 
 
-def list_idle_batches(session: Session) -> list[tuple[UUID, float]]:
-    """Return the running batches with pending lines, and for how many seconds no line was worked on."""
+def read_running_batches(session: Session) -> dict[UUID, Activity]:
+    """Return the activity of the running batches that have pending lines, the longest idle first."""
     running = session.scalars(select(Batch.id).where(Batch.state == BatchState.RUNNING)).all()
-    idle = read_idle_seconds(session, [*running])
-    return sorted(idle.items(), key=lambda item: -item[1])
+    found = read_activity(session, running)
+    return dict(sorted(found.items(), key=lambda item: -item[1].idle_seconds))
 
 
 def list_paused_suppliers(session: Session) -> list[tuple[str, int]]:

@@ -58,6 +58,9 @@ def _plan(session: Session, customer: Customer, chunk: dict[str, Any], **batch: 
         ({}, PENDING, ChunkPlan(3, needs_slots=False, limit=77)),
         ({"mode": "stage"}, PENDING, ChunkPlan(3, needs_slots=False, limit=77)),
         ({}, PENDING | {"tries": 1}, ChunkPlan(1, needs_slots=False, limit=77)),
+        # After a worker died: a few lines at once, and after a second one each by itself.
+        ({}, {"counts": {"PENDING": 100}, "tries": 1}, ChunkPlan(7, needs_slots=False, limit=77)),
+        ({}, {"counts": {"PENDING": 100}, "tries": 2}, ChunkPlan(1, needs_slots=False, limit=77)),
         ({}, PENDING | {"state": "DISPATCHED"}, ChunkPlan(3, needs_slots=False, limit=77)),
         ({}, PENDING | {"state": "DONE"}, None),
         ({}, {"counts": {"VALID": 3}}, None),

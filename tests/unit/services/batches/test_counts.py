@@ -14,7 +14,6 @@ from migration_service.services.batches.counts import (
     count_lines,
     count_open,
     get_progress,
-    read_idle_seconds,
     recount,
 )
 from migration_service.states import BatchState, ChunkState
@@ -131,12 +130,24 @@ def test_deferred_lines_wait_longer_and_longer(
         assert chunk.deferred_since == _now(session)
 
 
-@pytest.mark.parametrize(("tries", "left"), [(0, 0), (1, 0), (2, 1), (5, 1)])
+@pytest.mark.parametrize(("tries", "left"), [(0, 0), (1, 0), (2, 1), (3, 2), (5, 2)])
 def test_a_chunk_is_released_and_its_deaths_are_nearly_forgotten(
     session: Session, batch: Batch, tries: int, left: int
 ) -> None:
     chunk = _recounted(session, add_chunk(session, batch, tries=tries, attempts=[new_id()]))
-    assert (chunk.tries, chunk.attempts, chunk.dispatched_at) == (left, None, _now(session))
+    assert (chunk.tries, chunk.attempts) == (left, None)
+
+
+def test_a_chunk_whose_piece_took_long_is_new_to_the_search_for_lost_ones(
+    session: Session, batch: Batch
+) -> None:
+    """The transaction of a piece on a busy machine may have begun long ago."""
+    began = _now(session)
+    chunk = add_chunk(session, batch, state=ChunkState.DISPATCHED)
+    add_lines(session, batch, "VALID", "PENDING")
+    _recounted(session, chunk, worked=1)
+    assert chunk.dispatched_at is not None and chunk.worked_at is not None
+    assert (chunk.dispatched_at > began, chunk.worked_at > began) == (True, True)
 
 
 def test_work_is_added_up_and_ends_a_throttle(session: Session, batch: Batch) -> None:
@@ -146,8 +157,10 @@ def test_work_is_added_up_and_ends_a_throttle(session: Session, batch: Batch) ->
     add_lines(session, batch, "PENDING")
     _recounted(session, chunk)
     assert (chunk.worked, chunk.refused, chunk.worked_at, chunk.throttled_at) == (7, 3, earlier, earlier)
-    _recounted(session, chunk, worked=5, refused=2)
-    assert (chunk.worked, chunk.refused, chunk.worked_at, chunk.throttled_at) == (12, 5, _now(session), None)
+    _recounted(session, chunk, worked=5, refused=2, processor_wait=0.5)
+    assert (chunk.worked, chunk.refused, chunk.throttled_at, chunk.processor_wait) == (12, 5, None, 0.5)
+    assert chunk.worked_at and chunk.worked_at > earlier
+    assert _recounted(session, chunk).processor_wait == 0.5, "nothing was worked on"
 
 
 def test_the_work_of_a_chunk_that_is_done_begins_anew(session: Session, batch: Batch) -> None:
@@ -201,7 +214,7 @@ def test_progress_has_the_most_frequent_codes_first(
         session, batch, 10, counts={"VALID": 5, "FAILED": 1}, error_counts={"c": 4}, warning_counts={"v": 2}
     )
     add_chunk(session, make_batch(session, customer), 1, counts={"VALID": 9})
-    progress = get_progress(session, batch.id, started_at=None, finished_at=None)
+    progress = get_progress(session, batch)
     assert progress.counts == {"VALID": 7, "FAILED": 1}
     assert list(progress.error_counts.items()) == [("c", 5), ("a", 2), ("b", 2)]
     assert list(progress.warning_counts.items()) == [("v", 2), ("w", 1)]
@@ -209,89 +222,63 @@ def test_progress_has_the_most_frequent_codes_first(
 
 
 def test_a_batch_without_chunks_has_no_progress(session: Session, batch: Batch) -> None:
-    progress = get_progress(session, batch.id, started_at=_now(session), finished_at=None)
+    batch.started_at = _now(session)
+    progress = get_progress(session, batch)
     assert (progress.counts, progress.error_counts, progress.warning_counts) == ({}, {}, {})
-    assert (progress.rate, progress.idle_seconds, progress.is_throttled) == (None, None, False)
+    assert (progress.rate, progress.pace) == (None, None)
 
 
 @pytest.mark.parametrize(
     ("started", "finished", "rate"),
     [
-        (100, None, 30 / 30),  # the chunks of the last thirty seconds
-        (10, None, 20 / 10),
         (100, 20, 160 / 80),
         (100, 0, 160 / 100),
         (40, 0, 60 / 40),
-        (1, None, None),
         (2.5, 2.5, 20 / 0.001),
+        (1, 0, None),
     ],
 )
-def test_the_rate_is_recent_while_a_batch_runs_and_the_average_once_it_is_over(
-    session: Session, batch: Batch, started: float, finished: float | None, rate: float | None
+def test_the_rate_of_a_batch_that_is_over_is_the_average(
+    session: Session, customer: Customer, batch: Batch, *, started: float, finished: float, rate: float | None
 ) -> None:
-    other = Batch(
-        id=new_id(),
-        organisation_id=batch.organisation_id,
-        import_supplier_id=batch.import_supplier_id,
-        mode="validate",
-        source="upload",
-    )
-    session.add(other)
-    session.flush()
-    add_chunk(session, other, worked=1_000, finished_at=func.now())
+    add_chunk(session, make_batch(session, customer), worked=1_000, finished_at=func.now())
     for first, (worked, ago) in enumerate([(100, 60), (30, 31), (10, 30), (20, 2.5), (40, None)], 1):
         finished_at = None if ago is None else func.now() - seconds(ago)
         add_chunk(session, batch, first, worked=worked, finished_at=finished_at)
     now = _now(session)
-    progress = get_progress(
-        session,
-        batch.id,
-        started_at=now - timedelta(seconds=started),
-        finished_at=None if finished is None else now - timedelta(seconds=finished),
-    )
-    assert progress.rate == (None if rate is None else pytest.approx(rate))
+    batch.state, batch.started_at = BatchState.COMPLETED, now - timedelta(seconds=started)
+    batch.finished_at = now - timedelta(seconds=finished)
+    session.flush()
+    progress = get_progress(session, batch)
+    assert (progress.rate, progress.pace) == (None if rate is None else pytest.approx(rate), None)
 
 
-@pytest.mark.parametrize(
-    ("worked", "created", "idle"), [((50, 20, None), 90, 20), ((50, 60), 30, 30), ((None,), 70, 70)]
-)
-def test_a_batch_is_idle_since_lines_were_worked_on_or_it_was_started(
-    session: Session, customer: Customer, worked: tuple[int | None, ...], created: int, idle: int
+def test_the_pace_is_measured_over_the_chunks_since_the_batch_was_started_or_retried(
+    session: Session, customer: Customer, batch: Batch
 ) -> None:
-    batch = make_batch(session, customer, created_at=func.now() - seconds(created))
-    other = make_batch(session, customer)
-    for first, ago in enumerate(worked, 1):
-        add_chunk(session, batch, first, worked_at=None if ago is None else func.now() - seconds(ago))
-    add_chunk(session, other, worked_at=func.now(), throttled_at=func.now())
-    progress = get_progress(session, batch.id, started_at=None, finished_at=None)
-    assert (progress.idle_seconds, progress.is_throttled) == (idle, False)
-    assert read_idle_seconds(session, [batch.id]) == {batch.id: idle}
+    """A hundred lines every two seconds. What was before the retry, and another batch, do not count."""
+    add_chunk(session, make_batch(session, customer), counts={"PENDING": 9}, worked=9, worked_at=func.now())
+    for place in range(11):
+        at = func.now() - seconds(2 * place)
+        add_chunk(session, batch, place + 1, counts={"VALID": 100}, worked=100, worked_at=at)
+    add_chunk(session, batch, 90, counts={"VALID": 900}, worked=900, worked_at=func.now() - seconds(21))
+    add_chunk(session, batch, 91, counts={"PENDING": 1_000, "DEFERRED": 70}, worked=0, worked_at=None)
+    batch.started_at = batch.created_at = _now(session) - timedelta(seconds=20)
+    session.flush()
+    progress = get_progress(session, batch)
+    assert progress.pace and progress.rate == pytest.approx(50)
+    assert progress.pace.left == pytest.approx(20)
+    assert progress.pace.low < 20 < progress.pace.high
+    for state in (BatchState.PAUSED, BatchState.WAITING):
+        batch.state = state
+        assert get_progress(session, batch).pace is None
 
 
-@pytest.mark.parametrize(("throttled", "expected"), [((29, 90), True), ((90, 31), False), ((None, 3), True)])
-def test_a_batch_is_throttled_for_half_a_minute(
-    session: Session, batch: Batch, throttled: tuple[int | None, ...], *, expected: bool
-) -> None:
-    for first, ago in enumerate(throttled, 1):
-        add_chunk(session, batch, first, throttled_at=None if ago is None else func.now() - seconds(ago))
-    assert get_progress(session, batch.id, started_at=None, finished_at=None).is_throttled is expected
-
-
-def test_only_a_running_batch_with_pending_lines_is_idle(session: Session, customer: Customer) -> None:
-    def make(state: BatchState, *chunks: ChunkState) -> Batch:
-        batch = make_batch(session, customer, state=state, created_at=func.now() - seconds(9))
-        for first, chunk in enumerate(chunks, 1):
-            add_chunk(session, batch, first, state=chunk)
-        return batch
-
-    running = make(BatchState.RUNNING, ChunkState.DONE, ChunkState.DISPATCHED)
-    pending = make(BatchState.RUNNING, ChunkState.PENDING)
-    others = [
-        make(BatchState.RUNNING, ChunkState.DONE),
-        make(BatchState.RUNNING),
-        make(BatchState.PAUSED, ChunkState.PENDING),
-        make(BatchState.WAITING, ChunkState.PENDING),
-    ]
-    make(BatchState.RUNNING, ChunkState.PENDING)
-    found = read_idle_seconds(session, [it.id for it in (running, pending, *others)])
-    assert found == {running.id: 9, pending.id: 9}
+def test_chunks_of_a_large_batch_are_taken_together(session: Session, batch: Batch) -> None:
+    for place in range(1_000):
+        at = func.now() - seconds(place)
+        session.add(BatchChunk(batch_id=batch.id, first_line=place, last_line=place, worked=10, worked_at=at))
+    add_chunk(session, batch, 5_000, counts={"PENDING": 600})
+    batch.started_at = batch.created_at = _now(session) - timedelta(hours=1)
+    session.flush()
+    assert get_progress(session, batch).rate == pytest.approx(10, rel=0.02)

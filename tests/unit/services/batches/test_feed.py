@@ -203,6 +203,23 @@ def test_a_chunk_counts_as_lost_after_fifteen_seconds(
     assert recover_chunks(session) == expected
 
 
+@pytest.mark.parametrize(
+    ("ago", "busy_ago", "expected"), [(89, 59, 0), (91, 59, 1), (89, 61, 1), (16, None, 1)]
+)
+def test_a_message_that_waits_behind_those_of_busy_workers_is_not_lost(
+    sessions: sessionmaker[Session], customer: Customer, *, ago: int, busy_ago: int | None, expected: int
+) -> None:
+    with sessions.begin() as session:
+        batch = _batch(session, customer, 0)
+        add_chunk(session, batch, 1, state="DISPATCHED", dispatched_at=func.now() - seconds(ago))
+        if busy_ago is not None:
+            taken = {"attempts": [new_id()], "dispatched_at": func.now() - seconds(busy_ago)}
+            add_chunk(session, batch, 2, state="DISPATCHED", **taken)
+    with sessions() as worker, sessions() as session:
+        worker.scalars(select(BatchChunk).where(BatchChunk.first_line == 2).with_for_update()).one_or_none()
+        assert recover_chunks(session) == expected
+
+
 def test_chunks_are_published_after_the_commit_until_one_cannot_be(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:

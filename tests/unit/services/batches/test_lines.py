@@ -22,6 +22,7 @@ from migration_service.models import (
     SkipMark,
 )
 from migration_service.services.batches import lines as batch_lines
+from migration_service.services.batches import processor_time
 from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.lines import each_by_itself
 from migration_service.services.imports.validation import ValidatedAccount, validate_text
@@ -194,9 +195,12 @@ def test_customers_get_emails_if_the_supplier_sends_them(session: Session, custo
         assert (len(session.scalars(select(CustomerEmail)).all()) > 0) == sends
 
 
-def test_lines_that_there_is_no_time_for_stay_as_they_are(session: Session, customer: Customer) -> None:
+@pytest.mark.parametrize("limit", ["PIECE_SECONDS", "PIECE_CLOCK_SECONDS"])
+def test_lines_that_there_is_no_time_for_stay_as_they_are(
+    session: Session, customer: Customer, limit: str
+) -> None:
     key = make_chunk(session, customer, [b"{", b"[", b"{"], mode="validate")
-    with patch.object(batch_lines, "PIECE_SECONDS", -1.0):
+    with patch.object(processor_time, limit, -1.0):
         assert work(session, key, 3) == 2
         assert work(session, key, 3) == 1
     assert codes_of(session, key) == [

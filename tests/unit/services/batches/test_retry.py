@@ -198,6 +198,9 @@ def test_staged_lines_may_pass_and_a_batch_that_runs_goes_on(session: Session, c
     batch.validated_under = validated_under(None, "lenient")
     assert count_retryable(session, batch, postcodes) == Retryable(0, 1)
     assert retry_failed(session, batch) == Retried(1, 2)
+    session.flush()
+    session.refresh(batch)
+    assert batch.runs_since, "it is not idle for as long as nothing could be done"
     assert (_pending(session, batch), batch.state, batch.started_at) == ([1], "RUNNING", started_at)
 
 

@@ -58,6 +58,7 @@ def test_a_change_is_possible_from_its_states_only(
     session.flush()
     assert _states(session, batch) == [(target, None, target == "CANCELLED")]
     assert (batch.brake_since is not None) is (target == "RUNNING")
+    assert (batch.runs_since is not None) is (target == "RUNNING")
 
 
 def test_a_change_sees_what_another_session_has_changed(
@@ -165,6 +166,7 @@ def test_batches_that_create_accounts_follow_their_supplier(
         before = _states(session, *kept)
         follow_suppliers(session)
         assert _states(session, *following) == [expected] * len(sources)
+        assert [it.runs_since is not None for it in following] == [expected[0] == "RUNNING"] * len(sources)
         assert _states(session, *kept) == before
 
 

@@ -248,6 +248,7 @@ def test_a_batch_keeps_everything_that_was_asked_for(session: Session, customer:
     origin = Origin(kind=ActorKind.OPERATOR, actor="ann", address="192.0.2.1", request_id="request")
     with acting_as(origin):
         batch = _start(session, customer, order, b"{}")
+    assert batch.runs_since and batch.runs_since > batch.created_at, "when its lines were stored"
     team = get_operations_team_id(session, customer.organisation_id, customer.operations_team)
     values = {
         "organisation_id": customer.organisation_id,

@@ -14,10 +14,10 @@ from migration_service.services.reporting.counts import (
     StuckAttempt,
     count_accounts,
     find_stuck_attempts,
-    list_idle_batches,
     list_paused_suppliers,
     read_in_progress,
     read_open_batches,
+    read_running_batches,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from unit.services.reporting.rows import add, make_batch, make_chunk, make_process, read_now, team_of
@@ -124,7 +124,7 @@ def test_the_batch_that_is_idle_for_longest_comes_first(
     session: Session, known: KnownSupplier, other: KnownSupplier
 ) -> None:
     idle = _make_open(session, known, other)
-    found = [(str(batch_id), seconds) for batch_id, seconds in list_idle_batches(session)]
+    found = [(str(batch_id), it.idle_seconds) for batch_id, it in read_running_batches(session).items()]
     assert found == sorted(idle.items(), key=lambda it: -it[1])
     assert len(found) == 3
 

@@ -5,7 +5,6 @@ some lines, they are halved until those at fault are found.
 """
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,12 +44,12 @@ from migration_service.services.batches.added_data.kinds import KINDS, Added, Ki
 from migration_service.services.batches.added_data.marks import find_other_kind
 from migration_service.services.batches.attempts import ChunkJob
 from migration_service.services.batches.lines import (
-    PIECE_SECONDS,
     LineResult,
     LineToDo,
     each_by_itself,
     read_guarded,
 )
+from migration_service.services.batches.processor_time import PieceTime
 from migration_service.services.processing.creation import is_refusal
 from migration_service.states import BatchMode, LineStatus
 
@@ -121,12 +120,12 @@ def read_wanted(
 def _read_lines(
     job: ChunkJob, kind: Kind, lines: Sequence[LineToDo]
 ) -> tuple[list[LineResult], list[_Candidate]]:
-    deadline = time.thread_time() + PIECE_SECONDS
+    time_left = PieceTime()
     results: list[LineResult] = []
     candidates: list[_Candidate] = []
     _, today = terms_of(job.supplier)
     for line in lines:
-        if results and time.thread_time() > deadline:
+        if results and time_left.is_over():
             break
         result = LineResult(line.line_number, LineStatus.FAILED, line.external_account_number)
         results.append(result)
