@@ -20,6 +20,7 @@ from migration_service.errors import (
     ParseError,
     RequestFailedValidationError,
 )
+from migration_service.schemas.book_totals import BOOK
 from migration_service.schemas.reconciliation import (
     AcknowledgedAnswerSchema,
     AcknowledgementAnswerSchema,
@@ -80,6 +81,7 @@ _EXAMPLE = {
             ],
         }
     ],
+    "book": BOOK,
     "differences": [
         {
             "external_account_number": "10000003",

@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 import click
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.cli.book_totals import show_book
 from migration_service.cli.output import count, json_option, show_json, show_list, show_record
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.steering import get_batch_to_reconcile
+from migration_service.services.reporting.book_totals import count_book
 from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
 from migration_service.services.reporting.reconciliation import find_differences, stream_id_map
 from migration_service.services.reporting.sent import count_sent, find_open
@@ -51,9 +53,12 @@ def reconcile(
     acknowledged (see `acknowledgements`). Then counts and sums of the created accounts, exact to the cent,
     and each account that differs.
 
+    At last where the money of the book is: in the file, refused, staged, created. With --batch, the
+    supplier's control totals are beside it (see `batches control-totals`).
+
     The exit status is 0 if nothing is open and nothing differs, 1 otherwise, and 2 if it could not run. With
     --json the output has one line for what was sent, one for each item that is open, one for each account
-    that differs, and one for the totals.
+    that differs, one for the book, and one for the totals.
     """
     totals = Totals()
     report = _Report(as_json)
@@ -66,14 +71,20 @@ def reconcile(
                 action, owner = AuditAction.BATCH_RESULTS_READ, found.organisation_id
                 record(session, action, "import_supplier", found.code, organisation_id=owner)
         report.show_sent(sent)
+        book = count_book(sessions, found.id, sent, batch_id=wanted)
         for item in find_open(sessions, found.id, batch_id=wanted):
             report.add_open(item)
         for account in find_differences(sessions, found.id, totals, batch_id=wanted):
             report.add_difference(account)
         if id_map is not None:
             _write_id_map(sessions, found.id, id_map)
+    if as_json:  # the totals are the last line
+        show_json({"book": book})
     report.end(sent, totals)
-    sys.exit(1 if totals.differing or (sent.open and not created_only) else 0)
+    if not as_json:
+        show_book(book)
+    lacks = sent.open or (book is not None and book.differing)
+    sys.exit(1 if totals.differing or (lacks and not created_only) else 0)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from marshmallow import fields, post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from migration_service.schemas.base import AnswerSchema, Fields
+from migration_service.schemas.book_totals import BOOK, BookTotalsAnswerSchema
 from migration_service.schemas.fields import AnsweredMoment, Identifier, Message, Values, WholeNumber, about
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason
@@ -124,6 +125,15 @@ class ReconciliationAnswerSchema(AnswerSchema):
     open = fields.List(
         fields.Nested(OpenItemAnswerSchema),
         metadata=about("What is not created, not skipped and not acknowledged.", [_OPEN]),
+    )
+    book = fields.Nested(
+        BookTotalsAnswerSchema,
+        allow_none=True,
+        metadata=about(
+            "Accounts, balances, transactions and statements by what became of them, beside what the "
+            "supplier said. Null for a batch of added data.",
+            BOOK,
+        ),
     )
     differences = fields.List(
         fields.Nested(AccountDifferenceAnswerSchema),

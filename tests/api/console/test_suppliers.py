@@ -5,7 +5,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
-from console_client import ConsoleClient
+from console_client import ConsoleClient, text_of
 from migration_service.blueprints.console import suppliers
 from migration_service.models import Ledger
 from migration_service.services.access.api_keys import find_prefix
@@ -62,3 +62,25 @@ def test_a_large_book_is_compared_when_somebody_asks_for_it(
     assert administrator.lead(f"{page}?compare=1") == all_differ
     monkeypatch.setattr(suppliers, "_LARGE", 3)
     assert administrator.lead(page) == all_differ
+
+
+def test_the_money_of_a_book_is_shown_with_its_currency_and_its_cents(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    good, refused, other = batches.supplier.accounts(3)
+    for account, balance in ((good, "6777"), (refused, "-1234.5"), (other, "0.125")):
+        account["ledgers"] = [{"ledger_code": "E", "ledger_balance": balance}]
+    batch_id = batches.run([good, {**refused, "customers": [{}]}, {**other, "customers": [{}]}])["batch_id"]
+    batches.supplier.put(f"/batches/{batch_id}/control-totals/", {"ledger_balances": {"E": "6777.01"}})
+    page = f"/suppliers/{batches.supplier.code}/reconciliation/"
+    shown = text_of(administrator.see(f"{page}?batch={batch_id}"))
+    # Given, in the file, the difference, refused, acknowledged, repeated, staged, skipped, created, the rest.
+    assert (
+        "balance of E €6,777.01 €5,542.625 -€1,234.385 -€1,234.375 €0.00 €0.00 €0.00 €0.00 €6,777.00 €0.00"
+    ) in shown
+    assert "accounts not given 3 \N{EN DASH} 2 0 0 0 0 1 0" in shown
+    assert "1 control total is not as in the file." in shown
+    assert "ledger_balances €6,777.00 €6,777.00 the same" in shown
+    assert "1 differs" in text_of(administrator.see(page))
+    without = batches.run(batches.supplier.accounts(1))["batch_id"]
+    assert "The supplier gave no control totals" in administrator.see(f"{page}?batch={without}")

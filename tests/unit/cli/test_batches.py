@@ -187,6 +187,10 @@ def test_control_totals_of_a_file_come_from_check_and_are_compared_with_another(
     assert "accounts\t3\t2\t-1\n" in shown.stdout
     given_later = run("batches", "control-totals", batch_id, "-", "--json", given='{"accounts": 2}')
     assert (given_later.exit_code, json.loads(given_later.stdout)["differing"]) == (0, 0)
+    assert (
+        "Control totals: as in the file."
+        in run("reconcile", batches.supplier.code, "--batch", batch_id).stdout
+    )
     wrong = run("batches", "start", str(book), *asked[:-1], "-", given='{"acounts": 2}')
     assert (wrong.exit_code, "did you mean accounts" in wrong.stderr) == (1, True)
     nothing = run(
@@ -240,7 +244,8 @@ def test_the_exit_status_of_reconcile_is_0_1_or_2(run: Run, batches: BatchClient
 
     batches.supplier.stage(accounts[2])
     result = run("reconcile", batches.supplier.code, "--json")
-    sent, item, totals = map(json.loads, result.stdout.splitlines())
+    sent, item, book, totals = map(json.loads, result.stdout.splitlines())
+    assert {row["measure"]: row["staged"] for row in book["book"]["totals"]}["accounts"] == 1
     assert (result.exit_code, sent["sent"]["open"], totals["clean"]) == (1, 1, True)
     assert item["external_account_number"] == accounts[2]["external_account_number"]
     assert len(_audit(run, "batch.results_read", batches.supplier.code)) == 1

@@ -18,6 +18,7 @@ from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.batches.listing import list_batches
 from migration_service.services.batches.results import ResultFormat
 from migration_service.services.batches.steering import get_batch_to_reconcile
+from migration_service.services.reporting.book_totals import count_book
 from migration_service.services.reporting.differences import Totals
 from migration_service.services.reporting.history import count_failures_by_code
 from migration_service.services.reporting.reconciliation import find_differences, stream_id_map
@@ -94,6 +95,7 @@ def reconcile(code: str) -> str:
         differing=differing,
         totals=totals,
         compared=compared,
+        book=count_book(sessions, supplier.id, sent, batch_id=wanted) if compared else None,
     )
 
 

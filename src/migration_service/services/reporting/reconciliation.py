@@ -21,6 +21,7 @@ from migration_service.services.reporting.added_data import (
     find_differences_of_batches,
     find_kind,
 )
+from migration_service.services.reporting.book_totals import count_book
 from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
 from migration_service.services.reporting.reconciliation_sql import (
     COMPARE,
@@ -122,7 +123,9 @@ def stream_reconciliation(
     totals = Totals()
     yield b'{"import_supplier":%b,"sent":%b,"open":[' % (encode_json(supplier.code), encode_json(sent))
     yield from _join(find_open(sessions, supplier.id, batch_id=batch_id))
-    yield b'],"differences":['
+    yield b'],"book":%b,"differences":[' % encode_json(
+        count_book(sessions, supplier.id, sent, batch_id=batch_id)
+    )
     yield from _join(find_differences(sessions, supplier.id, totals, batch_id=batch_id))
     yield b"]," + encode_json(totals.to_dict())[1:]
 

@@ -151,3 +151,11 @@ ACKNOWLEDGE = text(f"""
 """).bindparams(
     _BATCH_ID, bindparam("numbers", type_=ARRAY(Text)), bindparam("line_numbers", type_=ARRAY(BigInteger))
 )
+
+#: The refused lines as they were sent, and whether they are acknowledged. A line that was too long is NULL.
+LIST_REFUSED_LINES = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
+    SELECT line.payload, {_ACKNOWLEDGED} AS acknowledged
+    FROM unstaged JOIN batch_line AS line USING (batch_id, line_number)
+    WHERE unstaged.status = '{LineStatus.FAILED}'
+""").bindparams(_BATCH_ID)

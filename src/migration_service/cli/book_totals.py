@@ -1,0 +1,63 @@
+"""What `reconcile` prints of a book: where its money is, and its files."""
+
+import click
+
+from migration_service.cli.output import Record, count, show_list
+from migration_service.services.reporting.book_totals import BookTotals, is_all_zero
+
+#: Columns that are shown only if they have something.
+_RARE = ("acknowledged", "repeated", "skipped", "staged")
+_OF_FILES = ("given", "file", "difference", "unaccounted")
+
+
+def show_book(book: BookTotals | None) -> None:
+    """Print the totals of a book for people; None: it is about added data."""
+    if book is None:
+        return
+    click.echo("\nThe book, in accounts, statements, transactions and euros:\n")
+    hidden = {name for name in _RARE if is_all_zero(book, name)} | {
+        name
+        for name in _OF_FILES
+        if book.given is None or (name in ("given", "difference") and not book.given)
+    }
+    rows: list[Record] = [
+        {name: getattr(total, name) for name in total.__slots__ if name not in hidden}
+        for total in book.totals
+    ]
+    show_list(rows, as_json=False, nothing="Nothing was sent.")
+    if book.unreadable_lines or book.unreadable_amounts:
+        lines, amounts = count(book.unreadable_lines, "line"), count(book.unreadable_amounts, "amount")
+        click.echo(f"Of what was refused, {lines} and {amounts} could not be read.")
+    if book.given is not None:
+        _say_whether_given(book)
+    else:
+        _show_files(book)
+
+
+def _say_whether_given(book: BookTotals) -> None:
+    if book.differing is None:
+        click.echo("Control totals: not given, so the file is not compared with what the supplier has.")
+    elif book.differing:
+        click.echo(f"Control totals: {book.differing} not as in the file.")
+    else:
+        click.echo("Control totals: as in the file.")
+
+
+def _show_files(book: BookTotals) -> None:
+    rows: list[Record] = [
+        {
+            "file": file.file_name,
+            "batch": file.batch_id,
+            "sha256": file.file_sha256,
+            "bytes": file.file_bytes,
+            "control_totals": _result(file.control_totals_differing),
+        }
+        for file in book.files
+    ]
+    show_list(rows, as_json=False, nothing="No file of accounts was sent.")
+
+
+def _result(differing: int | None) -> str:
+    if differing is None:
+        return "not given"
+    return f"{differing} differ" if differing else "as in the file"

@@ -1,0 +1,110 @@
+"""The answer with the totals of a book, which is a part of reconciliation."""
+
+from typing import Any
+
+from marshmallow import fields
+
+from migration_service.schemas.base import AnswerSchema
+from migration_service.schemas.fields import about
+
+_BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
+TOTAL: dict[str, Any] = {
+    "measure": "balance of ENERGY_LEDGER",
+    "given": -1204.55,
+    "file": -1204.55,
+    "difference": 0.00,
+    "refused": 12.30,
+    "acknowledged": 0.00,
+    "repeated": 0.00,
+    "staged": 0.00,
+    "skipped": 0.00,
+    "created": -1216.85,
+    "unaccounted": 0.00,
+}
+FILE: dict[str, Any] = {
+    "batch_id": _BATCH_ID,
+    "file_name": "book.ndjson.gz",
+    "file_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "file_bytes": 36_412_877,
+    "control_totals_differing": 0,
+}
+BOOK: dict[str, Any] = {
+    "totals": [TOTAL],
+    "given": True,
+    "differing": 0,
+    "unreadable_lines": 0,
+    "unreadable_amounts": 0,
+    "files": [FILE],
+}
+
+
+class BookTotalAnswerSchema(AnswerSchema):
+    """One measure of a book, by what became of it. Amounts are in euros."""
+
+    measure = fields.String(metadata=about("What was counted or added up.", TOTAL["measure"]))
+    given = fields.Float(
+        allow_none=True, metadata=about("What the supplier said. Null if it said nothing.", TOTAL["given"])
+    )
+    file = fields.Float(
+        allow_none=True,
+        metadata=about("What all lines of the file add up to. Null without `batch`.", TOTAL["file"]),
+    )
+    difference = fields.Float(allow_none=True, metadata=about("`file` less `given`, or null.", 0.0))
+    refused = fields.Float(
+        metadata=about("Of refused accounts and lines, as far as they can be read.", TOTAL["refused"])
+    )
+    acknowledged = fields.Float(metadata=about("How much of `refused` is acknowledged.", 0.0))
+    repeated = fields.Float(
+        metadata=about("Of lines that repeat the account of an earlier line of the file.", 0.0)
+    )
+    staged = fields.Float(metadata=about("Of accounts that are staged and not created.", 0.0))
+    skipped = fields.Float(metadata=about("Of accounts that operators excluded.", 0.0))
+    created = fields.Float(metadata=about("Of created accounts, without what was added later.", -1216.85))
+    unaccounted = fields.Float(
+        allow_none=True,
+        metadata=about(
+            "`file` less what is refused, repeated, staged, skipped and created. Null without `batch`, or "
+            "while lines wait. Another batch with other values for the same accounts makes it differ from 0.",
+            0.0,
+        ),
+    )
+
+
+class SentBookAnswerSchema(AnswerSchema):
+    """A file of accounts that was sent."""
+
+    batch_id = fields.UUID(metadata=about("The id of its batch.", _BATCH_ID))
+    file_name = fields.String(allow_none=True, metadata=about("Its name.", FILE["file_name"]))
+    file_sha256 = fields.String(
+        allow_none=True, metadata=about("The SHA-256 of the file as it was sent.", FILE["file_sha256"])
+    )
+    file_bytes = fields.Integer(allow_none=True, metadata=about("Its size as it was sent.", 36_412_877))
+    control_totals_differing = fields.Integer(
+        allow_none=True,
+        metadata=about("How many control totals differ from the file. Null: none were given.", 0),
+    )
+
+
+class BookTotalsAnswerSchema(AnswerSchema):
+    """The totals of a book: given by the supplier, in the file, and by what became of it."""
+
+    totals = fields.List(
+        fields.Nested(BookTotalAnswerSchema), metadata=about("A row for each measure.", [TOTAL])
+    )
+    given = fields.Boolean(
+        allow_none=True,
+        metadata=about("Whether the supplier gave control totals. Null without a file of `batch`.", True),
+    )
+    differing = fields.Integer(
+        allow_none=True, metadata=about("How many of them differ from the file, or null.", 0)
+    )
+    unreadable_lines = fields.Integer(
+        metadata=about("Refused and repeated lines that cannot be read. They count as accounts only.", 0)
+    )
+    unreadable_amounts = fields.Integer(
+        metadata=about("Amounts on refused and repeated lines that cannot be read. They are in no total.", 0)
+    )
+    files = fields.List(
+        fields.Nested(SentBookAnswerSchema),
+        metadata=about("The newest 50 files of accounts; with `batch` only that of the batch.", [FILE]),
+    )
