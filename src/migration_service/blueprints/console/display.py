@@ -26,6 +26,8 @@ from migration_service.services.reporting.differences import CURRENCY, is_amount
 #: The cookie in which the page's script keeps the browser's time zone.
 ZONE_COOKIE = "console_zone"
 
+_DAY_AND_TIME = "d MMM y HH:mm"
+
 #: What is shown where there is no value.
 DASH = "\N{EN DASH}"
 
@@ -56,6 +58,8 @@ def add_filters(app: Flask) -> None:
         done=count_done,
         moment=moment,
         ago=ago,
+        period=period,
+        zoned=zoned,
         json_text=json_text,
         prose=prose,
         window=write_window,
@@ -134,11 +138,31 @@ def moment(value: datetime | None, *, seconds: bool = False) -> str | Markup:
     """Return a time in the viewer's zone, with UTC on hover."""
     if value is None:
         return DASH
-    local, locale = value.astimezone(_zone()), current_locale()
-    if local.date() == datetime.now(_zone()).date():
+    local, locale = value.astimezone(viewer_zone()), current_locale()
+    if local.date() == datetime.now(viewer_zone()).date():
         shown = format_time(local, "HH:mm:ss", locale=locale)
     else:
-        shown = format_datetime(local, "d MMM y HH:mm:ss" if seconds else "d MMM y HH:mm", locale=locale)
+        shown = format_datetime(local, "d MMM y HH:mm:ss" if seconds else _DAY_AND_TIME, locale=locale)
+    return _with_utc(value, shown)
+
+
+def zoned(value: datetime | None) -> str:
+    """Return a time with its day and the viewer's zone, as text."""
+    if value is None:
+        return DASH
+    zone = viewer_zone()
+    return f"{format_datetime(value.astimezone(zone), _DAY_AND_TIME, locale=current_locale())} {zone.key}"
+
+
+def period(start: datetime, end: datetime) -> Markup:
+    """Return a period with the day of both its ends, and the viewer's zone, with UTC on hover."""
+    zone, locale = viewer_zone(), current_locale()
+    ends = (format_datetime(it.astimezone(zone), _DAY_AND_TIME, locale=locale) for it in (start, end))
+    shown = map(_with_utc, (start, end), ends)
+    return Markup(" {} ").format(DASH).join(shown) + f" {zone.key}"
+
+
+def _with_utc(value: datetime, shown: str) -> Markup:
     utc = value.astimezone(UTC)
     title = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(utc.isoformat(), title, shown)
@@ -149,9 +173,7 @@ def ago(value: datetime | None) -> str | Markup:
     if value is None:
         return gettext("never")
     passed = format_timedelta(value - datetime.now(UTC), add_direction=True, locale=current_locale())
-    utc = value.astimezone(UTC)
-    title = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(utc.isoformat(), title, passed)
+    return _with_utc(value, passed)
 
 
 def json_text(value: Any) -> str:
@@ -173,7 +195,8 @@ def here_with(**values: Any) -> str:
     return f"{quote(request.script_root + request.path)}?{urlencode(wanted)}".rstrip("?")
 
 
-def _zone() -> ZoneInfo:
+def viewer_zone() -> ZoneInfo:
+    """Return the time zone of the browser, or else that of the service."""
     name = request.cookies.get(ZONE_COOKIE, "")
     return _find_zone(name) or _find_zone(resources().settings.console_time_zone) or ZoneInfo("UTC")
 

@@ -14,6 +14,7 @@ from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
 from migration_service.blueprints.streaming import CONTENT_TYPES
+from migration_service.models import ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.batches.listing import list_batches
 from migration_service.services.batches.results import ResultFormat
@@ -40,6 +41,7 @@ def show(code: str) -> Response:
     """Show how far the book of a supplier is."""
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
+        live_at = session.get_one(ImportSupplier, supplier.id).live_at
         states = count_accounts_by_state(session, [(supplier.id, code)])
         batches = list_batches(session, organisation_id=None, import_supplier=code, limit=20)
         owner = supplier.organisation_id
@@ -52,6 +54,7 @@ def show(code: str) -> Response:
         "supplier.html",
         poll=BUSY if any(it.state == BatchState.RUNNING for it in batches) else CALM,
         supplier=supplier,
+        live_at=live_at,
         counts=states.counts[code],
         counted_at=states.counted_at,
         batches=batches,

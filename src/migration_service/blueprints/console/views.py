@@ -45,6 +45,7 @@ VIEWS: dict[str, Need] = {
     "supplier_actions.set_status_of": _OPERATE,
     "supplier_actions.set_emails": _OPERATE,
     "supplier_actions.create": _ADMINISTER,
+    "go_live.set_moment": _ADMINISTER,
     "waves.show_all": _READ,
     "waves.show_plan": _READ,
     "waves.show": _READ,

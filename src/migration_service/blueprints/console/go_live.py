@@ -1,0 +1,98 @@
+"""Go-live: from then on no account of the supplier can be undone. Whoever sets it types its code."""
+
+from datetime import UTC, datetime
+
+from flask import Blueprint, request, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import StringField, ValidationError
+from wtforms.fields import DateTimeLocalField
+from wtforms.validators import InputRequired, Optional
+
+from migration_service.blueprints.console.access import supplier_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
+from migration_service.blueprints.console.display import viewer_zone, zoned
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import ngettext
+from migration_service.errors import ImportSupplierLiveError
+from migration_service.services.undo.go_live import GoLivePreview, preview_live, set_live
+
+blueprint = Blueprint("go_live", __name__, url_prefix="/suppliers/<code>/go-live")
+
+
+class GoLiveForm(ActionForm):
+    """The moment, and the code of the supplier as a confirmation."""
+
+    at = DateTimeLocalField(_l("Goes live at"), format=["%Y-%m-%dT%H:%M"], validators=[Optional()])
+    code = StringField(
+        _l("The code of the supplier, to confirm"),
+        validators=[InputRequired()],
+        render_kw={"autocomplete": "off"},
+    )
+
+    def validate_code(self, field: StringField) -> None:
+        """Require the code of the supplier whose page it is."""
+        if (field.data or "").strip() != (request.view_args or {})["code"]:
+            raise ValidationError(_("This is not the code of the supplier."))
+
+    def moment(self) -> datetime | None:
+        """Return the moment, which is by the clock of whoever looks at the page. None: now."""
+        local = self.at.data
+        return local.replace(tzinfo=viewer_zone()).astimezone(UTC) if local is not None else None
+
+
+@blueprint.route("/", methods=["GET", "POST"])
+def set_moment(code: str) -> Response:
+    """Set when a supplier goes live, after the number of accounts whose undo then ends was shown."""
+    form = GoLiveForm()
+    form.at.description = _("By the clock of %(zone)s. Empty: now.", zone=viewer_zone().key)
+
+    def preview(session: Session) -> Preview:
+        supplier_of(session, code)
+        title, back = _("Go-live of %(code)s", code=code), url_for("suppliers.show", code=code)
+        try:
+            found = preview_live(session, code, None)
+        except ImportSupplierLiveError:
+            sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
+            return Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
+        return Preview(
+            title=title,
+            sentence=ngettext(
+                "%(num)s account exists. It can be undone until the supplier goes live, and never after that.",
+                "%(num)s accounts exist. They can be undone until the supplier goes live, and never after that.",
+                found.accounts,
+            ),
+            button=_("Go live"),
+            back=back,
+            is_dangerous=True,
+            facts=((_("Set at present"), zoned(found.before)),),
+        )
+
+    def find_effects(session: Session) -> Facts:
+        supplier_of(session, code)
+        return _describe(preview_live(session, code, form.moment()), is_now=form.moment() is None)
+
+    def perform(session: Session) -> Done:
+        supplier_of(session, code)
+        # Whoever sends the form was shown that the moment is in the past.
+        is_past = preview_live(session, code, form.moment()).is_past
+        when = zoned(set_live(session, code, form.moment(), may_be_past=is_past))
+        if is_past or form.moment() is None:
+            return Done(_("%(code)s went live: %(when)s.", code=code, when=when))
+        return Done(_("%(code)s goes live: %(when)s.", code=code, when=when))
+
+    return act(form, preview, perform, find_effects=find_effects)
+
+
+def _describe(found: GoLivePreview, *, is_now: bool) -> Facts:
+    ends = (_("Accounts that can then never be undone"), found.accounts)
+    if is_now:
+        return (_("Goes live"), _("at once")), ends
+    if found.is_past:
+        return (
+            (_("Went live"), zoned(found.live_at)),
+            (_("This is in the past"), _("It counts at once.")),
+            ends,
+        )
+    return (_("Goes live"), zoned(found.live_at)), (_("Until then"), _("another moment can be set")), ends

@@ -1,0 +1,93 @@
+"""States and reasons in words. Beside a state, they say in the reader's language what the interface calls it."""
+
+from collections.abc import Mapping
+
+from migration_service.blueprints.console.languages import current_language, gettext, mark
+from migration_service.services.batches.states import (
+    API_KEY_REVOKED,
+    ERROR_THRESHOLD_REACHED,
+    WINDOW_CLOSED,
+)
+from migration_service.states import WaveState
+
+#: The states in words, as they are shown beside them in another language than English.
+WORDS: Mapping[str, str] = {
+    "ADDED": mark("added"),
+    "ALREADY_ADDED": mark("added before"),
+    "ALREADY_IMPORTED": mark("imported before"),
+    "APPROVED": mark("approved"),
+    "CAME": mark("new"),
+    "CANCELLED": mark("cancelled"),
+    "CLEAN": mark("clean"),
+    "COMPLETED": mark("completed"),
+    "Complete": mark("closed"),
+    "DEFERRED": mark("is tried again"),
+    "DIFFERS": mark("differs"),
+    "DRY_RUN_SUCCEEDED": mark("rehearsal succeeded"),
+    "FAILED": mark("failed"),
+    "GREW": mark("more"),
+    "IMPORTED": mark("imported"),
+    "IN_PROGRESS": mark("in progress"),
+    "KEPT": mark("kept"),
+    "Ongoing": mark("runs"),
+    "PAUSED": mark("paused"),
+    "PENDING": mark("pending"),
+    "PLANNED": mark("planned"),
+    "Paused": mark("paused"),
+    "RECONCILING": mark("is being reconciled"),
+    "REFUSED": mark("refused"),
+    "REVERTED": mark("reverted"),
+    "RUNNING": mark("runs"),
+    "SAME": mark("the same"),
+    "SENT": mark("sent"),
+    "SHRANK": mark("fewer"),
+    "SKIPPED": mark("skipped"),
+    "STAGED": mark("staged"),
+    "STALLED": mark("makes no progress"),
+    "STOPPED": mark("stopped"),
+    "SUCCEEDED": mark("succeeded"),
+    "THROTTLED": mark("waits for slots"),
+    "VALID": mark("valid"),
+    "WAITING": mark("waits"),
+    "WENT": mark("gone"),
+    "WITHDRAWN": mark("withdrawn"),
+    "WOULD_ADD": mark("would be added"),
+    "WOULD_IMPORT": mark("would be imported"),
+}
+
+_OF_WAVE: Mapping[str, str] = {
+    WaveState.PLANNED: mark("Wave %(number)s is planned"),
+    WaveState.WAITING: mark("Wave %(number)s waits"),
+    WaveState.RUNNING: mark("Wave %(number)s runs"),
+    WaveState.PAUSED: mark("Wave %(number)s is paused"),
+    WaveState.RECONCILING: mark("Wave %(number)s is being reconciled"),
+    WaveState.CLEAN: mark("Wave %(number)s is clean"),
+    WaveState.DIFFERS: mark("Wave %(number)s differs"),
+    WaveState.APPROVED: mark("Wave %(number)s is approved"),
+    WaveState.STOPPED: mark("Wave %(number)s is stopped"),
+}
+
+_REASONS: Mapping[str, str] = {
+    API_KEY_REVOKED: mark("It is paused because its API key was revoked. Resume it here, or with another key."),
+    ERROR_THRESHOLD_REACHED: mark(
+        "It is paused because it has too many errors. Look at the errors below, and then resume or cancel it."
+    ),
+    WINDOW_CLOSED: mark("It is paused because its window is closed. It goes on by itself in the next one."),
+    "import_supplier_complete": mark("It is stopped because its import supplier is closed."),
+}
+
+
+def name_state(state: object) -> str:
+    """Return a state in the reader's language, or nothing if that is English or the state has no words."""
+    text = WORDS.get(str(state), "")
+    return gettext(text) if text and current_language() != "en" else ""
+
+
+def describe_wave(number: int, state: str) -> str:
+    """Return the state of a wave as the beginning of a sentence."""
+    return gettext(_OF_WAVE[state], number=number)
+
+
+def explain_reason(reason: str) -> str:
+    """Return why a batch or a wave does not go on, as a sentence. An unknown reason is itself."""
+    return gettext(_REASONS[reason]) if reason in _REASONS else reason
