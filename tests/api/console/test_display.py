@@ -19,8 +19,10 @@ from migration_service.blueprints.console.display import (
     moment,
     number,
     percent,
+    period,
     prose,
     share,
+    zoned,
 )
 from migration_service.blueprints.console.filters import read_filter, read_id
 from migration_service.blueprints.console.languages import current_language, lazy_gettext
@@ -136,6 +138,15 @@ def test_a_time_with_its_seconds_and_one_that_is_not_known(console_app: Flask) -
         assert moment(None) == DASH
     with _reading(console_app, cookie=f"{ZONE_COOKIE}=UTC", language="nl"):
         assert ">2 mrt 2020 12:00<" in moment(NOON.replace(year=2020))
+
+
+def test_a_period_has_the_day_of_both_its_ends_and_names_the_zone(console_app: Flask) -> None:
+    opens, closes = datetime(2026, 11, 22, 22, tzinfo=UTC), datetime(2026, 11, 23, 4, 59, 30, tzinfo=UTC)
+    with _reading(console_app, cookie=f"{ZONE_COOKIE}=Europe/Amsterdam"):
+        shown = period(opens, closes).striptags()
+        assert shown == f"22 Nov 2026 23:00 {DASH} 23 Nov 2026 05:59 Europe/Amsterdam"
+        assert zoned(opens) == "22 Nov 2026 23:00 Europe/Amsterdam"
+        assert zoned(None) == DASH
 
 
 def test_how_long_ago_a_time_was(console_app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:

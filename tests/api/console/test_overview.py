@@ -190,6 +190,6 @@ def test_a_clean_wave_of_a_plan_that_goes_on_by_itself_waits_for_no_decision(
         page = f"/waves/{plan['plan_id']}/"
         starts = f"Wave 2 of {code} waits for somebody who starts it."
         assert _concerns(administrator) == [(False, f"{page}2/", starts)]
-        assert "Wave 2 is WAITING" in administrator.see(page)
+        assert "Wave 2 waits" in administrator.see(page)
         assert "Start now" not in administrator.see(f"{page}1/")
         assert "Start now" in administrator.see(f"{page}2/")

@@ -81,7 +81,7 @@ def test_the_accounts_of_two_suppliers_with_one_number_are_listed(
 def test_health_shows_the_lines_of_the_doctor(administrator: ConsoleClient) -> None:
     text = administrator.see("/health/")
     for part in ("database", "redis", "revisions", "queue interactive", "slots"):
-        assert f"<td>{part}</td>" in text
+        assert f">{part}</td>" in text
 
 
 def test_the_console_speaks_dutch_to_whoever_prefers_it(log_in: LogIn) -> None:
@@ -107,7 +107,7 @@ def test_the_page_of_work_names_the_workers_of_each_queue_once_they_answered(
     )
     text = administrator.see("/work/")
     for queue in QUEUES:
-        assert f"<td><code>{queue}</code></td>" in text
+        assert f"><code>{queue}</code></td>" in text
     # Here no worker runs.
     assert text.count("No worker answers.") == len(QUEUES)
     assert "The workers answered" in text

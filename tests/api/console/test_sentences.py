@@ -3,12 +3,13 @@
 import html
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn
+from console_client import ConsoleClient, LogIn, text_of
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.teams import create_operations_team
@@ -130,3 +131,39 @@ def test_an_error_is_explained_in_dutch_on_a_dutch_page(administrator: ConsoleCl
     assert said, english.text
     assert f'<span class="text-body-secondary" lang="en">{said[0]}</span> {with_code}' in dutch.text
     assert "<p>De batch bestaat niet" in dutch.text
+
+
+def test_states_have_words_on_dutch_pages_and_a_reason_is_a_sentence(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    accounts: list[Any] = [{"external_account_number": str(number)} for number in range(300)]
+    batch_id = batches.run(accounts, stop_after_errors="50")["batch_id"]
+    page = text_of(administrator.see(f"/batches/{batch_id}/"))
+    assert "It is paused because it has too many errors." in page
+    assert "PAUSED gepauzeerd" not in page
+    administrator.client.set_cookie("console_language", "nl", path="/console")
+    page = text_of(administrator.see(f"/batches/{batch_id}/"))
+    assert "PAUSED gepauzeerd" in page
+    assert "FAILED mislukt" in page
+    assert "Gepauzeerd vanwege te veel fouten." in page
+
+
+def test_a_batch_of_added_data_says_that_it_cannot_be_undone(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account])
+    number = account["external_account_number"]
+    note = {
+        "import_supplier": batches.supplier.code,
+        "external_account_number": number,
+        "notes": [{"body": "Called."}],
+    }
+    batch_id = batches.run([note], kind="notes")["batch_id"]
+    assert batches.get(batch_id)["counts"]["ADDED"] == 1
+    page = administrator.see(f"/batches/{batch_id}/")
+    assert "What was added cannot be undone as a batch" in page
+    assert "/undo/" not in page
+    refused = administrator.get(f"/batches/{batch_id}/undo/")
+    assert refused.status_code == 400
+    assert "Only batches of accounts are undone." in refused.text

@@ -105,7 +105,7 @@ def test_a_plan_is_made_only_after_its_effects_were_shown(
     assert made.location == twice.location
 
     page = administrator.see(made.location.removeprefix("/console"))
-    for text in ("Spring", "Pilot", "Wave 1 is WAITING (for a person who starts it)", "a person decides"):
+    for text in ("Spring", "Pilot", "Wave 1 waits (for a person who starts it)", "a person decides"):
         assert text in page
     (plan,) = waves.supplier.get("/wave-plans/").json  # type: ignore[misc]
     assert [wave["lines"] for wave in plan["waves"]] == [2, 2, 4]
@@ -341,7 +341,7 @@ def test_a_wave_is_started_paused_resumed_reconciled_and_approved(
     assert "APPROVED" in page
     supplier = administrator.see(f"/suppliers/{waves.supplier.code}/")
     assert f"/console{plan}" in supplier
-    assert "Wave 2 is WAITING (for a person who starts it)." in supplier
+    assert "Wave 2 waits (for a person who starts it)." in supplier
     assert "Every account is created as it was staged. Compared" in supplier
     waves.run()
 

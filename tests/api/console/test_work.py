@@ -36,7 +36,7 @@ def read_messages(
         client = ConsoleClient(make_client(replace(migrated, console=True, broker_url=broker)).application)
         client.log_in(make_operator(sessions, OperatorRole.READ))
         page = client.see("/work/")
-        counts = re.findall(r"<tr><td><code>\w+</code></td><td[^>]*>(.*?)</td>", page)
+        counts = re.findall(r"<tr><td[^>]*><code>\w+</code></td><td[^>]*>(.*?)</td>", page)
         counts += re.findall(r"<dt>messages that workers have</dt><dd>(.*?)</dd>", page)
         return [int(it) if it.isdigit() else None for it in counts]
 

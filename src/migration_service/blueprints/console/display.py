@@ -14,6 +14,7 @@ from flask import Flask, request
 from markupsafe import Markup
 
 from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
+from migration_service.blueprints.console.states import describe_wave, explain_reason, name_state
 from migration_service.blueprints.console.tables import label_cells
 from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.resources import resources
@@ -64,6 +65,9 @@ def add_filters(app: Flask) -> None:
         prose=prose,
         window=write_window,
         labelled=label_cells,
+        state_name=name_state,
+        wave_sentence=describe_wave,
+        reason_sentence=explain_reason,
         colour=lambda state: _COLOUR_OF.get(str(state), "secondary"),
     )
     app.jinja_env.globals.update(share=share, here_with=here_with, duration_range=duration_range)

@@ -59,8 +59,8 @@ def set_moment(code: str) -> Response:
         return Preview(
             title=title,
             sentence=ngettext(
-                "%(num)s account exists. It can be undone until the supplier goes live, and never after that.",
-                "%(num)s accounts exist. They can be undone until the supplier goes live, and never after that.",
+                "%(num)s account exists. It can be undone until the go-live, and never after that.",
+                "%(num)s accounts exist. They can be undone until the go-live, and never after that.",
                 found.accounts,
             ),
             button=_("Go live"),

@@ -1,8 +1,9 @@
-"""States and reasons in words. Beside a state, they say in the reader's language what the interface calls it."""
+"""States and reasons in words, which are shown beside those of the interface in the reader's language."""
 
 from collections.abc import Mapping
 
 from migration_service.blueprints.console.languages import current_language, gettext, mark
+from migration_service.errors import ImportSupplierCompleteError
 from migration_service.services.batches.states import (
     API_KEY_REVOKED,
     ERROR_THRESHOLD_REACHED,
@@ -44,6 +45,7 @@ WORDS: Mapping[str, str] = {
     "SKIPPED": mark("skipped"),
     "STAGED": mark("staged"),
     "STALLED": mark("makes no progress"),
+    "STARVING": mark("waits for a processor"),
     "STOPPED": mark("stopped"),
     "SUCCEEDED": mark("succeeded"),
     "THROTTLED": mark("waits for slots"),
@@ -68,13 +70,18 @@ _OF_WAVE: Mapping[str, str] = {
 }
 
 _REASONS: Mapping[str, str] = {
-    API_KEY_REVOKED: mark("It is paused because its API key was revoked. Resume it here, or with another key."),
+    API_KEY_REVOKED: mark(
+        "It is paused because its API key was revoked. Resume it here, or with another key."
+    ),
     ERROR_THRESHOLD_REACHED: mark(
-        "It is paused because it has too many errors. Look at the errors below, and then resume or cancel it."
+        "It is paused because it has too many errors. Look at them, and then resume or stop it."
     ),
     WINDOW_CLOSED: mark("It is paused because its window is closed. It goes on by itself in the next one."),
-    "import_supplier_complete": mark("It is stopped because its import supplier is closed."),
+    ImportSupplierCompleteError.code: mark("It does not go on because its import supplier is Complete."),
 }
+
+
+_OTHER_REASON = mark("Why it does not go on:")
 
 
 def name_state(state: object) -> str:
@@ -83,11 +90,11 @@ def name_state(state: object) -> str:
     return gettext(text) if text and current_language() != "en" else ""
 
 
-def describe_wave(number: int, state: str) -> str:
+def describe_wave(state: str, number: int) -> str:
     """Return the state of a wave as the beginning of a sentence."""
     return gettext(_OF_WAVE[state], number=number)
 
 
 def explain_reason(reason: str) -> str:
-    """Return why a batch or a wave does not go on, as a sentence. An unknown reason is itself."""
-    return gettext(_REASONS[reason]) if reason in _REASONS else reason
+    """Return why a batch or a wave does not go on, as a sentence."""
+    return gettext(_REASONS.get(reason, _OTHER_REASON))
