@@ -5,7 +5,7 @@ from uuid import UUID
 from flask import Blueprint, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import TextAreaField
+from wtforms import Field, TextAreaField
 from wtforms.validators import InputRequired
 
 from migration_service.blueprints.console.access import batch_of
@@ -14,7 +14,7 @@ from migration_service.blueprints.console.display import measured
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.errors import ParseError, RequestFailedValidationError
+from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
 from migration_service.schemas.control_totals import read_control_totals
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.batches.control_totals import (
@@ -38,6 +38,10 @@ class ControlTotalsForm(ActionForm):
             "the file, so that they show what the file has lost."
         ),
     )
+
+    def find_field(self, item: ErrorItem) -> Field:  # noqa: ARG002  # each of its errors is about the JSON
+        """Return the only field."""
+        return self.totals
 
 
 @blueprint.route("/", methods=["GET", "POST"])

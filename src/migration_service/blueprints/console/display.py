@@ -134,7 +134,7 @@ def duration_range(low: float, high: float) -> str:
 
 def clock_in(seconds: float) -> str:
     """Return the time of day in so many seconds, in the viewer's zone."""
-    then = datetime.now(_zone()) + timedelta(seconds=seconds)
+    then = datetime.now(viewer_zone()) + timedelta(seconds=seconds)
     return str(format_time(then, "HH:mm", locale=current_locale()))
 
 
