@@ -39,7 +39,7 @@ class ControlTotalsForm(ActionForm):
         ),
     )
 
-    def find_field(self, item: ErrorItem) -> Field:  # noqa: ARG002  # each of its errors is about the JSON
+    def find_field(self, item: ErrorItem) -> Field:  # each of its errors is about the JSON
         """Return the only field."""
         return self.totals
 
