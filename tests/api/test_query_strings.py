@@ -18,13 +18,12 @@ def test_each_operation_refuses_an_unknown_parameter(supplier: SupplierClient, d
         if not path.startswith(API):
             continue
         for method, operation in operations.items():
-            if method not in ("get", "post"):
+            if method not in ("get", "post", "put"):
                 continue
             named = path.removeprefix(API).replace("{import_supplier_code}", supplier.code)
             url = re.sub("{.+?}", "1", named) + _UNKNOWN
-            answers[operation["operationId"]] = (
-                supplier.get(url) if method == "get" else supplier.post(url, {})
-            )
+            body: dict[str, Any] = {} if method == "get" else {"json": {}}
+            answers[operation["operationId"]] = getattr(supplier, method)(url, **body)
     assert len(answers) > 40
     for name, answer in answers.items():
         assert answer.status_code == 400, (name, answer.text)

@@ -69,7 +69,7 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     """The status of the import of one account
 
     `IN_PROGRESS` while a migration process creates the account, `COMPLETED` once it exists, and `UNKNOWN`
-    otherwise.
+    otherwise, also of an account that is staged.
     """
     with autocommit(resources().Session) as statements:
         status, service_account_number = get_status(
@@ -123,7 +123,8 @@ def list_imported_account_imports(arguments: dict[str, Any], import_supplier_cod
 def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """The accounts that are not created and whose last attempt failed
 
-    Dry runs count too. The whole array, streamed. With `limit`: one page of it, and a Link header
+    Dry runs count too. An account that was refused before it was staged has no attempt: the reconciliation
+    lists it under `open`. The whole array, streamed. With `limit`: one page of it, and a Link header
     (rel="next") to the next page.
     """
     return _list(ListKind.FAILED, import_supplier_code, arguments)

@@ -170,6 +170,21 @@ def test_no_connection_to_the_database_is_held_while_a_body_is_received(make_bat
     assert set(held) == {0}
 
 
+def test_an_upload_that_began_before_its_session_ended_is_taken_in(make_batches: MakeBatches) -> None:
+    batches = make_batches()
+    (session,) = batches.supplier.get("/sessions/").json or []
+    statuses: list[int] = []
+
+    def end_the_session() -> None:
+        if not statuses:
+            answer = batches.supplier.post(f"/sessions/{session['session_id']}/end/", {})
+            statuses.append(answer.status_code)
+
+    assert _send_slowly(batches, [b"{}\n"], end_the_session).status_code == 202
+    assert statuses == [200]
+    assert batches.post(b"{}\n", "validate").status_code == 401
+
+
 def test_simultaneous_uploads_are_limited_for_each_organisation(
     make_batches: MakeBatches, sessions: sessionmaker[Session]
 ) -> None:
