@@ -294,6 +294,9 @@ class WaveAnswerSchema(AnswerSchema):
         allow_none=True, metadata=about("Accounts that were not created, and not skipped.", 2)
     )
     reverted = fields.Integer(metadata=about("Accounts that undos of the wave have reverted.", 0))
+    existing = fields.Integer(
+        metadata=about("Accounts of the wave that exist now. Those that were undone do not.", 198)
+    )
     decided_by = fields.String(
         allow_none=True, metadata=about("Who approved or stopped it.", "API key mig_4fQ2")
     )

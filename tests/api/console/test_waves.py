@@ -458,12 +458,21 @@ def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(
                 break
     page = administrator.see(first)
     assert "2 accounts of the wave were removed again." in page
+    assert "0 of 2 accounts exist, 2 are undone, 0 failed" in page
+    assert re.search(r"btn-primary[^>]*>Approve", page) is None
+    assert "0 of 3 accounts done, 2 undone, 0 failed" in administrator.see(plan)
     supplier = f"/suppliers/{waves.supplier.code}/"
     assert "Every account is created as it was staged." in administrator.see(supplier)
     carry_on(sessions)
     for path in (first, supplier):
         assert "Every account is created as it was staged." not in administrator.see(path)
     assert "No wave begins" not in page
+    waves.run()
+    assert "2 are open. Compared" in administrator.see(supplier)
+    waves.batches.post(None, source="pending")
+    waves.run()
+    assert "2 accounts that were undone exist again." in administrator.see(supplier)
+    assert "2 of 2 accounts done" in administrator.see(first)
 
 
 def test_waves_are_seen_and_steered_by_whoever_may(

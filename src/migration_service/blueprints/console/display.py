@@ -40,7 +40,7 @@ _COLOUR_OF = {
         ("success", "COMPLETED IMPORTED VALID STAGED WOULD_IMPORT SUCCEEDED DRY_RUN_SUCCEEDED"),
         ("success", "SENT REVERTED WENT SHRANK Ongoing ok CLEAN APPROVED ADDED WOULD_ADD"),
         ("warning", "WAITING PAUSED STALLED STARVING THROTTLED WITHDRAWN ALREADY_IMPORTED"),
-        ("warning", "KEPT GREW Paused warning unknown ALREADY_ADDED DEFERRED"),
+        ("warning", "UNDONE KEPT GREW Paused warning unknown ALREADY_ADDED DEFERRED"),
         ("danger", "FAILED STOPPED REFUSED CAME DIFFERS wrong"),
         ("secondary", "PENDING SKIPPED CANCELLED SAME Complete PLANNED"),
     )

@@ -1,6 +1,6 @@
 """What is reported of plans and their waves. The names are those of the interface."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from migration_service.services.batches import clock
 from migration_service.services.batches.counts import count_lines
 from migration_service.services.batches.holds import find_undos_of_plans
 from migration_service.services.waves.states import continues_if_clean, is_over
-from migration_service.services.waves.undone import count_reverted
+from migration_service.services.waves.undone import Reverted, count_reverted
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait
 
@@ -46,11 +46,22 @@ class WaveReport:
     reconciled_at: datetime | None
     differing: int | None
     open: int | None
-    #: Accounts that undos of the wave have reverted.
+    #: Accounts that undos of the wave have reverted, and those of the wave that exist now.
     reverted: int
+    existing: int
     decided_by: str | None
     decided_at: datetime | None
     decision_reason: str | None
+
+    @property
+    def undone(self) -> int:
+        """Return how many accounts were reverted and do not exist now."""
+        return count_created(self.counts) - self.existing
+
+
+def count_created(counts: Mapping[str, int]) -> int:
+    """Return how many accounts existed when the lines of a wave got their outcome, of counts by status."""
+    return counts.get(LineStatus.IMPORTED, 0) + counts.get(LineStatus.ALREADY_IMPORTED, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +138,7 @@ class _Read:
     #: Lines by status, by the id of the batch.
     counts: dict[UUID, dict[str, int]]
     #: By the id of the batch.
-    reverted: dict[UUID, int]
+    reverted: dict[UUID, Reverted]
     #: By the id of the plan.
     undos: dict[UUID, UUID]
 
@@ -150,6 +161,7 @@ def _report_plan(plan: WavePlan, waves: Sequence[Wave], read: _Read) -> PlanRepo
 
 def _report_wave(plan: WavePlan, wave: Wave, read: _Read, waits_for: WaveWait | None) -> WaveReport:
     batch, counts = read.batches[wave.batch_id], read.counts[wave.batch_id]
+    reverted = read.reverted.get(wave.batch_id, Reverted())
     needed = wave.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
     window = Window.from_dict(wave.time_window) if wave.time_window and needed else None
     opening = next_opening(window, read.now) if window else None
@@ -173,7 +185,8 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, waits_for: WaveWait | 
         reconciled_at=wave.reconciled_at,
         differing=wave.differing,
         open=wave.open,
-        reverted=read.reverted.get(wave.batch_id, 0),
+        reverted=reverted.accounts,
+        existing=count_created(counts) - reverted.accounts + reverted.again,
         decided_by=wave.decided_by,
         decided_at=wave.decided_at,
         decision_reason=wave.decision_reason,

@@ -5,6 +5,7 @@ was reverted is open, so a person decides about the wave once more before the ne
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import exists, func, select, union_all
@@ -15,7 +16,7 @@ from migration_service.errors import WaveStateError
 from migration_service.models import AccountImportProcess, BatchLine, Undo, UndoLine, Wave, WavePlan
 from migration_service.services.batches.holds import find_undo_of_plan
 from migration_service.services.waves.states import UNDO, change_wave
-from migration_service.states import UndoOutcome
+from migration_service.states import ImportState, UndoOutcome
 
 
 def require_no_undo(session: Session, plan: WavePlan) -> None:
@@ -42,23 +43,34 @@ def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
     wave.decided_by = wave.decided_at = wave.decision_reason = None
 
 
-def count_reverted(session: Session, plan_ids: Collection[UUID]) -> dict[UUID, int]:
-    """Return how many accounts of the waves of these plans undos have reverted, by the batch of the wave."""
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """How many accounts of a wave undos have reverted, and how many of them exist again."""
+
+    accounts: int = 0
+    again: int = 0
+
+
+def count_reverted(session: Session, plan_ids: Collection[UUID]) -> dict[UUID, Reverted]:
+    """Return what undos have reverted of the waves of these plans, by the batch of the wave."""
     of_these = one_of(Wave.plan_id.expression, plan_ids)
     whole = (
-        select(Wave.batch_id)
+        select(Wave.batch_id, AccountImportProcess.state)
         .join(Undo, Undo.batch_id == Wave.batch_id)
         .join(UndoLine, UndoLine.undo_id == Undo.id)
+        .outerjoin(AccountImportProcess, AccountImportProcess.id == UndoLine.account_import_process_id)
         .where(of_these, UndoLine.outcome == UndoOutcome.REVERTED)
     )
     reverted = union_all(whole, _NAMED.where(of_these)).subquery()
-    counted = select(reverted.c.batch_id, func.count().label("accounts")).group_by(reverted.c.batch_id)
-    return {row.batch_id: row.accounts for row in session.execute(counted)}
+    again = func.count().filter(reverted.c.state == ImportState.IMPORTED)
+    counted = select(reverted.c.batch_id, func.count().label("accounts"), again.label("again"))
+    rows = session.execute(counted.group_by(reverted.c.batch_id))
+    return {row.batch_id: Reverted(row.accounts, row.again) for row in rows}
 
 
 #: The batch of a wave, for each of its accounts that an undo of named accounts has reverted.
 _NAMED = (
-    select(Wave.batch_id)
+    select(Wave.batch_id, AccountImportProcess.state)
     .join(WavePlan, WavePlan.id == Wave.plan_id)
     .join(Undo, (Undo.import_supplier_id == WavePlan.import_supplier_id) & Undo.batch_id.is_(None))
     .join(UndoLine, UndoLine.undo_id == Undo.id)

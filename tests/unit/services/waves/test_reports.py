@@ -70,7 +70,7 @@ def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> 
     plan, wave = make_wave(session, customer, WaveState.APPROVED, time_window=OPEN_NOW, **stored)
     batch = batch_of(session, wave, lines=9, lines_per_minute=60, brake={"stop_after_errors": "5"})
     add_chunk(session, batch, 1, counts={"IMPORTED": 2, "FAILED": 1})
-    add_chunk(session, batch, 4, counts={"IMPORTED": 4})
+    add_chunk(session, batch, 4, counts={"IMPORTED": 4, "ALREADY_IMPORTED": 1})
     processes = add_pending(session, customer, "one", "two", "three")
     outcomes = (UndoOutcome.REVERTED, UndoOutcome.REVERTED, UndoOutcome.KEPT)
     lines = [(process_id, "A-1", outcome) for process_id, outcome in zip(processes, outcomes, strict=True)]
@@ -83,14 +83,16 @@ def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> 
         "waits_for": None,
         "batch_id": wave.batch_id,
         "lines": 9,
-        "counts": NONE | {"IMPORTED": 6, "FAILED": 1},
+        "counts": NONE | {"IMPORTED": 6, "ALREADY_IMPORTED": 1, "FAILED": 1},
         "window": OPEN_NOW,
         "opens_at": None,
         "closes_at": None,
         "lines_per_minute": 60,
         "brake": {"stop_after_errors": "5"},
         "reverted": 2,
+        "existing": 5,
     }
+    assert report.undone == 2, "one more existed before"
 
 
 def _report(session: Session, customer: Customer, state: WaveState, **values: Any) -> WaveReport:
@@ -107,7 +109,7 @@ def test_a_wave_has_an_opening_for_as_long_as_it_needs_one(
     is_needed = state in ("PLANNED", "WAITING", "RUNNING", "PAUSED")
     expected = (EVENING.replace(minute=0), MIDNIGHT) if is_needed else (None, None)
     assert (report.opens_at, report.closes_at) == expected
-    assert (report.counts, report.reverted) == (NONE, 0)
+    assert (report.counts, report.reverted, report.existing) == (NONE, 0, 0)
 
 
 def test_the_opening_of_a_wave_is_the_next_one_or_none_if_it_has_no_window(

@@ -8,10 +8,15 @@ from sqlalchemy.orm import Session
 
 from factories import Customer
 from migration_service.errors import WaveStateError
-from migration_service.models import Undo, Wave
+from migration_service.models import AccountImportProcess, Undo, Wave
 from migration_service.services.waves.progress import list_waves
-from migration_service.services.waves.undone import count_reverted, reconcile_undone, require_no_undo
-from migration_service.states import UndoOutcome, WaveState
+from migration_service.services.waves.undone import (
+    Reverted,
+    count_reverted,
+    reconcile_undone,
+    require_no_undo,
+)
+from migration_service.states import ImportState, UndoOutcome, WaveState
 from unit.services.waves.wave_rows import EVENING, acts, add_line, add_pending, add_undo, make_plan, make_wave
 
 REVERTED, KEPT = UndoOutcome.REVERTED, UndoOutcome.KEPT
@@ -157,10 +162,10 @@ def test_reverted_accounts_are_counted_by_the_wave_that_created_them(
     add_undo(session, customer, None, [(two, "A-2", REVERTED), (three, "A-3", REVERTED), (one, "A-9", KEPT)])
     elsewhere, foreign = make_wave(session, other, WaveState.APPROVED)
     add_undo(session, other, foreign, [(1, "A-1", REVERTED), (2, "A-2", REVERTED), (3, "A-3", REVERTED)])
-    assert count_reverted(session, [plan.id]) == {first.batch_id: 2, second.batch_id: 1}
-    assert count_reverted(session, [elsewhere.id]) == {foreign.batch_id: 3}
-    assert count_reverted(session, [plan.id, elsewhere.id]) == {
-        first.batch_id: 2,
-        second.batch_id: 1,
-        foreign.batch_id: 3,
-    }
+    session.get_one(AccountImportProcess, two).state = ImportState.IMPORTED  # created again since then
+    session.flush()
+    mine = {first.batch_id: Reverted(2, again=1), second.batch_id: Reverted(1)}
+    theirs = {foreign.batch_id: Reverted(3)}
+    assert count_reverted(session, [plan.id]) == mine
+    assert count_reverted(session, [elsewhere.id]) == theirs
+    assert count_reverted(session, [plan.id, elsewhere.id]) == mine | theirs
