@@ -75,7 +75,8 @@ def make_customer(sessions: sessionmaker[Session], **supplier: str) -> Customer:
     """
     name = secrets.token_hex(4)
     code = f"S_{name}"
-    options = {"document_root": f"s3://bucket/{code}"} | supplier
+    # In UTC, as the clocks of the tests.
+    options = {"document_root": f"s3://bucket/{code}", "time_zone": "UTC"} | supplier
     with sessions.begin() as session:
         organisation = create_organisation(session, f"Organisation {name}")
         create_import_supplier(session, code=code, organisation_name=organisation.name, **options)

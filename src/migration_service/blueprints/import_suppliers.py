@@ -30,6 +30,7 @@ _EXAMPLE: dict[str, Any] = {
     "import_supplier": SUPPLIER,
     "status": "Ongoing",
     "profile": "lenient",
+    "time_zone": "Europe/Amsterdam",
     "counts": {"PENDING": 2_900, "IN_PROGRESS": 100, "IMPORTED": 97_000, "SKIPPED": 0},
 }
 

@@ -12,13 +12,21 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from migration_service.cli.output import count, json_option, show_json, show_list
 from migration_service.cli.session import CannotRunError
+from migration_service.config.variables import is_time_zone
 from migration_service.errors import BatchFileError
 from migration_service.schemas.control_totals import ControlTotalsSchema
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.formats import require_ndjson
 from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
 from migration_service.services.batches.offline_check import Summary, check_lines
+from migration_service.services.setup.suppliers import DEFAULT_TIME_ZONE
 from migration_service.states import Profile
+
+
+def _read_time_zone(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    if not is_time_zone(name):
+        raise click.BadParameter(f"{name} is not a time zone: expected a name as {DEFAULT_TIME_ZONE}.")
+    return name
 
 
 @click.command()
@@ -31,6 +39,14 @@ from migration_service.states import Profile
     help="With strict, warnings are errors.",
 )
 @click.option("--supplier", metavar="CODE", help="Every line must name this import supplier.")
+@click.option(
+    "--time-zone",
+    default=DEFAULT_TIME_ZONE,
+    show_default=True,
+    metavar="NAME",
+    callback=_read_time_zone,
+    help="The supplier's time zone, which decides what day is today.",
+)
 @click.option(
     "--processes",
     type=click.IntRange(min=1),
@@ -50,6 +66,7 @@ def check(
     file: Path,
     profile: str,
     supplier: str | None,
+    time_zone: str,
     processes: int | None,
     totals_file: IO[str] | None,
     as_json: bool,
@@ -68,6 +85,7 @@ def check(
                 require_ndjson(read_lines(read_blocks(stream), _LIMITS)),
                 Profile(profile),
                 supplier=supplier,
+                time_zone=time_zone,
                 processes=processes,
             ):
                 summary.add(part)

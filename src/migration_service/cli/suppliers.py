@@ -13,12 +13,14 @@ from migration_service.config import SettingsError
 from migration_service.models import ImportSupplier
 from migration_service.services.processing.customer_emails import mail_server
 from migration_service.services.setup.suppliers import (
+    DEFAULT_TIME_ZONE,
     KnownSupplier,
     create_import_supplier,
     get_import_supplier,
     list_import_suppliers,
     set_customer_emails,
     set_status,
+    set_time_zone,
 )
 from migration_service.states import Profile, SupplierStatus
 
@@ -51,8 +53,17 @@ def suppliers() -> None:
     show_default=True,
     help="strict: warnings count as errors.",
 )
+@click.option(
+    "--time-zone",
+    default=DEFAULT_TIME_ZONE,
+    show_default=True,
+    metavar="NAME",
+    help="The supplier's time zone, which decides what day is today for its data.",
+)
 @json_option
-def create(code: str, organisation: str, document_root: str, profile: str, as_json: bool) -> None:
+def create(
+    *, code: str, organisation: str, document_root: str, profile: str, time_zone: str, as_json: bool
+) -> None:
     """Create the import supplier CODE with the status Ongoing."""
     with open_session(read_settings()) as session:
         supplier = create_import_supplier(
@@ -61,6 +72,7 @@ def create(code: str, organisation: str, document_root: str, profile: str, as_js
             organisation_name=organisation,
             document_root=document_root,
             profile=profile,
+            time_zone=time_zone,
         )
         record = _record(supplier, organisation)
     show_done(record, as_json, f"Import supplier {code!r} was created; its status is {supplier.status}.")
@@ -133,12 +145,28 @@ def change_emails(code: str, state: str, as_json: bool) -> None:
     )
 
 
+@suppliers.command("set-time-zone")
+@click.argument("code")
+@click.argument("time_zone")
+@json_option
+def change_time_zone(code: str, time_zone: str, as_json: bool) -> None:
+    """Set the time zone of the import supplier CODE, which decides what day is today for its data.
+
+    TIME_ZONE is a name of the IANA database, as Europe/Amsterdam.
+    """
+    with open_session_of_reference(read_settings()) as session:
+        set_time_zone(session, code, time_zone)
+    record = {"code": code, "time_zone": time_zone}
+    show_done(record, as_json, f"The time zone of import supplier {code!r} is now {time_zone}.")
+
+
 def _record(supplier: ImportSupplier | KnownSupplier, organisation: str) -> Record:
     return {
         "code": supplier.code,
         "organisation": organisation,
         "status": supplier.status,
         "profile": supplier.profile,
+        "time_zone": supplier.time_zone,
         "document_root": supplier.document_root,
         "customer_emails": "on" if supplier.sends_customer_emails else "off",
         "created_at": supplier.created_at,

@@ -72,6 +72,8 @@ class ImportSupplier(Base):
     #: Where document paths of payloads start: `<storage bucket>/<configured root>`, no slash at the end.
     document_root: Mapped[str] = mapped_column(server_default="")
     profile: Mapped[str] = mapped_column(server_default=Profile.LENIENT)
+    #: In which it is today for its data: the open period, and what is in the future.
+    time_zone: Mapped[str] = mapped_column(server_default="Europe/Amsterdam")
     #: Whether customers get an e-mail when their account is created.
     sends_customer_emails: Mapped[bool] = mapped_column(server_default=false())
     #: When its accounts go live. From then on none of them can be undone. None: not set.

@@ -104,6 +104,9 @@ class ImportSupplierAnswerSchema(AnswerSchema):
     profile = fields.String(
         metadata=about("The profile of its payloads.", "lenient", enum=[profile.value for profile in Profile])
     )
+    time_zone = fields.String(
+        metadata=about("Its time zone, which decides what day is today for its data.", "Europe/Amsterdam")
+    )
     counts = fields.Dict(
         metadata=about(
             "Accounts by state.",

@@ -5,6 +5,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from werkzeug.test import TestResponse
@@ -12,6 +13,7 @@ from werkzeug.test import TestResponse
 from factories import json_of
 from imported_account import ImportedAccount, codes_of
 from migration_service.blueprints import added_data_examples as examples
+from migration_service.services.setup.suppliers import set_time_zone
 
 _PAYMENT = {
     "transaction_id": "T-1",
@@ -164,3 +166,23 @@ def test_a_payment_instruction_has_no_items_and_so_no_warnings(account: Imported
 def test_an_unknown_kind_of_report_is_refused(account: ImportedAccount) -> None:
     answer = _add(account, "notes", "?report=half", notes=[{"body": "a"}])
     assert (answer.status_code, codes_of(answer)) == (400, [("report", "invalid_choice")])
+
+
+@pytest.mark.parametrize(("time_zone", "is_future"), [("Pacific/Kiritimati", False), ("Etc/GMT+12", True)])
+def test_today_is_today_in_the_time_zone_of_the_supplier(
+    account: ImportedAccount, time_zone: str, is_future: bool
+) -> None:
+    """In the first of these zones it is always a later day than in the second."""
+    with account.supplier.Session.begin() as session:
+        set_time_zone(session, account.supplier.code, time_zone)
+    today = str(datetime.now(ZoneInfo("Pacific/Kiritimati")).date())
+    payment = _PAYMENT | {"transaction_date": today}
+    moved = _find_warnings(account, "transactions", transactions=[payment])
+    assert [code for _, code in moved] == ["transaction_date_changed"] * is_future
+    added = _find_warnings(account, "historical-statements", statements=[_STATEMENT | {"issued_date": today}])
+    assert [code for _, code in added] == ["statement_issued_in_future"] * is_future
+    (payload,) = account.supplier.accounts()
+    payload["supply_addresses"][0]["meter_points"][0]["last_billed_to_date"] = today
+    report = json_of(account.supplier.post("/validate-account/?report=full", payload))
+    found = [it["code"] for it in report["warnings"]]
+    assert ("last_billed_to_date_in_future" in found) is is_future

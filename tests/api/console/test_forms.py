@@ -122,6 +122,15 @@ def test_the_forms_of_a_supplier(
     off = administrator.act(f"{back}emails/")
     assert off == (back, f"Customers of {code} get no e-mail from now on.")
 
+    path, zone = f"{back}time-zone/", {"time_zone": "Europe/Lisbon"}
+    shown = administrator.form(path)
+    assert (shown.title, shown.sentence[:14]) == (f"Time zone of {code}", "It is UTC now.")
+    assert administrator.act(path, zone) == (back, f"The time zone of {code} is Europe/Lisbon.")
+    assert "Europe/Lisbon" in administrator.see(back)
+    refused = administrator.send(path, {"time_zone": "Europe/Nowhere"})
+    assert refused.status_code == 400
+    assert "is not a time zone" in refused.text
+
 
 def test_the_form_of_a_new_supplier(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
@@ -134,12 +143,14 @@ def test_the_form_of_a_new_supplier(
         "code": code,
         "profile": "strict",
         "document_root": "s3://bucket/folder",
+        "time_zone": "Europe/Lisbon",
     }
     done = administrator.act("/suppliers/new/", fields)
     assert done == (f"/suppliers/{code}/", f"Import supplier {code} was created.")
     with sessions() as session:
         made = session.scalars(select(ImportSupplier).where(ImportSupplier.code == code)).one()
     assert (made.profile, made.document_root, made.status) == ("strict", "s3://bucket/folder", "Ongoing")
+    assert made.time_zone == "Europe/Lisbon"
 
 
 def test_the_forms_of_a_key_and_what_the_list_says_of_them(

@@ -249,9 +249,16 @@ def test_import_suppliers_are_listed_with_counts_profile_and_status(
             "import_supplier": supplier.code,
             "status": "Paused",
             "profile": "lenient",
+            "time_zone": "UTC",
             "counts": nothing | {"PENDING": 2, "IMPORTED": 1},
         },
-        {"import_supplier": other, "status": "Ongoing", "profile": "strict", "counts": nothing},
+        {
+            "import_supplier": other,
+            "status": "Ongoing",
+            "profile": "strict",
+            "time_zone": "Europe/Amsterdam",
+            "counts": nothing,
+        },
     ]
     assert _get(supplier, "/import-suppliers/") == expected
     assert [_get(supplier, f"/import-suppliers/{it['import_supplier']}/") for it in expected] == expected

@@ -148,6 +148,7 @@ def test_everything_that_commands_set_up_and_change_is_in_the_audit(run: Run) ->
     acts = [
         ("import_supplier.created", ("suppliers", "create", supplier, "--organisation", organisation)),
         ("import_supplier.status_set", ("suppliers", "set-status", supplier, "PAUSED")),
+        ("import_supplier.time_zone_set", ("suppliers", "set-time-zone", supplier, "Europe/Paris")),
         ("import_supplier.customer_emails_set", ("suppliers", "set-emails", supplier, "off")),
         ("api_key.rolled", ("api-keys", "roll", prefix)),
         ("api_key.revoked", ("api-keys", "revoke", prefix)),

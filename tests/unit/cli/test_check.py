@@ -2,8 +2,10 @@
 
 import json
 import subprocess
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from click.testing import CliRunner, Result
@@ -45,6 +47,16 @@ def test_each_fault_is_counted_with_its_first_examples(tmp_path: Path, processes
         assert found["errors"][code] >= 1
         assert found["examples"][code][0]["line_number"] <= line
         assert len(found["examples"][code]) <= 3
+
+
+@pytest.mark.parametrize(("time_zone", "found"), [("Pacific/Kiritimati", 0), ("Etc/GMT+12", 1)])
+def test_today_is_today_in_the_time_zone_that_is_given(tmp_path: Path, time_zone: str, found: int) -> None:
+    (account,) = generate_accounts(1, supplier="S")
+    today = str(datetime.now(ZoneInfo("Pacific/Kiritimati")).date())
+    account["supply_addresses"][0]["meter_points"][0]["last_billed_to_date"] = today
+    result = _check(_write(tmp_path, [account]), "--json", "--time-zone", time_zone, "--processes", "1")
+    assert json.loads(result.stdout)["warnings"].get("last_billed_to_date_in_future", 0) == found
+    assert _check(tmp_path / "book.ndjson", "--time-zone", "Nowhere").exit_code == 2
 
 
 def test_faults_across_the_lines_of_a_file_are_found(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def test_a_supplier_is_created_shown_and_gets_another_status(run: Run, customer:
         "organisation": customer.organisation,
         "status": "Ongoing",
         "profile": "strict",
+        "time_zone": "Europe/Amsterdam",
         "document_root": "s3://b/f",
         "customer_emails": "off",
         "created_at": "",
@@ -261,6 +262,18 @@ def test_a_payment_vendor_that_cannot_be_called_is_refused(
     result = run("vendors", "create", f"vendor {secrets.token_hex(4)}", "--kind", "http", *options)
     assert result.exit_code == 1
     assert reason in result.stderr
+
+
+def test_the_time_zone_of_a_supplier_is_a_name_of_the_iana_database(run: Run, customer: Customer) -> None:
+    code = customer.import_supplier
+    new = f"ZONE_{secrets.token_hex(4)}"
+    create = ("suppliers", "create", new, "--organisation", customer.organisation)
+    assert run(*create, "--time-zone", "Europe/Nowhere").exit_code == 1
+    assert _json(run(*create, "--json"))["time_zone"] == "Europe/Amsterdam"
+    refused = run("suppliers", "set-time-zone", code, "Europe/Nowhere")
+    assert (refused.exit_code, "'Europe/Nowhere' is not a time zone" in refused.stderr) == (1, True)
+    assert run("suppliers", "set-time-zone", code, "Europe/Lisbon").exit_code == 0
+    assert _json(run("suppliers", "show", code, "--json"))["time_zone"] == "Europe/Lisbon"
 
 
 def test_customer_emails_can_be_switched_on_if_there_is_a_mail_server(run: Run, customer: Customer) -> None:

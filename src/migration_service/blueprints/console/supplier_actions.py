@@ -14,9 +14,11 @@ from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.console.organisations import visible_organisations
 from migration_service.services.batches.listing import list_batches
 from migration_service.services.setup.suppliers import (
+    DEFAULT_TIME_ZONE,
     create_import_supplier,
     set_customer_emails,
     set_status,
+    set_time_zone,
 )
 from migration_service.states import Profile, SupplierStatus
 
@@ -35,6 +37,14 @@ class EmailsForm(ActionForm):
     on = BooleanField(_l("Customers get an e-mail when their account is created"))
 
 
+class TimeZoneForm(ActionForm):
+    """The time zone that the supplier gets."""
+
+    time_zone = StringField(
+        _l("Time zone"), validators=[InputRequired()], description=_l("As Europe/Amsterdam.")
+    )
+
+
 class SupplierForm(ActionForm):
     """What a new supplier has."""
 
@@ -49,6 +59,11 @@ class SupplierForm(ActionForm):
         _l("Profile"),
         choices=[it.value for it in Profile],
         description=_l("Under strict, warnings refuse an account."),
+    )
+    time_zone = StringField(
+        _l("Time zone"),
+        default=DEFAULT_TIME_ZONE,
+        description=_l("Decides what day is today for its data, as Europe/Amsterdam."),
     )
 
 
@@ -113,6 +128,32 @@ def set_emails(code: str) -> Response:
     return act_on_reference(form, preview, perform)
 
 
+@blueprint.route("/<code>/time-zone/", methods=["GET", "POST"])
+def set_time_zone_of(code: str) -> Response:
+    """Set the time zone in which it is today for the data of a supplier."""
+    form = TimeZoneForm()
+
+    def preview(session: Session) -> Preview:
+        supplier = supplier_of(session, code)
+        return Preview(
+            title=_("Time zone of %(code)s", code=code),
+            sentence=_(
+                "It is %(zone)s now. The time zone decides what day is today for its data: where the open "
+                "period ends, and what is in the future.",
+                zone=supplier.time_zone,
+            ),
+            button=_("Set"),
+            back=url_for("suppliers.show", code=code),
+        )
+
+    def perform(session: Session) -> Done:
+        supplier_of(session, code)
+        set_time_zone(session, code, str(form.time_zone.data))
+        return Done(_("The time zone of %(code)s is %(zone)s.", code=code, zone=form.time_zone.data))
+
+    return act_on_reference(form, preview, perform)
+
+
 @blueprint.route("/new/", methods=["GET", "POST"])
 def create() -> Response:
     """Create an import supplier."""
@@ -134,6 +175,7 @@ def create() -> Response:
             organisation_name=str(form.organisation.data),
             document_root=form.document_root.data or "",
             profile=str(form.profile.data),
+            time_zone=form.time_zone.data or DEFAULT_TIME_ZONE,
         )
         done = _("Import supplier %(code)s was created.", code=supplier.code)
         return Done(done, url_for("suppliers.show", code=supplier.code))

@@ -44,6 +44,7 @@ VIEWS: dict[str, Need] = {
     "acknowledgements.add": _OPERATE,
     "supplier_actions.set_status_of": _OPERATE,
     "supplier_actions.set_emails": _OPERATE,
+    "supplier_actions.set_time_zone_of": _OPERATE,
     "supplier_actions.create": _ADMINISTER,
     "go_live.set_moment": _ADMINISTER,
     "waves.show_all": _READ,

@@ -21,6 +21,7 @@ class AuditAction(StrEnum):
     ORGANISATION_CREATED = "organisation.created"
     SUPPLIER_CREATED = "import_supplier.created"
     SUPPLIER_STATUS_SET = "import_supplier.status_set"
+    SUPPLIER_TIME_ZONE_SET = "import_supplier.time_zone_set"
     SUPPLIER_EMAILS_SET = "import_supplier.customer_emails_set"
     TEAM_CREATED = "operations_team.created"
     VENDOR_CREATED = "payment_vendor.created"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any, TypeAlias
 
 from sqlalchemy import Select, select
@@ -26,9 +26,11 @@ from migration_service.schemas.added_data import AddedDataSchema
 from migration_service.schemas.base import find_unknown_fields, limit_errors, load
 from migration_service.services.access.callers import Caller
 from migration_service.services.setup.suppliers import (
+    DEFAULT_TIME_ZONE,
     KnownSupplier,
     find_import_supplier,
     get_import_supplier,
+    today_in,
 )
 from migration_service.states import Profile
 
@@ -190,10 +192,10 @@ def find_supplier(session: Session, caller: Caller, body: PostedBody) -> KnownSu
 
 
 def terms_of(supplier: KnownSupplier | None) -> tuple[Profile, date]:
-    """Return the profile of a supplier and its day. Without a supplier these are LENIENT and that in UTC."""
+    """Return the profile of a supplier, and the day that it is there. Without one, return the usual ones."""
     if supplier is None:
-        return Profile.LENIENT, datetime.now(UTC).date()
-    return Profile(supplier.profile), datetime.now(UTC).date()
+        return Profile.LENIENT, today_in(DEFAULT_TIME_ZONE)
+    return Profile(supplier.profile), supplier.today
 
 
 def resolve_document(supplier: KnownSupplier, document_path: str) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -33,7 +32,10 @@ class TransactionBooks:
 
     def __init__(self, session: Session, additions: Sequence[Addition]) -> None:
         self._session = session
-        self.ledgers = read_ledgers(session, {it.account.id for it in additions}, datetime.now(UTC).date())
+        accounts = {it.account.id: it.account for it in additions}
+        # The accounts are all of one supplier.
+        today = next(iter(accounts.values())).supplier.today
+        self.ledgers = read_ledgers(session, accounts, today)
         #: By the keys of their accounts and their transaction_ids.
         self.known = _find_known(session, additions)
         self._added: list[tuple[OpenAccount, dict[str, Any], dict[str, Any]]] = []

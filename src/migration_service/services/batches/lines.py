@@ -169,7 +169,7 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
 
 
 def _validate(job: ChunkJob, payload: bytes) -> ValidatedAccount:
-    account = validate_text(payload, job.profile)
+    account = validate_text(payload, job.profile, job.supplier.time_zone)
     if account.errors and (other := find_other_kind(parse_json(payload), job.kind)):
         raise other
     return account

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 
@@ -22,6 +23,7 @@ from migration_service.errors import (
 from migration_service.services.batches.file_totals import FileTotals, add_up
 from migration_service.services.batches.ndjson import Line
 from migration_service.services.imports.validation import validate_text
+from migration_service.services.setup.suppliers import DEFAULT_TIME_ZONE
 from migration_service.states import Profile
 
 #: Lines that a worker process gets at once.
@@ -88,22 +90,29 @@ class _Checked:
 
 
 def check_lines(
-    lines: Iterable[Line], profile: Profile, *, supplier: str | None = None, processes: int | None = None
+    lines: Iterable[Line],
+    profile: Profile,
+    *,
+    supplier: str | None = None,
+    time_zone: str = DEFAULT_TIME_ZONE,
+    processes: int | None = None,
 ) -> Iterator[Summary]:
     """Yield what was found in the lines, part by part in their order, for the caller to add up.
 
-    With `supplier` every line must name that import supplier. `processes` is one per processor by default.
+    With `supplier` every line must name that import supplier. `time_zone` decides what day is today.
+    `processes` is one per processor by default.
     """
     seen: set[bytes] = set()
     blocks = _split(lines)
+    check = partial(_check_block, profile=profile, supplier=supplier, time_zone=time_zone)
     if processes == 1:
         for block in blocks:
-            yield _summarise(*_check_block(block, profile, supplier), seen)
+            yield _summarise(*check(block), seen)
         return
     with ProcessPoolExecutor(processes) as pool:
         waiting: deque[Future[tuple[list[_Checked], FileTotals]]] = deque()
         for block in blocks:
-            waiting.append(pool.submit(_check_block, block, profile, supplier))
+            waiting.append(pool.submit(check, block))
             if len(waiting) > 2 * (processes or os.cpu_count() or 1):
                 yield _summarise(*waiting.popleft().result(), seen)
         while waiting:
@@ -117,16 +126,17 @@ def _split(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 def _check_block(
-    lines: list[Line], profile: Profile, supplier: str | None
+    lines: list[Line], *, profile: Profile, supplier: str | None, time_zone: str
 ) -> tuple[list[_Checked], FileTotals]:
-    return [_check(line, profile, supplier) for line in lines], add_up(line.text for line in lines)
+    checked = [_check(line, profile, supplier, time_zone) for line in lines]
+    return checked, add_up(line.text for line in lines)
 
 
-def _check(line: Line, profile: Profile, supplier: str | None) -> _Checked:
+def _check(line: Line, profile: Profile, supplier: str | None, time_zone: str) -> _Checked:
     if line.text is None:
         return _Checked(line.number, None, LineTooLongError().errors, [])
     try:
-        account = validate_text(line.text, profile)
+        account = validate_text(line.text, profile, time_zone)
     except ParseError as error:
         return _Checked(line.number, None, error.errors, [])
     found = account.data.get("import_supplier", supplier)

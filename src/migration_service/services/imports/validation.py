@@ -1,7 +1,6 @@
 """Validation of an account payload: the schema, then the rules for the valid parts (sections 4.1, 7)."""
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -19,7 +18,12 @@ from migration_service.schemas.base import limit_errors
 from migration_service.schemas.bounds import MAX_ERRORS
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.callers import Caller
-from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
+from migration_service.services.setup.suppliers import (
+    DEFAULT_TIME_ZONE,
+    KnownSupplier,
+    find_import_supplier,
+    today_in,
+)
 from migration_service.states import Profile
 
 
@@ -54,24 +58,27 @@ class ValidatedAccount:
             raise AccountFailedValidationError(errors=self.errors, warnings=self.warnings)
 
 
-def validate_account(payload: Any, profile: Profile) -> ValidatedAccount:
-    """Check a parsed payload in full under `profile`. An invalid payload raises nothing."""
-    return _check(load_account(payload), profile)
+def validate_account(payload: Any, profile: Profile, time_zone: str = DEFAULT_TIME_ZONE) -> ValidatedAccount:
+    """Check a parsed payload in full under `profile`, on the day that it is in a time zone.
+
+    An invalid payload raises nothing.
+    """
+    return _check(load_account(payload), profile, time_zone)
 
 
-def validate_text(text: bytes, profile: Profile) -> ValidatedAccount:
-    """Check the JSON text of a payload in full under `profile`. Raise ParseError if it is not valid JSON."""
-    return _check(read_account(text), profile)
+def validate_text(text: bytes, profile: Profile, time_zone: str = DEFAULT_TIME_ZONE) -> ValidatedAccount:
+    """Check the JSON text of a payload as `validate_account` does. Raise ParseError if it is no JSON."""
+    return _check(read_account(text), profile, time_zone)
 
 
-def _check(loaded: LoadedAccount, profile: Profile) -> ValidatedAccount:
+def _check(loaded: LoadedAccount, profile: Profile, time_zone: str) -> ValidatedAccount:
     account = ValidatedAccount(loaded.data, loaded.errors)
     if loaded.json is not None:
         account.json = loaded.json
     if not loaded.is_object or len(loaded.errors) > MAX_ERRORS:
         return account
     faulty = [error.attr for error in loaded.errors if error.attr]
-    for finding in check_account(loaded.data, profile=profile, today=datetime.now(UTC).date(), faulty=faulty):
+    for finding in check_account(loaded.data, profile=profile, today=today_in(time_zone), faulty=faulty):
         found = account.errors if finding.severity is Severity.ERROR else account.warnings
         found.append(finding.error_item())
     if profile is Profile.STRICT:
@@ -96,7 +103,8 @@ def validate_payload(
     if isinstance(code, str):
         supplier = find_import_supplier(statements, code, organisation_id=caller.organisation_id)
     own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
-    account = _check(loaded, profile or own_profile)
+    time_zone = supplier.time_zone if supplier else DEFAULT_TIME_ZONE
+    account = _check(loaded, profile or own_profile, time_zone)
     if supplier is None and "import_supplier" in account.data:
         unknown = ImportSupplierNotFoundInBodyError(found=code)
         if not account.errors:

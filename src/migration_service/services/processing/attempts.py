@@ -53,7 +53,7 @@ class AttemptResult:
 _LOCK = """
     SELECT attempt.id, attempt.account_import_process_id, attempt.operations_team_id, attempt.api_key_id,
            attempt.dry_run, attempt.request_id, attempt.address, process.rules_version, process.profile,
-           supplier.profile AS supplier_profile, supplier.sends_customer_emails,
+           supplier.profile AS supplier_profile, supplier.time_zone, supplier.sends_customer_emails,
            set_config('plan_cache_mode', 'force_generic_plan', true)
     FROM attempt
     JOIN account_import_process process
@@ -94,7 +94,7 @@ def run_attempt(transaction: OpenTransaction, attempt_id: UUID) -> str | None:
     (row,) = rows
     process_id = row.account_import_process_id
     if row.rules_version != RULES_VERSION or row.profile != row.supplier_profile:
-        _validate_again(transaction, process_id, Profile(row.supplier_profile))
+        _validate_again(transaction, process_id, Profile(row.supplier_profile), row.time_zone)
     (created,) = create_accounts(transaction, [CreationJob(process_id, row.operations_team_id)])
     if row.dry_run:
         raise DryRunSucceededError
@@ -127,10 +127,10 @@ def running_attempt(row: Any) -> RunningAttempt:
     return RunningAttempt(**{name: getattr(row, name) for name in RunningAttempt.__slots__})
 
 
-def _validate_again(transaction: OpenTransaction, process_id: int, profile: Profile) -> None:
+def _validate_again(transaction: OpenTransaction, process_id: int, profile: Profile, time_zone: str) -> None:
     this = {"account_import_process_id": process_id}
     (found,) = transaction.execute(_READ_PAYLOAD, this)
-    validate_account(parse_json(found.payload.encode()), profile).raise_errors()
+    validate_account(parse_json(found.payload.encode()), profile, time_zone).raise_errors()
     transaction.execute(_NOTE_VALIDATION, this | {"rules_version": RULES_VERSION, "profile": profile})
 
 

@@ -20,6 +20,7 @@ class ImportSupplierReport:
     import_supplier: str
     status: str
     profile: str
+    time_zone: str
     #: The number of accounts in each state. A state without accounts has 0.
     counts: dict[str, int]
 
@@ -46,7 +47,7 @@ def _report(
     by_id = {supplier.id: supplier for supplier in suppliers}
     counts = count_states(session, by_id)
     return [
-        ImportSupplierReport(supplier.code, supplier.status, supplier.profile, counts[pk])
+        ImportSupplierReport(supplier.code, supplier.status, supplier.profile, supplier.time_zone, counts[pk])
         for pk, supplier in by_id.items()
     ]
 

@@ -5,11 +5,13 @@ A caller sees the suppliers of its own organisation. For another organisation th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from migration_service.config.variables import is_time_zone
 from migration_service.db.statements import OpenTransaction, Statements
 from migration_service.errors import (
     ImportSupplierNotFoundError,
@@ -28,6 +30,8 @@ _NotFound = type[ImportSupplierNotFoundError] | type[ImportSupplierNotFoundInBod
 
 #: Characters of the code of an import supplier.
 MAX_CODE = 64
+#: The time zone of a supplier unless it has another one.
+DEFAULT_TIME_ZONE = "Europe/Amsterdam"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +50,27 @@ class KnownSupplier:
     document_root: str
     sends_customer_emails: bool
     created_at: datetime
+    time_zone: str = DEFAULT_TIME_ZONE
+
+    @property
+    def today(self) -> date:
+        """Return the day that it is now where the supplier is."""
+        return today_in(self.time_zone)
+
+
+def today_in(time_zone: str) -> date:
+    """Return the day that it is now in a time zone."""
+    return datetime.now(ZoneInfo(time_zone)).date()
 
 
 _SELECT = """
     SELECT supplier.id, supplier.organisation_id, organisation.name, supplier.code, supplier.status,
-           supplier.profile, supplier.document_root, supplier.sends_customer_emails, supplier.created_at
+           supplier.profile, supplier.document_root, supplier.sends_customer_emails, supplier.created_at,
+           supplier.time_zone
     FROM import_supplier supplier JOIN organisation ON organisation.id = supplier.organisation_id
 """
 # The code alone is unique, so that the organisation only says whether the caller may see the supplier.
-# A web process keeps its rows in memory: it may only read columns that notify (revision 0017).
+# A web process keeps its rows in memory: it may only read columns that notify (revisions 0017 and 0023).
 FIND_SUPPLIER = f"{_SELECT} WHERE supplier.code = %(code)s"
 _BY_ID = f"{_SELECT} WHERE supplier.id = %(id)s"
 
@@ -66,12 +82,13 @@ def create_import_supplier(
     organisation_name: str,
     document_root: str = "",
     profile: str = "lenient",
+    time_zone: str = DEFAULT_TIME_ZONE,
 ) -> ImportSupplier:
     """Create an import supplier, which is Ongoing from the start (section 3.1).
 
     `document_root` is what document paths are resolved against, as `s3://bucket/folder` (section 2.1);
-    `profile` is `lenient` or `strict`. Raise NameInvalidError, NameTakenError and
-    OrganisationNotFoundError.
+    `profile` is `lenient` or `strict`, and `time_zone` a name of the IANA database. Raise
+    NameInvalidError, NameTakenError and OrganisationNotFoundError.
     """
     check_name(code, "code of an import supplier", MAX_CODE)
     if "/" in code or code in (".", ".."):
@@ -80,11 +97,13 @@ def create_import_supplier(
         )
     if not document_root.isprintable():
         raise NameInvalidError("The document root must consist of printable characters.")
+    _check_time_zone(time_zone)
     supplier = ImportSupplier(
         organisation_id=get_organisation(session, organisation_name).id,
         code=code,
         document_root=document_root.strip().rstrip("/"),
         profile=profile,
+        time_zone=time_zone,
     )
     with unique_name(session, "uq_import_supplier_code", f"Import supplier {code!r} already exists."):
         session.add(supplier)
@@ -167,6 +186,20 @@ def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
     Raise ImportSupplierNotFoundError if it does not exist.
     """
     _update(session, code, AuditAction.SUPPLIER_EMAILS_SET, sends_customer_emails=on)
+
+
+def set_time_zone(session: Session, code: str, time_zone: str) -> None:
+    """Set the time zone in which it is today for the data of an import supplier.
+
+    Raise NameInvalidError if no time zone has this name, and ImportSupplierNotFoundError.
+    """
+    _check_time_zone(time_zone)
+    _update(session, code, AuditAction.SUPPLIER_TIME_ZONE_SET, time_zone=time_zone)
+
+
+def _check_time_zone(name: str) -> None:
+    if not is_time_zone(name):
+        raise NameInvalidError(f"{quoted(name)} is not a time zone: expected a name as {DEFAULT_TIME_ZONE}.")
 
 
 def _statements(database: Session | Statements) -> Statements:

@@ -44,6 +44,7 @@ _CHANGES = (
     "UPDATE import_supplier SET status = 'Paused' WHERE code = :code",
     "UPDATE import_supplier SET profile = 'strict' WHERE code = :code",
     "UPDATE import_supplier SET sends_customer_emails = true WHERE code = :code",
+    "UPDATE import_supplier SET time_zone = 'UTC' WHERE code = :code",
     "UPDATE organisation SET name = name || ' B.V.' WHERE id = :organisation_id",
 )
 _NO_CHANGES = (

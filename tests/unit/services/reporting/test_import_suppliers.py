@@ -41,9 +41,13 @@ def test_suppliers_are_reported_by_code(
     session: Session, known: KnownSupplier, second: KnownSupplier
 ) -> None:
     mine = ImportSupplierReport(
-        "MINE", "Ongoing", "lenient", _NONE | {"PENDING": 1, "IMPORTED": 2, "IN_PROGRESS": 1}
+        "MINE",
+        "Ongoing",
+        "lenient",
+        "Europe/Amsterdam",
+        _NONE | {"PENDING": 1, "IMPORTED": 2, "IN_PROGRESS": 1},
     )
-    another = ImportSupplierReport("ANOTHER", "Paused", "strict", _NONE | {"SKIPPED": 1})
+    another = ImportSupplierReport("ANOTHER", "Paused", "strict", "Europe/Amsterdam", _NONE | {"SKIPPED": 1})
     assert report_import_suppliers(session, known.organisation_id) == [another, mine]
     assert report_import_supplier(session, known.organisation_id, "MINE") == mine
     with acting_as(replace(SERVICE, import_supplier_ids=frozenset([known.id]))):
