@@ -13,6 +13,7 @@ from batch_client import BatchClient
 from documentation.pages import ROOT
 from factories import json_of
 from imported_account import code_of, codes_of
+from migration_service.blueprints.errors import RETRY_LATER_CODES
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.notification import notify
 from migration_service.services.setup.limits import set_concurrency_limit
@@ -82,6 +83,12 @@ def test_the_example_of_an_error_is_the_answer_to_a_wrong_telephone_number(
     answer = supplier.validate(payload)
     assert answer.status_code == 400
     assert json_of(answer) == json.loads(block)
+
+
+def test_the_page_about_retries_names_each_400_that_may_be_sent_again() -> None:
+    rows = _table("retries.md", "What to do with each status")
+    [row] = [meaning for status, meaning in rows if "Retry-After" in status]
+    assert re.findall("`([a-z_]+_in_progress)`", row) == [*RETRY_LATER_CODES]
 
 
 def test_the_full_report_has_the_members_that_the_page_shows(

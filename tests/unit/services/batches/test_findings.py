@@ -238,7 +238,7 @@ def test_results_of_lines_are_written_as_ndjson_and_csv(
     assert len(ndjson(ResultFilter())) == 6
     assert ndjson(ResultFilter(line=9)) == [
         b'{"line_number":9,"external_account_number":null,"status":"VALID","service_account_number":null,'
-        b'"errors":[],"warnings":[]}'
+        b'"errors":[],"warnings":[],"staging_result":null}'
     ]
     [five] = ndjson(ResultFilter(status=LineStatus.VALID, code="one"))
     assert b'"service_account_number":"A-5","errors":[],"warnings":[{' in five
