@@ -12,6 +12,7 @@ from flask import Flask
 from playwright.sync_api import Browser, expect
 
 from browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium, open_browser
+from console_steps import log_in, upload, wait_for, wait_for_end
 from drill.scene import TEAM, Scene
 from migration_service.blueprints.console.application import PAGES
 from migration_service.blueprints.numbers_in_paths import NumberConverter
@@ -61,10 +62,6 @@ def _book(code: str, *, broken: float) -> list[bytes]:
     return [msgspec.json.encode(account) for account in accounts]
 
 
-def _log_in(visitor: Visitor, scene: Scene) -> None:
-    visitor.log_in("admin", (scene.home / "console-password").read_text().strip())
-
-
 @pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
 def test_a_book_is_checked_rehearsed_corrected_imported_reconciled_and_undone(
     scene: Scene, browser: Browser, code: str, tmp_path: Path, script: bool
@@ -73,13 +70,13 @@ def test_a_book_is_checked_rehearsed_corrected_imported_reconciled_and_undone(
     file.write_bytes(b"\n".join(_book(code, broken=BROKEN)))
     base = f"{scene.address.url}/console"
     with Visitor.arrive(browser, base, script=script) as visitor:
-        _log_in(visitor, scene)
-        _upload(visitor, code, file, "validate")
-        failed = _wait_for_end(visitor)
+        log_in(visitor, scene)
+        upload(visitor, code, file, "validate")
+        failed = wait_for_end(visitor)
         assert 5 <= failed <= 30
 
         _go_on(visitor, "Rehearse these lines")
-        assert _wait_for_end(visitor) == failed
+        assert wait_for_end(visitor) == failed
         rehearsal = visitor.page.url
 
         _follow_an_error_to_its_line(visitor)
@@ -91,14 +88,14 @@ def test_a_book_is_checked_rehearsed_corrected_imported_reconciled_and_undone(
 
         visitor.page.goto(rehearsal)
         _go_on(visitor, "Import these lines")
-        assert _wait_for_end(visitor) == failed
+        assert wait_for_end(visitor) == failed
         _retry_unchanged(visitor, failed)
-        assert _wait_for_end(visitor) == failed
+        assert wait_for_end(visitor) == failed
 
         corrected = tmp_path / "corrected.ndjson"
         corrected.write_bytes(_correct(code, lines))
-        _upload(visitor, code, corrected, "stage")
-        assert _wait_for_end(visitor) == 0
+        upload(visitor, code, corrected, "stage")
+        assert wait_for_end(visitor) == 0
         _plan_waves(visitor, code, "rest")
         _watch_and_approve_the_wave(visitor, len(lines))
 
@@ -110,16 +107,6 @@ def test_a_book_is_checked_rehearsed_corrected_imported_reconciled_and_undone(
         assert visitor.complaints == []
 
 
-def _upload(visitor: Visitor, code: str, file: Path, step: str) -> None:
-    visitor.open(f"/suppliers/{code}/upload/")
-    visitor.page.check(f"#step-{step}")
-    visitor.page.select_option("#team", TEAM)
-    visitor.page.set_input_files("#file", file)
-    visitor.page.click("text=Upload >> nth=-1")
-    visitor.page.wait_for_url("**/batches/*/")
-    expect(visitor.page.locator(".alert-success")).to_contain_text("The file has arrived")
-
-
 def _go_on(visitor: Visitor, button: str) -> None:
     """Go on to the next step of the batch: the preview says how many lines it is about."""
     visitor.page.click(f"text={button}")
@@ -127,28 +114,6 @@ def _go_on(visitor: Visitor, button: str) -> None:
     visitor.page.select_option("#team", TEAM)
     visitor.page.click("main form button")
     visitor.page.wait_for_url("**/batches/*/")
-
-
-def _wait_for_end(visitor: Visitor) -> int:
-    """Wait until the batch is over. Return how many lines failed."""
-    _wait_for(visitor, "COMPLETED")
-    return int(visitor.page.locator(".lead").inner_text().split(", ")[1].split()[0])
-
-
-def _wait_for(visitor: Visitor, state: str) -> None:
-    """Wait until the first sentence of the page has a state: the page moves by itself, or has a link."""
-    page = visitor.page
-    if visitor.has_script:
-        page.evaluate("window.seen = 'this very page'")
-        expect(page.locator(".lead")).to_contain_text(state, timeout=90_000)
-        assert page.evaluate("window.seen") == "this very page"
-        return
-    for _ in range(90):
-        if state in page.locator(".lead").inner_text():
-            break
-        page.wait_for_timeout(1_000)
-        page.click("text=Refresh")
-    expect(page.locator(".lead")).to_contain_text(state)
 
 
 def _retry_unchanged(visitor: Visitor, failed: int) -> None:
@@ -174,7 +139,7 @@ def _watch_and_approve_the_wave(visitor: Visitor, accounts: int) -> None:
         other.page.click("text=Start now")
         other.page.click(f"text=Import {accounts} accounts")
         expect(other.page.locator(".alert-success")).to_contain_text("The wave has begun.")
-    _wait_for(visitor, "CLEAN")
+    wait_for(visitor, "CLEAN")
     expect(bar).to_have_class("fill-success")
     expect(legend).to_contain_text(f"IMPORTED {accounts}")
     expect(page.locator("#reconciled ~ p")).to_contain_text("Every account is created as it was staged.")
@@ -269,9 +234,9 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
     lines = _book(code, broken=0.5)[:20]
     file.write_bytes(b"\n".join(lines))
     with Visitor.arrive(browser, f"{scene.address.url}/console") as visitor:
-        _log_in(visitor, scene)
-        _upload(visitor, code, file, "import")
-        _wait_for_end(visitor)
+        log_in(visitor, scene)
+        upload(visitor, code, file, "import")
+        wait_for_end(visitor)
         batch = visitor.page.url.removeprefix(visitor.base)
         error = visitor.page.locator("#errors ~ .table-wrap tbody a").first.get_attribute("href") or ""
         visitor.open(f"{batch}lines/?status=FAILED")
@@ -282,8 +247,8 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         _undo(visitor, code, number)
         undo = visitor.page.locator(".timeline a[href*='/undos/']").first.get_attribute("href") or ""
         file.write_bytes(b"\n".join(_book(code, broken=0)[20:23]))
-        _upload(visitor, code, file, "stage")
-        _wait_for_end(visitor)
+        upload(visitor, code, file, "stage")
+        wait_for_end(visitor)
         later = visitor.page.url.removeprefix(visitor.base)
         plan = _plan_waves(visitor, code, "sample", "rest", start="22:00", end="06:00")
         visitor.open("/setup/vendors/")
@@ -295,6 +260,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *("/waves/", f"/waves/?supplier={code}", f"/suppliers/{code}/waves/new/", plan, f"{plan}1/"),
         *(f"{plan}1/{act}/" for act in ("start", "pause", "resume", "reconcile", "approve", "stop")),
         *(f"{batch}{act}/" for act in ("pause", "resume", "cancel", "undo", "repeat/import")),
+        *(f"{supplier}go-live/", f"{batch}control-totals/"),
         *(f"{supplier}acknowledgements/", f"{supplier}acknowledgements/new/?batch={batch.split('/')[2]}"),
         *(f"{supplier}emails/", "/suppliers/new/", f"{account}skip/", f"{account}unskip/"),
         *(undo.removeprefix("/console"), f"{undo.removeprefix('/console')}cancel/"),
@@ -348,7 +314,7 @@ def test_every_page_can_be_used_by_everybody_and_complains_of_nothing(
         visitor.open("/login/")
         seen: set[str] = set()
         barriers = _find_barriers_in_both_looks(visitor, seen)
-        _log_in(visitor, scene)
+        log_in(visitor, scene)
         for path in (*pages, "/nowhere/"):
             visitor.open(path)
             barriers += _find_barriers_in_both_looks(visitor, seen)
@@ -377,7 +343,7 @@ def test_a_large_light_window_with_english_pages_can_be_used_by_everybody(
     with Visitor.arrive(browser, f"{scene.address.url}/console", **LIGHT) as visitor:
         visitor.open("/login/")
         barriers = visitor.find_barriers()
-        _log_in(visitor, scene)
+        log_in(visitor, scene)
         for path in ("/", "/work/", "/setup/vendors/new/"):
             visitor.open(path)
             barriers += visitor.find_barriers()

@@ -49,6 +49,7 @@ WORDS: Mapping[str, str] = {
     "STOPPED": mark("stopped"),
     "SUCCEEDED": mark("succeeded"),
     "THROTTLED": mark("waits for slots"),
+    "UNDONE": mark("undone"),
     "VALID": mark("valid"),
     "WAITING": mark("waits"),
     "WENT": mark("gone"),

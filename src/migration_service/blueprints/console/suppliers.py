@@ -10,15 +10,18 @@ from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day
 from migration_service.blueprints.console.downloads import send_file
 from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.console.programme import Progress, list_steps
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.waves import find_current
 from migration_service.blueprints.resources import resources
 from migration_service.blueprints.streaming import CONTENT_TYPES
 from migration_service.models import ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
-from migration_service.services.batches.listing import list_batches
+from migration_service.services.batches.clock import read_clock
+from migration_service.services.batches.listing import list_batches, list_modes
 from migration_service.services.batches.results import ResultFormat
 from migration_service.services.batches.steering import get_batch_to_reconcile
+from migration_service.services.reporting.acknowledgements import find_refused
 from migration_service.services.reporting.book_totals import count_book
 from migration_service.services.reporting.differences import Totals
 from migration_service.services.reporting.history import count_failures_by_code
@@ -26,7 +29,7 @@ from migration_service.services.reporting.reconciliation import find_differences
 from migration_service.services.reporting.sent import count_sent, find_open
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.services.waves.steering import list_plans
-from migration_service.states import BatchState
+from migration_service.states import BatchState, SupplierStatus
 
 blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
 
@@ -50,11 +53,27 @@ def show(code: str) -> Response:
         created = created_by_day(session, supplier.id)
         plans = list_plans(session, organisation_id=None, import_supplier=code, limit=1)
         plan = report_plan(session, plans[0]) if plans else None
+        modes = list_modes(session, supplier.id)
+        refused = find_refused(session, supplier.id, batch_id=None, code=None, limit=1) if codes else []
+        is_live = live_at is not None and live_at <= read_clock(session)
+    current, reconciled = find_current(plan) if plan else None, _find_last_reconciled(plan)
+    progress = Progress(
+        code=code,
+        modes=modes,
+        counts=states.counts[code],
+        plan=plan,
+        current=current,
+        is_refused=bool(refused),
+        reconciled=reconciled,
+        is_live=is_live,
+        is_closed=supplier.status == SupplierStatus.COMPLETE,
+    )
     return page(
         "supplier.html",
         poll=BUSY if any(it.state == BatchState.RUNNING for it in batches) else CALM,
         supplier=supplier,
         live_at=live_at,
+        is_live=is_live,
         counts=states.counts[code],
         counted_at=states.counted_at,
         batches=batches,
@@ -63,8 +82,9 @@ def show(code: str) -> Response:
         remedy_of=remedy_of,
         created=created,
         plan=plan,
-        current=find_current(plan) if plan else None,
-        reconciled=_find_last_reconciled(plan),
+        current=current,
+        reconciled=reconciled,
+        steps=list_steps(progress),
     )
 
 

@@ -12,7 +12,7 @@ from migration_service.origin import current_origin
 from migration_service.services.batches.counts import count_lines
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED
 from migration_service.services.batches.steering import BatchReport, fields_of
-from migration_service.states import BatchKind, BatchState
+from migration_service.states import BatchKind, BatchMode, BatchState
 
 _OVER = (BatchState.COMPLETED, BatchState.CANCELLED)
 #: A batch that waits for the window of its wave goes on by itself.
@@ -81,6 +81,16 @@ def count_batches(
         .where(*_wanted(organisation_id, import_supplier, kind, state))
     ).one()
     return BatchTotals(*row)
+
+
+def list_modes(session: Session, import_supplier_id: int) -> set[BatchMode]:
+    """Return the modes of the batches of accounts of a supplier that have ended."""
+    ended = select(Batch.mode).where(
+        Batch.import_supplier_id == import_supplier_id,
+        Batch.kind == BatchKind.ACCOUNTS,
+        Batch.state == BatchState.COMPLETED,
+    )
+    return set(map(BatchMode, session.scalars(ended.distinct())))
 
 
 def _wanted(

@@ -1,0 +1,262 @@
+"""A whole migration programme by the console alone, in a real browser, as its documentation describes it.
+
+MIGRATION_SERVICE_PROGRAMME=20000 runs it with so many accounts.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from browser import LIGHT, Visitor, needs_chromium, open_browser
+from console_steps import PATIENCE, log_in, upload, wait_for, wait_for_end
+from drill.scene import TEAM, Scene
+from migration_service_local.samples import generate_accounts
+
+pytestmark = needs_chromium
+
+ACCOUNTS = int(os.environ.get("MIGRATION_SERVICE_PROGRAMME", "60"))
+#: A larger book takes longer.
+_PATIENCE = max(PATIENCE, 60 * ACCOUNTS)
+_REASON = "As agreed on Monday."
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A running Chromium."""
+    with open_browser() as browser:
+        yield browser
+
+
+@dataclass
+class Lead:
+    """Somebody who runs a migration in the console. Every page that they see is looked at by axe."""
+
+    visitor: Visitor
+    code: str
+    #: Where files are downloaded to.
+    folder: Path
+    barriers: list[str] = field(default_factory=list)
+
+    @property
+    def page(self) -> Page:
+        return self.visitor.page
+
+    def _find(self, text: str) -> Locator:
+        main = self.page.locator("main")
+        return main.get_by_role("link", name=text).or_(main.get_by_role("button", name=text)).first
+
+    def look(self) -> None:
+        """Let axe look at the page that is open."""
+        self.barriers += self.visitor.find_barriers()
+
+    def open(self, path: str) -> None:
+        """Open a page of the supplier."""
+        self.visitor.open(f"/suppliers/{self.code}/{path}")
+        self.look()
+
+    def follow(self, text: str) -> None:
+        """Follow a link or a button of the page, and see where it leads."""
+        self._find(text).click()
+        self.page.wait_for_load_state()
+        self.look()
+
+    def confirm(self, reason: str | None = None) -> None:
+        """Send the form, with a reason if it asks for one, and see where it leads."""
+        if reason is not None:
+            self.page.fill("#reason", reason)
+        self.page.click("main form .buttons button")
+        expect(self.page.locator(".alert-success")).to_be_visible()
+        self.look()
+
+    def act(self, text: str, reason: str | None = None) -> None:
+        """Follow a link to a form, and send it."""
+        self.follow(text)
+        self.confirm(reason)
+
+    def sees(self, text: str) -> None:
+        """Wait for the first sentence of the page."""
+        expect(self.page.locator(".lead").first).to_contain_text(text)
+
+    def download(self, text: str) -> Path:
+        """Follow a link to a file. Return where the browser has it."""
+        with self.page.expect_download(timeout=_PATIENCE) as downloading:
+            self._find(text).click()
+        file = self.folder / downloading.value.suggested_filename
+        downloading.value.save_as(file)
+        return file
+
+
+@pytest.fixture
+def lead(scene: Scene, browser: Browser, tmp_path: Path) -> Iterator[Lead]:
+    """A lead, with an organisation and a supplier that they have created in the console."""
+    code = f"NORTHSTAR_{secrets.token_hex(3).upper()}"
+    with Visitor.arrive(browser, f"{scene.address.url}/console", **LIGHT) as visitor:
+        log_in(visitor, scene)
+        lead = Lead(visitor, code, tmp_path)
+        visitor.open("/setup/organisations/new/")
+        visitor.page.fill("#name", f"Organisation of {code}")
+        lead.confirm()
+        visitor.open("/suppliers/new/")
+        visitor.page.fill("#code", code)
+        visitor.page.select_option("#organisation", f"Organisation of {code}")
+        lead.confirm()
+        yield lead
+
+
+def test_a_programme_is_run_from_the_check_to_the_go_live_by_the_console_alone(lead: Lead) -> None:
+    file = lead.folder / "book.ndjson"
+    file.write_bytes(b"\n".join(_book(lead.code, broken=0.1)))
+    failed = _check_and_rehearse(lead, file)
+    refused = _stage(lead, failed)
+    _migrate_in_waves(lead, ACCOUNTS - failed)
+    _correct(lead, lead.folder / "corrected.ndjson", refused)
+    _migrate_the_rest(lead)
+    _account_for_everything(lead)
+    _close(lead)
+    assert lead.barriers == []
+    assert lead.visitor.complaints == []
+
+
+def _book(code: str, *, broken: float) -> list[bytes]:
+    accounts = generate_accounts(ACCOUNTS, supplier=code, seed=crc32(code.encode()), broken_share=broken)
+    return [msgspec.json.encode(account) for account in accounts]
+
+
+def _check_and_rehearse(lead: Lead, file: Path) -> int:
+    """Check the file, and rehearse its lines. Return how many of them fail."""
+    upload(lead.visitor, lead.code, file, "validate")
+    failed = wait_for_end(lead.visitor, _PATIENCE)
+    assert 1 < failed < ACCOUNTS / 2
+    lead.look()
+    lead.follow("Rehearse these lines")
+    lead.page.select_option("#team", TEAM)
+    lead.confirm()
+    assert wait_for_end(lead.visitor, _PATIENCE) == failed
+    return failed
+
+
+def _stage(lead: Lead, failed: int) -> list[bytes]:
+    """Stage the lines that were rehearsed, without another upload. Return those that fail, as they were."""
+    lead.act("Stage these lines")
+    assert wait_for_end(lead.visitor, _PATIENCE) == failed
+    return lead.download("Failed lines (NDJSON)").read_bytes().splitlines()
+
+
+def _migrate_in_waves(lead: Lead, pending: int) -> None:
+    """The documented plan: a pilot that waits for a person, and two waves. The second is undone."""
+    pilot, second = pending // 6, pending // 3
+    opens = datetime.now(UTC) - timedelta(hours=1)
+    lead.follow("Plan waves")
+    lead.page.fill("#name", "Spring")
+    lead.page.select_option("#team", TEAM)
+    lead.page.check("#continue_if_clean")
+    lead.page.fill("#stop_after_errors", "2%")
+    for row, (takes, which) in enumerate((("sample", pilot), ("size", second), ("rest", ""))):
+        lead.page.select_option(f"#waves-{row}-takes", takes)
+        lead.page.fill(f"#waves-{row}-which", str(which))
+        lead.page.select_option(f"#waves-{row}-if_clean", "hold")
+    lead.page.locator("summary >> text=Its own window").nth(1).click()
+    # The window has been open for an hour, and stays open for hours.
+    lead.page.fill("#waves-1-start", f"{opens:%H:%M}")
+    lead.page.fill("#waves-1-end", f"{opens + timedelta(hours=6):%H:%M}")
+    lead.page.fill("#waves-1-first_day", f"{opens:%Y-%m-%d}")
+    lead.page.fill("#waves-1-time_zone", "UTC")
+    lead.follow("Show what this does")
+    lead.follow("Make this plan")
+    plan = lead.page.url
+
+    _see_wave(lead, plan, 1)
+    lead.act("Start now")
+    wait_for(lead.visitor, "CLEAN", _PATIENCE)
+    lead.look()
+    lead.act("Approve", _REASON)
+    _see_wave(lead, plan, 2)
+    wait_for(lead.visitor, "CLEAN", _PATIENCE)  # it has begun by itself
+    lead.act("Undo the imports", _REASON)
+    wait_for(lead.visitor, "COMPLETED", _PATIENCE)
+    _see_wave(lead, plan, 2)
+    wait_for(lead.visitor, "DIFFERS", _PATIENCE)
+    lead.look()
+    lead.act("Stop", _REASON)
+    lead.open("")
+    expect(lead.page.locator(".steps .next")).to_contain_text("Migrate the other waves")
+    lead.sees(f"{pilot:,} of {pending:,} staged accounts are created")
+
+
+def _see_wave(lead: Lead, plan: str, number: int) -> None:
+    lead.page.goto(f"{plan}{number}/")
+    lead.look()
+
+
+def _correct(lead: Lead, file: Path, refused: list[bytes]) -> None:
+    """Stage the failed lines as they should have been, but for one that stays out."""
+    good = {_number(line): line for line in _book(lead.code, broken=0)}
+    corrected = [good[_number(line)] for line in refused if _number(line) in good]
+    file.write_bytes(b"\n".join(corrected[1:]))
+    upload(lead.visitor, lead.code, file, "stage")
+    assert wait_for_end(lead.visitor, _PATIENCE) == 0
+
+
+def _number(line: bytes) -> Any:
+    return msgspec.json.decode(line).get("external_account_number")
+
+
+def _migrate_the_rest(lead: Lead) -> None:
+    """Migrate what was undone, what was not migrated yet, and what was corrected, with another plan."""
+    lead.follow("Plan waves")
+    lead.page.select_option("#team", TEAM)
+    lead.page.select_option("#waves-0-takes", "rest")
+    lead.follow("Show what this does")
+    lead.follow("Make this plan")
+    _see_wave(lead, lead.page.url, 1)
+    lead.act("Start now")
+    wait_for(lead.visitor, "CLEAN", _PATIENCE)
+    lead.act("Approve", _REASON)
+
+
+def _account_for_everything(lead: Lead) -> None:
+    """Acknowledge what stays out, reconcile, and take the report and the numbers away."""
+    lead.open("reconciliation/")
+    for box in lead.page.locator("main tbody input[type=checkbox]").all():
+        box.check()
+    lead.follow("Acknowledge those chosen")
+    lead.confirm("It stays with the supplier.")
+    lead.open("reconciliation/")
+    if lead.page.locator("text=Compare the created accounts").count():
+        lead.page.set_default_timeout(_PATIENCE)
+        lead.follow("Compare the created accounts")
+    expect(lead.page.locator(".lead")).to_contain_text("every created account is as it was staged")
+    numbers = lead.download("Old and new numbers").read_bytes().splitlines()
+    assert len(numbers) >= ACCOUNTS - 1
+    lead.open("")
+    report = lead.download("Report")
+    for text in (_REASON, "It stays with the supplier."):
+        assert text in report.read_text()
+    with lead.visitor.second_tab() as other:
+        other.page.goto(report.as_uri())
+        lead.barriers += other.find_barriers()
+
+
+def _close(lead: Lead) -> None:
+    """Go live, and close the supplier."""
+    lead.open("")
+    lead.follow("Go-live")
+    lead.page.fill("#code", lead.code)
+    lead.follow("Show what this does")
+    expect(lead.page.locator(".found")).to_contain_text("at once")
+    lead.page.click("main form >> text=Go live")
+    expect(lead.page.locator(".alert-success")).to_contain_text("went live")
+    lead.follow("Set the status")
+    lead.page.select_option("#status", "Complete")
+    lead.confirm()
+    expect(lead.page.locator("main")).to_contain_text("none of its accounts can be undone")
+    expect(lead.page.locator(".steps .done")).to_have_count(12)
