@@ -232,6 +232,10 @@ class OpenReason(StrEnum):
     WAITING = "WAITING"
     #: It is staged, and not created.
     STAGED = "STAGED"
+    #: The same, and a newer version was sent that was not taken.
+    STAGED_OLDER_VERSION = "STAGED_OLDER_VERSION"
+    #: It was created, and a newer version was sent that was not taken.
+    CREATED_OLDER_VERSION = "CREATED_OLDER_VERSION"
 
 
 class CodeChange(StrEnum):

@@ -42,7 +42,7 @@ from migration_service.errors import (
     RequestFailedValidationError,
     StagedQuotaReachedError,
 )
-from migration_service.schemas.account import ACCOUNT_IMPORT, AccountImportSchema, read_account
+from migration_service.schemas.account import ACCOUNT_IMPORT, AccountImportSchema, LoadedAccount, read_account
 from migration_service.schemas.requests import (
     AcceptedAccountSchema,
     AccountErrorBodySchema,
@@ -59,11 +59,13 @@ from migration_service.schemas.validation import (
     ValidationReportSchema,
 )
 from migration_service.services.imports import staging as imports
+from migration_service.services.imports.newer_versions import note_invalid
 from migration_service.services.imports.status import ReportedStatus
-from migration_service.services.imports.validation import validate_payload
+from migration_service.services.imports.validation import ValidatedAccount, validate_payload
 from migration_service.services.processing.acceptance import ProcessOrder
 from migration_service.services.processing.dispatch import process_account
 from migration_service.services.reporting.attempts import get_attempt
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import Profile
 
 blueprint = Blueprint(
@@ -143,7 +145,7 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     """
     loaded = read_account(read_text())
     with reporting(arguments):
-        supplier, account = validate_payload(resources().reference, caller(), loaded)
+        supplier, account = _validate_to_stage(loaded)
         with autocommit(resources().Session) as statements:
             result = imports.stage_account(
                 statements,
@@ -153,6 +155,15 @@ def stage_account(arguments: dict[str, Any]) -> Response:
                 extracted_at=arguments.get("extracted_at"),
             )
     return answer_staged(account, arguments, result)
+
+
+def _validate_to_stage(loaded: LoadedAccount) -> tuple[KnownSupplier, ValidatedAccount]:
+    try:
+        return validate_payload(resources().reference, caller(), loaded)
+    except AccountFailedValidationError as error:
+        with autocommit(resources().Session) as statements:
+            note_invalid(resources().reference, statements, caller(), loaded, error)
+        raise
 
 
 def _replay(attempt_id: UUID) -> Any:

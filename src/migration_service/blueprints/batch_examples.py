@@ -19,6 +19,7 @@ BATCH: dict[str, Any] = {
     "mode": "import",
     "profile": None,
     "extracted_at": None,
+    "older_versions": None,
     "source": "upload",
     "state": "RUNNING",
     "reason": None,

@@ -18,7 +18,7 @@ from migration_service.schemas.json import encode_json
 from migration_service.services.batches.brakes import Brake, read_brake
 from migration_service.services.batches.intake import IntakeLimits, take_in_batch, take_in_pending
 from migration_service.services.batches.ndjson import FileLimits, read_blocks
-from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.orders import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.quotas import BatchQuotas
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
@@ -29,8 +29,8 @@ _MEDIA_TYPES = (*_DESCRIBED_TYPES, "application/ndjson", "application/jsonl")
 
 _EXAMPLE = encode_json(ACCOUNT).decode() + "\n"
 
-#: Arguments of the single endpoint for transactions.
-_OPTIONS = ("check_previously_added", "force_add_to_current_statement")
+#: Arguments of the single endpoint for transactions, and that of what is pending.
+_OPTIONS = ("check_previously_added", "force_add_to_current_statement", INCLUDE_OLDER_VERSIONS)
 
 #: For OpenAPI: the body.
 BODY = {

@@ -65,6 +65,8 @@ _EXAMPLE = {
         "acknowledged": 0,
         "open": 1,
         "lines_removed": 0,
+        "staged_older_version": 0,
+        "created_older_version": 0,
     },
     "open": [
         {

@@ -73,6 +73,7 @@ PLAN: dict[str, Any] = {
     "created_at": "2026-03-01T10:15:00Z",
     "finished_at": None,
     "unplanned": 0,
+    "older_versions": 0,
     "undo_id": None,
     "waves": [_PILOT, _SECOND],
 }

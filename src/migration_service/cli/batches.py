@@ -33,7 +33,7 @@ from migration_service.services.batches.brakes import read_brake
 from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.listing import list_batches
 from migration_service.services.batches.ndjson import FileLimits, read_blocks
-from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.orders import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.results import ResultFilter
 from migration_service.services.batches.retry import retry_failed
 from migration_service.services.batches.spool import SpooledLines, spool
@@ -85,6 +85,11 @@ batches.add_command(control_totals)
 )
 @click.option("--pending", is_flag=True, help="Instead of FILE: all pending accounts of the supplier.")
 @click.option(
+    "--include-older-versions",
+    is_flag=True,
+    help="Of --pending: also the accounts of which a newer version was sent and not taken.",
+)
+@click.option(
     "--check-previously-added/--no-check-previously-added",
     default=None,
     help="Of transactions: skip those that were already added.  [default: yes]",
@@ -122,6 +127,7 @@ def start(
     team: str | None,
     mode: str,
     pending: bool,
+    include_older_versions: bool,
     check_previously_added: bool | None,
     force_add_to_current_statement: bool | None,
     name: str | None,
@@ -155,6 +161,7 @@ def start(
     options = {
         "check_previously_added": check_previously_added,
         "force_add_to_current_statement": force_add_to_current_statement,
+        INCLUDE_OLDER_VERSIONS: include_older_versions or None,
     }
     with open_sessions(settings) as sessions:
         order = BatchOrder(

@@ -117,6 +117,11 @@ class _Report:
             show_json({"sent": sent})
             return
         show_record({name: getattr(sent, name) for name in _SENT}, as_json=False)
+        if sent.staged_older_version or sent.created_older_version:
+            click.echo(
+                f"{sent.staged_older_version} staged and {sent.created_older_version} created accounts are "
+                "older than a version that was sent and not taken."
+            )
         if sent.lines_removed:
             click.echo(
                 f"{sent.lines_removed} lines of batches are no longer kept, so it is not known which of them "

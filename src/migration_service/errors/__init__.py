@@ -50,6 +50,8 @@ ServiceError                              (base)
 │   │   ├── ImportSupplierMismatchError   (batches)
 │   │   ├── LineKindMismatchError         (batches)
 │   │   ├── DryRunInLineError             (batches)
+│   │   ├── NewerVersionRefusedError      (batches)
+│   │   ├── PayloadDiffersError           (batches) a warning
 │   │   ├── AlreadyAddedError             (batches) a warning
 │   │   ├── AccountBusyError              (batches) a warning
 │   │   └── DuplicateLineError            (batches)
@@ -153,6 +155,8 @@ from migration_service.errors.batches import (
     LineKindMismatchError,
     LineTooExpensiveError,
     LineTooLongError,
+    NewerVersionRefusedError,
+    PayloadDiffersError,
     TooManyOpenBatchesError,
     TooManyUploadsError,
     UploadStorageFullError,
@@ -258,6 +262,7 @@ __all__ = [
     "NameInvalidError",
     "NameTakenError",
     "NetworkInvalidError",
+    "NewerVersionRefusedError",
     "NewerVersionStagedError",
     "NoWorkerAvailableError",
     "NotAuthenticatedError",
@@ -269,6 +274,7 @@ __all__ = [
     "OrganisationNotFoundError",
     "ParseError",
     "PasswordInvalidError",
+    "PayloadDiffersError",
     "PaymentInstructionRejectedError",
     "PaymentVendorInvalidError",
     "PaymentVendorNotFoundError",

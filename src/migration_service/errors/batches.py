@@ -197,6 +197,40 @@ class AccountBusyError(LineError):
     default_attr = "external_account_number"
 
 
+class NewerVersionRefusedError(LineError):
+    """A newer version of the account was sent, and was not taken. What is staged or created is older.
+
+    It is also among the errors of a single request.
+    """
+
+    code = "newer_version_refused"
+    default_detail = "A newer version of the account was sent, and was not taken."
+    remedy = (
+        "Correct the newer version and send it again. An older one is created only if the request names the "
+        "account, or has `include_older_versions`."
+    )
+
+    @classmethod
+    def at(cls, moment: str) -> "NewerVersionRefusedError":
+        """Return the error with the moment at which the newer version was sent."""
+        return cls(f"A newer version of the account was sent at {moment}, and was not taken.")
+
+
+class PayloadDiffersError(LineError):
+    """The account exists, and was created from other data than were sent now. Nothing was changed.
+
+    It is also among the errors of a single request.
+    """
+
+    code = "payload_differs"
+    severity = "warning"
+    default_detail = "The account was created from another payload."
+    remedy = (
+        "Read the paths. What happens later is sent as added data. For everything else ask the operator: "
+        "until go-live the account can be undone and sent again."
+    )
+
+
 class DuplicateLineError(LineError):
     """An earlier line of the same file has the same account. Only that line is used."""
 

@@ -46,7 +46,10 @@ class AccountAlreadyImportedError(InvalidError):
 
     code = "account_already_imported"
     default_detail = "The account has already been imported."
-    remedy = "Nothing: the body has the account's two numbers."
+    remedy = (
+        "Nothing, if `errors` has no other code: the body has the account's two numbers, and the account is "
+        "as you sent it. `payload_differs` and `newer_version_refused` say that it is not."
+    )
 
     def __init__(self, external_account_number: str, service_account_number: str) -> None:
         super().__init__()

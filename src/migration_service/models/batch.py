@@ -60,7 +60,8 @@ class Batch(Base):
     #: What its lines are.
     kind: Mapped[str] = mapped_column(server_default=BatchKind.ACCOUNTS)
     mode: Mapped[str]
-    #: For transactions: the arguments of the single endpoint, which apply to every line.
+    #: For transactions: the arguments of the single endpoint, which apply to every line. For what is pending:
+    #: whether it includes older versions.
     options: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     source: Mapped[str]
     operations_team_id: Mapped[int | None] = mapped_column(ForeignKey(OperationsTeam.id))

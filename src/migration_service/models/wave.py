@@ -38,7 +38,7 @@ class WavePlan(Base):
     continue_if_clean: Mapped[bool]
     #: Accounts that were pending when the plan was made, and are in no wave.
     unplanned: Mapped[int] = mapped_column(server_default="0")
-    #: Accounts that were left out, because a newer version of them was refused.
+    #: Those among them that were left out because a newer version of them was refused.
     older_versions: Mapped[int] = mapped_column(server_default="0")
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When the last wave was over.

@@ -110,6 +110,14 @@ class BatchArgumentsSchema(Fields):
             schema={"type": "boolean"},
         )
     )
+    include_older_versions = Flag(
+        metadata=about(
+            "Of `source=pending`: also create the accounts of which a newer version was sent and not taken. "
+            "The default is false.",
+            False,
+            schema={"type": "boolean"},
+        )
+    )
     name = Text(max_length=200, metadata=about("A name by which to recognise the batch.", "First night"))
     file_name = Text(
         max_length=255, metadata=about("The name of the file that is the body.", "book.ndjson.gz")
@@ -246,7 +254,8 @@ class BatchAnswerSchema(AnswerSchema):
     )
     options = fields.Dict(
         metadata=about(
-            "Of transactions: the arguments that differ from the default.",
+            "Of transactions: the arguments that differ from the default. Of what was pending: "
+            "`include_older_versions`.",
             {},
             type="object",
             additionalProperties={"type": "boolean"},
@@ -261,6 +270,14 @@ class BatchAnswerSchema(AnswerSchema):
     )
     extracted_at = AnsweredMoment(
         allow_none=True, metadata=about("When the supplier extracted its accounts, in UTC.", _MOMENT)
+    )
+    older_versions = fields.Integer(
+        allow_none=True,
+        metadata=about(
+            "Of `source=pending`: accounts that were left out, because a newer version of them was sent and "
+            "not taken. Otherwise null.",
+            None,
+        ),
     )
     source = fields.String(
         metadata=about("Where its lines came from.", "upload", enum=[source.value for source in BatchSource])

@@ -15,6 +15,12 @@ from migration_service.schemas.messages import shown
 encode_json: Callable[[Any], bytes] = msgspec.json.Encoder(decimal_format="number").encode
 """Return a value as JSON text: Decimals as numbers with all their digits, dates in ISO 8601, UTC as Z."""
 
+
+def storable_text(text: str | None) -> str | None:
+    """Return a text that may come from a client without what PostgreSQL cannot store in JSONB."""
+    return text and text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+
+
 # An escape of one half of a surrogate pair. Text with such escapes is checked again.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 

@@ -29,6 +29,8 @@ _SENT = {
     "skipped": 0,
     "acknowledged": 0,
     "open": 1,
+    "staged_older_version": 0,
+    "created_older_version": 0,
     "lines_removed": 0,
 }
 _OPEN = {
@@ -67,9 +69,22 @@ class SentAnswerSchema(AnswerSchema):
     created = fields.Integer(metadata=about("Created accounts.", 99_999))
     skipped = fields.Integer(metadata=about("Excluded by operators.", 0))
     acknowledged = fields.Integer(
-        metadata=about("Those refused or waiting that were acknowledged with a reason.", 0)
+        metadata=about(
+            "Those refused, waiting, or created from an older version that were acknowledged with a reason.",
+            0,
+        )
     )
-    open = fields.Integer(metadata=about("Refused, waiting and staged, less those acknowledged.", 1))
+    open = fields.Integer(
+        metadata=about(
+            "Refused, waiting, staged, and created from an older version, less those acknowledged.", 1
+        )
+    )
+    staged_older_version = fields.Integer(
+        metadata=about("Those staged of which a newer version was sent and not taken.", 0)
+    )
+    created_older_version = fields.Integer(
+        metadata=about("Those created of which a newer version was sent and not taken.", 0)
+    )
     lines_removed = fields.Integer(
         metadata=about("Lines that are no longer kept, so it is unknown which were refused.", 0)
     )
@@ -85,7 +100,11 @@ class OpenItemAnswerSchema(AnswerSchema):
         metadata=about("Why it is open.", "REFUSED", enum=[reason.value for reason in OpenReason])
     )
     batch_id = fields.UUID(
-        allow_none=True, metadata=about("The batch of the newest line that had it.", _BATCH_ID)
+        allow_none=True,
+        metadata=about(
+            "The batch of the newest line that had it. Null for a single request, and for what is STAGED.",
+            _BATCH_ID,
+        ),
     )
     line_number = fields.Integer(
         allow_none=True, metadata=about("The place of that line in its file, from 1.", 17)
@@ -93,7 +112,7 @@ class OpenItemAnswerSchema(AnswerSchema):
     errors = fields.List(
         fields.Nested(ErrorObjectSchema),
         allow_none=True,
-        metadata=about("What that line was refused for.", [_ERROR]),
+        metadata=about("What that line or request was refused for, as long as it is kept.", [_ERROR]),
     )
 
 
@@ -124,7 +143,9 @@ class ReconciliationAnswerSchema(AnswerSchema):
     sent = fields.Nested(SentAnswerSchema, metadata=about("What was sent, by what became of it.", _SENT))
     open = fields.List(
         fields.Nested(OpenItemAnswerSchema),
-        metadata=about("What is not created, not skipped and not acknowledged.", [_OPEN]),
+        metadata=about(
+            "What is not created in its newest version, not skipped and not acknowledged.", [_OPEN]
+        ),
     )
     book = fields.Nested(
         BookTotalsAnswerSchema,

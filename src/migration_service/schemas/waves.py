@@ -170,6 +170,12 @@ class WavePlanBodySchema(CommandFields):
             True,
         ),
     )
+    include_older_versions = Flag(
+        load_default=False,
+        metadata=about(
+            "Whether waves also take accounts of which a newer version was sent and not taken.", False
+        ),
+    )
     window = _window()
     lines_per_minute = _lines_per_minute()
     brake = _brake()
@@ -328,6 +334,12 @@ class WavePlanAnswerSchema(AnswerSchema):
     )
     unplanned = fields.Integer(
         metadata=about("Accounts that were pending when it was made, and are in no wave.", 0)
+    )
+    older_versions = fields.Integer(
+        metadata=about(
+            "Those of them that were left out, because a newer version was sent and not taken.",
+            0,
+        )
     )
     undo_id = fields.UUID(
         allow_none=True,

@@ -85,6 +85,8 @@ def test_every_cent_that_a_batch_sent_is_on_the_accounts(batches: BatchClient, n
         "acknowledged": 0,
         "open": 2,
         "lines_removed": 0,
+        "staged_older_version": 0,
+        "created_older_version": 0,
     }
     assert [(it["line_number"], it["reason"], it["errors"][0]["code"]) for it in found["open"]] == [
         (4, "REFUSED", "transaction_id_already_used"),

@@ -52,7 +52,8 @@ def plan(code: str) -> Response:
             (_name_of(number, wave), _describe(order, wave, size))
             for number, (wave, size) in enumerate(zip(order.waves, found.sizes, strict=True), start=1)
         ]
-        return (*facts, (_("In no wave"), found.unplanned))
+        older = [(_("Of these, a newer version was refused"), found.older_versions)]
+        return (*facts, (_("In no wave"), found.unplanned), *(older if found.older_versions else ()))
 
     def perform(session: Session) -> Done:
         made = plan_waves(session, supplier_of(session, code), _read(session, form, code))

@@ -31,7 +31,7 @@ class ChunkJob:
     profile: Profile
     #: Seconds of processor time that the validation of a line may take; 0: without limit.
     line_seconds: float = 0.0
-    #: What the lines are, and for transactions the arguments of the single endpoint.
+    #: What the lines are, and the options of the batch.
     kind: BatchKind = BatchKind.ACCOUNTS
     options: Mapping[str, bool] = field(default_factory=dict)
     #: When the supplier extracted the accounts, if it says so.

@@ -39,6 +39,7 @@ from migration_service.services.batches.lines import LineResult, LineToDo, work_
 from migration_service.services.batches.outcomes import write_outcomes
 from migration_service.services.batches.processor_time import ProcessorWait
 from migration_service.services.batches.states import pause_by_window
+from migration_service.services.batches.versions import note_versions
 from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
 from migration_service.services.reporting.erasure import erase_outcomes
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier_by_id
@@ -177,6 +178,8 @@ def work_on_chunk(
             results = work_on_added_lines(session, job, chunk, lines, may_defer=not woken.is_late)
         else:
             results = work_on_lines(session, job, lines, attempts)
+    if not kind.is_added_data:
+        note_versions(session, job, lines, results)
     write_outcomes(session, key.batch_id, results)
     of_erased = [it.line_number for it in results if it.status not in _OF_LIVING_ACCOUNTS]
     erase_outcomes(session, supplier.id, key.batch_id, of_erased)

@@ -7,6 +7,7 @@ refuses a set of accounts, the set is halved until those at fault are found (`ea
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from traceback import extract_tb
 from typing import TypeVar
@@ -25,18 +26,22 @@ from migration_service.errors import (
     ImportSupplierMismatchError,
     LineFailedUnexpectedlyError,
     LineTooExpensiveError,
+    NewerVersionRefusedError,
     ServiceError,
 )
 from migration_service.models import AccountImportProcess, SkipMark
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import parse_json
+from migration_service.schemas.moments import write_moment
 from migration_service.services.batches.added_data.marks import find_other_kind
 from migration_service.services.batches.attempts import ChunkJob, PerformedLine, record_attempts
+from migration_service.services.batches.orders import INCLUDE_OLDER_VERSIONS
 from migration_service.services.batches.processor_time import (
     PieceTime,
     ProcessorTimeExceededError,
     limit_processor_time,
 )
+from migration_service.services.imports.payload_differences import compare_with_created
 from migration_service.services.imports.staging import refusal, refusal_of, stage_accounts
 from migration_service.services.imports.states import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_text
@@ -77,6 +82,8 @@ class LineResult:
     errors: list[ErrorItem] = field(default_factory=list)
     warnings: list[ErrorItem] = field(default_factory=list)
     staging_result: StagingResult | None = None
+    #: The hash of the payload, if it is valid.
+    sha256: bytes | None = None
 
     def refuse(self, error: ServiceError, process: StagedProcess | None = None) -> None:
         """Record that the account was refused for this reason."""
@@ -165,6 +172,8 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
     result.external_account_number = account.data.get("external_account_number")
     result.errors, result.warnings = account.errors, account.warnings
     candidate.account = account
+    if not account.errors:
+        result.sha256 = account.sha256
     return not account.errors
 
 
@@ -217,6 +226,8 @@ class _Staged:
     process: StagedProcess
     #: The payload, if it must be validated again because the rules or the supplier's profile changed.
     payload: bytes | None
+    #: When a newer version was sent that was not taken.
+    refused_at: datetime | None
 
 
 def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> dict[int, _Staged]:
@@ -235,7 +246,7 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
     marked = and_(process.state == ImportState.PENDING, is_marked)
     state = case((marked, ImportState.SKIPPED.value), else_=process.state).label("state")
     rows = session.execute(
-        select(process.id, state, process.service_account_number, payload)
+        select(process.id, state, process.service_account_number, process.refused_at, payload)
         .where(process.id.in_(ids))
         .with_for_update(skip_locked=True)
     )
@@ -243,6 +254,7 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
         row.id: _Staged(
             StagedProcess(row.id, ImportState(row.state), service_account_number=row.service_account_number),
             row.payload.encode() if row.payload else None,
+            row.refused_at,
         )
         for row in rows
     }
@@ -254,6 +266,9 @@ def _take_staged(job: ChunkJob, process_id: int, staged: dict[int, _Staged], can
     number = candidate.result.external_account_number or ""
     if error := refusal(process.state, number, process.service_account_number):
         candidate.result.refuse(error, process)
+        return False
+    if found and found.refused_at and not job.options.get(INCLUDE_OLDER_VERSIONS):
+        candidate.result.refuse(NewerVersionRefusedError.at(write_moment(found.refused_at)))
         return False
     candidate.process = process
     return not (found and found.payload) or _read_payload(job, found.payload, candidate)
@@ -279,6 +294,7 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
             accounts,
             profile=job.profile,
             extracted_at=job.extracted_at,
+            is_sent=not any(it.process for it in some),
         )
 
     outcomes: list[StagedProcess | ServiceError] = each_by_itself(session, candidates, stage)
@@ -292,6 +308,20 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
             candidate.result.refuse(error, outcome)
         elif job.mode is not BatchMode.DRY_RUN:
             candidate.result.staging_result = outcome.result
+    _compare_repeated(session, candidates)
+
+
+def _compare_repeated(session: Session, candidates: Sequence[_Candidate]) -> None:
+    """Warn of accounts that exist, and were created from other data than their lines have."""
+    repeated = [
+        (candidate, candidate.process, candidate.account)
+        for candidate in candidates
+        if candidate.process and candidate.account and candidate.process.state is ImportState.IMPORTED
+    ]
+    pairs = [(process, account) for _, process, account in repeated]
+    differing = compare_with_created(OpenTransaction.of(session), pairs)
+    for (candidate, _, _), items in zip(repeated, differing, strict=True):
+        candidate.result.warnings = [*candidate.result.warnings, *items]
 
 
 def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:

@@ -17,6 +17,9 @@ from migration_service.services.batches.spool import SentFile
 from migration_service.services.idempotency.keys import find_fault
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 
+#: The option of a batch of what is pending: also the accounts of which a newer version was refused.
+INCLUDE_OLDER_VERSIONS = "include_older_versions"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOrder:
@@ -28,7 +31,8 @@ class BatchOrder:
     mode: BatchMode
     #: What the lines are.
     kind: BatchKind = BatchKind.ACCOUNTS
-    #: For transactions: the arguments of the single endpoint, by name, if they are not the default.
+    #: For transactions: the arguments of the single endpoint, by name, if they are not the default. For what
+    #: is pending: INCLUDE_OLDER_VERSIONS.
     options: dict[str, bool] = field(default_factory=dict)
     operations_team_name: str | None = None
     #: A file, or everything that the supplier has pending.
@@ -91,10 +95,25 @@ class BatchOrder:
         ):
             detail = "Only a file of accounts has control totals. Leave them out."
             errors.append(ErrorItem("invalid", detail, "control_totals"))
-        if self.kind is not BatchKind.TRANSACTIONS:
-            detail = f"Only a batch of transactions has this. This one is of kind {self.kind}: leave it out."
-            errors += [ErrorItem("invalid", detail, name) for name in self.options]
+        errors += self._faults_of_options()
         return errors
+
+    def _faults_of_options(self) -> list[ErrorItem]:
+        errors = []
+        for name in self.options:
+            fits = self.kind is BatchKind.TRANSACTIONS
+            detail = f"Only a batch of transactions has this. This one is of kind {self.kind}: leave it out."
+            if name == INCLUDE_OLDER_VERSIONS:
+                fits = self.source is BatchSource.PENDING
+                detail = "Only a batch of what is pending has this. Leave it out."
+            if not fits:
+                errors.append(ErrorItem("invalid", detail, name))
+        return errors
+
+    @property
+    def includes_older_versions(self) -> bool:
+        """Return whether pending accounts are created of which a newer version was refused."""
+        return self.options.get(INCLUDE_OLDER_VERSIONS, False)
 
     def identify(self, supplier_code: str) -> bytes:
         """Return what is asked for as bytes. A retry with the same idempotency key must ask for the same."""
@@ -102,6 +121,8 @@ class BatchOrder:
         asked: list[Any] = [supplier_code, self.mode, self.operations_team_name, pending]
         if self.kind.is_added_data:
             asked.append({"kind": self.kind, **self.options})
+        elif self.options:
+            asked.append(self.options)
         brake = [self.brake.to_dict()] if self.brake else []
         extract = [self.extracted_at] if self.extracted_at else []
         control = [{"control_totals": self.control_totals}] if self.control_totals else []

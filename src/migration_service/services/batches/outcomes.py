@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from migration_service.errors import ErrorItem
-from migration_service.schemas.json import encode_json
+from migration_service.schemas.json import encode_json, storable_text
 from migration_service.services.batches.lines import LineResult
 
 
@@ -17,7 +17,7 @@ def write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResul
         {
             "line_number": result.line_number,
             "status": result.status,
-            "external_account_number": _storable(result.external_account_number),
+            "external_account_number": storable_text(result.external_account_number),
             "service_account_number": result.service_account_number,
             "errors": _storable_items(result.errors),
             "warnings": _storable_items(result.warnings),
@@ -29,15 +29,8 @@ def write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResul
 
 
 def _storable_items(items: Sequence[ErrorItem]) -> list[dict[str, str | None]] | None:
-    return [{name: _storable(text) for name, text in item.to_dict().items()} for item in items] or None
-
-
-def _storable(text: str | None) -> str | None:
-    """Return a text that may come from a client without what PostgreSQL cannot store in JSONB.
-
-    Otherwise the outcome of one line would be refused together with those of its whole chunk.
-    """
-    return text and text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+    # Otherwise the outcome of one line would be refused together with those of its whole chunk.
+    return [{name: storable_text(text) for name, text in item.to_dict().items()} for item in items] or None
 
 
 _WRITE_OUTCOMES = text("""

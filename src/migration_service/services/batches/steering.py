@@ -42,12 +42,14 @@ class BatchReport:
     #: What its lines are.
     kind: str
     mode: str
-    #: For transactions: the arguments of the single endpoint.
+    #: For transactions: the arguments of the single endpoint. For what is pending: include_older_versions.
     options: dict[str, bool]
     #: The profile that its lines are validated under, or None for the supplier's own.
     profile: str | None
     #: When the supplier extracted its accounts, if it says so.
     extracted_at: datetime | None
+    #: Of what was pending: accounts that were left out, because a newer version of them was refused.
+    older_versions: int | None
     source: str
     state: str
     reason: str | None
@@ -202,6 +204,7 @@ def fields_of(batch: Batch, supplier: str, team: str | None, counts: dict[str, i
         "options": batch.options,
         "profile": batch.profile,
         "extracted_at": batch.extracted_at,
+        "older_versions": batch.older_versions,
         "source": batch.source,
         "state": batch.state,
         "reason": batch.reason,

@@ -213,12 +213,17 @@ def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines, order: Ba
 
 
 def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, order: BatchOrder) -> None:
-    values = {"batch_id": batch_id, "import_supplier_id": import_supplier_id}
+    values: dict[str, Any] = {
+        "batch_id": batch_id,
+        "import_supplier_id": import_supplier_id,
+        "include": order.includes_older_versions,
+    }
     if order.wave_processes is None:
-        lines = session.scalar(_TAKE_PENDING, values)
+        lines, older = session.execute(_TAKE_PENDING, values).one()
+        session.execute(_COUNT_OLDER, {"batch_id": batch_id, "older": older})
     else:
-        lines = session.scalar(_TAKE_LISTED, values | {"process_ids": list(order.wave_processes)})
-    _insert_chunks(session, batch_id, cut_lines(lines or 0, CHUNK_LINES, _smallest_chunk(order)))
+        lines, _ = session.execute(_TAKE_LISTED, values | {"process_ids": list(order.wave_processes)}).one()
+    _insert_chunks(session, batch_id, cut_lines(lines, CHUNK_LINES, _smallest_chunk(order)))
 
 
 def _smallest_chunk(order: BatchOrder) -> int:
@@ -257,18 +262,23 @@ _INSERT_CHUNKS = text("""
 
 
 def _take(condition: str = "true") -> str:
-    """Return the statement that makes lines of pending accounts, and says how many there are."""
+    """Return the statement that makes lines of pending accounts.
+
+    It returns how many there are, and how many are left out because a newer version of them was refused.
+    """
+    pending = f"""
+        FROM account_import_process
+        WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}' AND {condition}"""
     return f"""
         WITH taken AS (
             INSERT INTO batch_line
                 (batch_id, line_number, external_account_number, account_import_process_id)
             SELECT :batch_id, row_number() OVER (ORDER BY external_account_number),
                 external_account_number, id
-            FROM account_import_process
-            WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}'
-              AND {condition}
+            {pending} AND (:include OR refused_at IS NULL)
             RETURNING line_number)
-        SELECT count(*) FROM taken
+        SELECT (SELECT count(*) FROM taken) AS lines,
+               (SELECT count(*) {pending} AND NOT :include AND refused_at IS NOT NULL) AS older
     """
 
 
@@ -276,6 +286,8 @@ _TAKE_PENDING = text(_take())
 _TAKE_LISTED = text(_take("id = ANY (:process_ids)")).bindparams(
     bindparam("process_ids", type_=ARRAY(BigInteger))
 )
+
+_COUNT_OLDER = text("UPDATE batch SET older_versions = :older WHERE id = :batch_id")
 
 _COUNT_LINES = text("""
     UPDATE batch SET request_sha256 = :sha256, lines = counted.lines, runs_since = clock_timestamp(),

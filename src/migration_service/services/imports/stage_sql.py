@@ -9,6 +9,13 @@ def _of_content(column: str, new: str = "", same: str = "") -> str:
             THEN {same or f"process.{column}"} ELSE {new or f"excluded.{column}"} END"""
 
 
+_MARK = ("refused_at", "refused_errors", "refused_batch_id", "refused_line_number")
+
+
+def _without_mark(column: str) -> str:
+    return f"{column} = CASE WHEN %(is_sent)s THEN NULL ELSE process.{column} END"
+
+
 # An earlier one is never stored.
 _LATER_EXTRACT = "coalesce(excluded.extracted_at, process.extracted_at)"
 
@@ -36,12 +43,12 @@ def _stage(sent: str) -> str:
         staged_request_id = {_of_content("staged_request_id")},
         staged_address = {_of_content("staged_address")},
         extracted_at = {_of_content("extracted_at", same=_LATER_EXTRACT)},
-        refused_at = NULL, refused_errors = NULL, refused_batch_id = NULL, refused_line_number = NULL
+        {", ".join(map(_without_mark, _MARK))}
     WHERE process.state IN ('{ImportState.PENDING}')
       AND coalesce(excluded.extracted_at >= process.extracted_at, true)
       AND (process.payload_sha256 <> excluded.payload_sha256
            OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile
-           OR process.refused_at IS NOT NULL
+           OR (%(is_sent)s AND process.refused_at IS NOT NULL)
            OR excluded.extracted_at > coalesce(process.extracted_at, '-infinity'))
     RETURNING id, external_account_number, xmax = 0 AS is_first, staged_at = now() AS is_new
     """
@@ -63,7 +70,8 @@ FIND = f"""
     SELECT external_account_number, coalesce(process.id, 0) AS id,
            CASE WHEN mark.created_at IS NOT NULL AND coalesce(process.state, '{ImportState.PENDING}')
                      = '{ImportState.PENDING}' THEN '{ImportState.SKIPPED}' ELSE process.state END AS state,
-           process.service_account_number, process.payload_sha256, process.extracted_at
+           process.service_account_number, process.payload_sha256, process.extracted_at,
+           process.refused_at IS NOT NULL AS is_marked
     FROM (SELECT * FROM account_import_process
           WHERE import_supplier_id = %(import_supplier_id)s
             AND external_account_number = ANY(%(numbers)s)) process

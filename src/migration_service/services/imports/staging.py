@@ -19,6 +19,7 @@ from migration_service.errors import (
 from migration_service.models import AccountImportProcess
 from migration_service.schemas.moments import write_moment
 from migration_service.services.imports import states
+from migration_service.services.imports.newer_versions import explain_refusal
 from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.imports.states import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount
@@ -28,10 +29,14 @@ from migration_service.states import ImportState, StagingResult, SupplierStatus
 
 def require_ongoing(status: str) -> None:
     """Raise ImportSupplierPausedError or ImportSupplierCompleteError unless accounts are accepted (3.1)."""
+    if error := _refusal_of_supplier(status):
+        raise error
+
+
+def _refusal_of_supplier(status: str) -> InvalidError | None:
     if status == SupplierStatus.PAUSED:
-        raise ImportSupplierPausedError
-    if status == SupplierStatus.COMPLETE:
-        raise ImportSupplierCompleteError
+        return ImportSupplierPausedError()
+    return ImportSupplierCompleteError() if status == SupplierStatus.COMPLETE else None
 
 
 def stage_accounts(
@@ -41,13 +46,15 @@ def stage_accounts(
     *,
     profile: str | None = None,
     extracted_at: datetime | None = None,
+    is_sent: bool = True,
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts, and lock their processes until the transaction ends.
 
-    `profile` is the one that the payloads passed, or None for the supplier's own. `extracted_at` is when the
-    supplier extracted them, if it says so.
+    The arguments are those of `states.stage`.
     """
-    return states.stage(transaction, supplier, accounts, profile=profile, extracted_at=extracted_at)
+    return states.stage(
+        transaction, supplier, accounts, profile=profile, extracted_at=extracted_at, is_sent=is_sent
+    )
 
 
 def stage_account(
@@ -60,19 +67,19 @@ def stage_account(
 ) -> StagingResult:
     """Store a valid payload (section 4.2). Return what that did.
 
-    The same payload again changes nothing. Raise ImportSupplierPausedError, ImportSupplierCompleteError, or
-    AccountAlreadyImportedError, AccountMarkedToSkipError or AccountImportInProgressError if the account can
-    no longer be staged, and NewerVersionStagedError if what is staged is of a later extract. Raise
-    StagedQuotaReachedError for a further account beyond `quota`.
+    The same payload again changes nothing. If another payload of the account is kept, the account is marked.
+    Raise ImportSupplierPausedError, ImportSupplierCompleteError, or AccountAlreadyImportedError,
+    AccountMarkedToSkipError or AccountImportInProgressError if the account can no longer be staged, and
+    NewerVersionStagedError if what is staged is of a later extract. Raise StagedQuotaReachedError for a
+    further account beyond `quota`.
     """
     if quota.is_reached(supplier.organisation_id):
         _require_staged_before(statements, supplier, account, quota)
     if supplier.status != SupplierStatus.ONGOING:
-        _raise_refusal(statements, supplier, account.number)
-        require_ongoing(supplier.status)
+        raise _refuse(statements, supplier, account)
     (staged,) = states.stage(statements, supplier, [account], extracted_at=extracted_at)
     if error := refusal_of(staged, account.number, extracted_at):
-        raise error
+        raise explain_refusal(statements, supplier, account, staged, error)
     return staged.result or StagingResult.UNCHANGED
 
 
@@ -83,11 +90,13 @@ def _require_staged_before(
         quota.require_room(supplier.organisation_id)
 
 
-def _raise_refusal(statements: Statements, supplier: KnownSupplier, number: str) -> None:
-    """Raise the error of the account's state, which comes before the error of its supplier's status."""
-    for found in states.find(statements, supplier.id, [number]).values():
-        if error := refusal(found.state, number, found.service_account_number):
-            raise error
+def _refuse(statements: Statements, supplier: KnownSupplier, account: ValidatedAccount) -> InvalidError:
+    """Return why a supplier that is not Ongoing stages nothing. The account's own reason comes first."""
+    found = states.find(statements, supplier.id, [account.number]).get(account.number)
+    error = refusal(found.state, account.number, found.service_account_number) if found else None
+    if error is None:
+        error = _refusal_of_supplier(supplier.status) or InvalidError()
+    return explain_refusal(statements, supplier, account, found, error) if found else error
 
 
 def refusal_of(

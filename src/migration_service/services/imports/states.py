@@ -5,7 +5,7 @@ outlives the request's transactions. A batch creates accounts in one transaction
 processes, so that they go from PENDING to IMPORTED at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -68,6 +68,8 @@ class StagedProcess:
     #: was erased.
     payload_sha256: bytes | None = None
     extracted_at: datetime | None = None
+    #: Whether a newer version was sent that was not taken.
+    is_marked: bool = False
 
     @property
     def first(self) -> bool:
@@ -116,28 +118,33 @@ def stage(
     *,
     profile: str | None = None,
     extracted_at: datetime | None = None,
+    is_sent: bool = True,
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts (STAGE). Return the processes in the order of `accounts`.
 
     The same payload again changes nothing. If an account can no longer be staged, nothing changes either, and
     the state of its process says why. Nor does it if the extract of what is staged is later than
-    `extracted_at`. `profile` is the one that the payloads passed, or None for the supplier's own. Within an
+    `extracted_at`. `profile` is the one that the payloads passed, or None for the supplier's own.
+    `is_sent` is False for what was staged before and has only been validated again. Within an
     OpenTransaction the processes are locked.
     """
-    found = _store(statements, supplier, accounts, profile, extracted_at)
+    order = {
+        "import_supplier_id": supplier.id,
+        "rules_version": RULES_VERSION,
+        "profile": profile or supplier.profile,
+        "extracted_at": extracted_at,
+        "is_sent": is_sent,
+    }
+    found = _store(statements, order, accounts)
     if lost := [account for account in accounts if account.number not in found]:
         # It was neither stored nor what is staged now, so its process has changed between the statements.
-        found |= _store(statements, supplier, lost, profile, extracted_at)
+        found |= _store(statements, order, lost)
     in_progress = StagedProcess(0, ImportState.IN_PROGRESS)
     return [found.get(account.number, in_progress) for account in accounts]
 
 
 def _store(
-    statements: Statements,
-    supplier: KnownSupplier,
-    accounts: Sequence[ValidatedAccount],
-    profile: str | None,
-    extracted_at: datetime | None,
+    statements: Statements, order: Mapping[str, Any], accounts: Sequence[ValidatedAccount]
 ) -> dict[str, StagedProcess]:
     """Return the processes by number, without those that the statements found in two states."""
     sent: dict[str, list[object]] = {
@@ -150,21 +157,19 @@ def _store(
     rows = statements.execute(
         STAGE_ONE if alone else STAGE_MANY,
         {
-            "import_supplier_id": supplier.id,
-            "rules_version": RULES_VERSION,
-            "profile": profile or supplier.profile,
-            "extracted_at": extracted_at,
+            **order,
             **({name: values[0] for name, values in sent.items()} if alone else sent),
             **current_origin().trace(),
         },
     )
     found = {row.external_account_number: _stored(row) for row in rows}
     left = [account for account in accounts if account.number not in found]
-    others = find(statements, supplier.id, [account.number for account in left]) if left else {}
+    numbers = [account.number for account in left]
+    others = find(statements, order["import_supplier_id"], numbers) if left else {}
     for account in left:
         process = others.get(account.number)
         if process is not None and process.state is ImportState.PENDING:
-            process = _unchanged(process, account, extracted_at)
+            process = _unchanged(process, account, order["extracted_at"])
         if process is not None:
             found[account.number] = process
     return found
@@ -195,6 +200,7 @@ def find(statements: Statements, import_supplier_id: int, numbers: Sequence[str]
             service_account_number=row.service_account_number,
             payload_sha256=row.payload_sha256,
             extracted_at=row.extracted_at,
+            is_marked=bool(row.is_marked),
         )
         for row in rows
     }

@@ -14,6 +14,7 @@ from migration_service.errors import (
 )
 from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import require_supplier_allowed
+from migration_service.services.imports.newer_versions import say_refused
 from migration_service.services.imports.staging import refusal, require_ongoing
 from migration_service.services.setup.names import is_name
 from migration_service.services.setup.suppliers import MAX_CODE
@@ -43,7 +44,7 @@ class AttemptRequest:
 
 _CHECK = """
     SELECT supplier.id AS supplier_id, supplier.status, process.id, process.state,
-           process.service_account_number, team.id AS team_id,
+           process.service_account_number, process.refused_at, process.refused_errors, team.id AS team_id,
            (SELECT concurrency_limit FROM service_limit) AS concurrency_limit,
            EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = supplier.id
                    AND skip_mark.external_account_number = %(external_account_number)s) AS is_marked
@@ -85,6 +86,8 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
     if found.state not in (None, ImportState.PENDING):
         state = ImportState(found.state)
     if error := refusal(state, number, found.service_account_number):
+        if found.refused_at and state is ImportState.IMPORTED:
+            error.errors += say_refused(found.refused_at, found.refused_errors or ())
         raise error
     require_ongoing(found.status)
     if found.id is None:

@@ -80,10 +80,13 @@ def remove_staged(session: Session, *, after_days: int) -> int:
 
 
 def remove_error_texts(session: Session, *, after_days: int) -> int:
-    """Remove what attempts and customer e-mails say about their failures. Outcomes and codes stay."""
+    """Remove what attempts, customer e-mails and versions that were not taken say about their failures.
+
+    Outcomes and codes stay, and that a newer version was not taken.
+    """
     values = {"days": after_days, "limit": PIECE}
-    removed = len(session.execute(_REMOVE_ATTEMPT_ERRORS, values).all())
-    return max(removed, len(session.execute(_REMOVE_EMAIL_ERRORS, values).all()))
+    statements = (_REMOVE_ATTEMPT_ERRORS, _REMOVE_EMAIL_ERRORS, _REMOVE_VERSION_ERRORS)
+    return max(len(session.execute(statement, values).all()) for statement in statements)
 
 
 # An array is made once. What follows IN may run again for each row, and then takes more than the limit.
@@ -116,7 +119,7 @@ _MARK_REMOVED = text("""
 """)
 
 _REMOVE_PAYLOADS = text(f"""
-    UPDATE account_import_process SET payload = NULL, warnings = NULL
+    UPDATE account_import_process SET payload = NULL, warnings = NULL, refused_errors = NULL
     WHERE id = ANY (ARRAY(
                  SELECT id FROM account_import_process
                  WHERE state = '{ImportState.IMPORTED}' AND payload IS NOT NULL
@@ -145,6 +148,15 @@ _REMOVE_ATTEMPT_ERRORS = text("""
                  SELECT id FROM attempt
                  WHERE (errors IS NOT NULL OR error_detail IS NOT NULL)
                    AND finished_at < now() - make_interval(days => :days)
+                 LIMIT :limit FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+""")
+
+_REMOVE_VERSION_ERRORS = text("""
+    UPDATE account_import_process SET refused_errors = NULL
+    WHERE id = ANY (ARRAY(
+                 SELECT id FROM account_import_process
+                 WHERE refused_errors IS NOT NULL AND refused_at < now() - make_interval(days => :days)
                  LIMIT :limit FOR UPDATE SKIP LOCKED))
     RETURNING 1
 """)

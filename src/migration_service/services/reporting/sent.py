@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import Row, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.reporting.added_data import count_added, find_kind, find_open_lines
@@ -35,20 +35,25 @@ def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | No
         return count_added(session, import_supplier_id, batch_id)
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
     states = dict.fromkeys(ImportState, 0)
+    older, older_open = states.copy(), states.copy()
     statement = COUNT_PROCESSES if batch_id is None else COUNT_PROCESSES_OF_BATCH
-    for state, number in session.execute(statement, values):
-        states[ImportState(state)] = number
+    for state, *numbers in session.execute(statement, values):
+        states[state], older[state], older_open[state] = numbers
     refused, waiting, acknowledged = session.execute(COUNT_UNSTAGED, values).one()
     staged = states[ImportState.PENDING] + states[ImportState.IN_PROGRESS]
+    created = ImportState.IMPORTED
+    acknowledged += older[created] - older_open[created]
     return Sent(
         sent=refused + waiting + sum(states.values()),
         refused=refused,
         waiting=waiting,
         staged=staged,
-        created=states[ImportState.IMPORTED],
+        created=states[created],
         skipped=states[ImportState.SKIPPED],
         acknowledged=acknowledged,
-        open=refused + waiting + staged - acknowledged,
+        open=refused + waiting + staged + older[created] - acknowledged,
+        staged_older_version=older[ImportState.PENDING] + older[ImportState.IN_PROGRESS],
+        created_older_version=older[created],
         lines_removed=int(session.scalar(COUNT_REMOVED_LINES, values) or 0),
     )
 
@@ -56,8 +61,10 @@ def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | No
 def find_open(
     sessions: sessionmaker[Session], import_supplier_id: int, *, batch_id: UUID | None = None
 ) -> Iterator[OpenItem]:
-    """Yield everything that is open: what is staged, then refused accounts, then lines without a number.
+    """Yield everything that is open.
 
+    First what is staged, or was created from an older version, then refused accounts, then lines without a
+    number.
     Of a batch of added data, its lines that are open. Each page is a transaction of its own.
     """
     with sessions.begin() as session:
@@ -89,7 +96,14 @@ def _find_staged(sessions: sessionmaker[Session], values: dict[str, Any]) -> Ite
         with sessions.begin() as session:
             rows = session.execute(statement, values | {"after": after}).all()
         for row in rows:
-            yield OpenItem(row.external_account_number, OpenReason.STAGED)
+            yield _describe(row)
         if len(rows) < _PAGE:
             return
         after = rows[-1].place
+
+
+def _describe(row: Row[Any]) -> OpenItem:
+    if not row.is_older:
+        return OpenItem(row.external_account_number, OpenReason.STAGED)
+    reason = OpenReason.STAGED_OLDER_VERSION if row.is_staged else OpenReason.CREATED_OLDER_VERSION
+    return OpenItem(row.external_account_number, reason, row.batch_id, row.line_number, row.errors)

@@ -21,12 +21,15 @@ class Sent:
     created: int
     #: Excluded by operators.
     skipped: int
-    #: Those refused or waiting that were acknowledged with a reason.
+    #: Those refused, waiting, or created from an older version that were acknowledged with a reason.
     acknowledged: int
-    #: Refused, waiting and staged, less those acknowledged.
+    #: Refused, waiting, staged, and created from an older version, less those acknowledged.
     open: int
     #: Lines of stage and import batches that are no longer kept, so it is unknown which were refused.
     lines_removed: int
+    #: How many of those staged, and of those created, are older than a version that was sent and not taken.
+    staged_older_version: int = 0
+    created_older_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class OpenItem:
 
     external_account_number: str | None
     reason: OpenReason
-    #: The newest line that had it, or None if it is staged.
+    #: The newest line that had it, or None if it is staged and no newer version was refused.
     batch_id: UUID | None = None
     line_number: int | None = None
     #: Objects of detail, code, attr.

@@ -70,15 +70,28 @@ REFUSED_BY_CODE = text(f"""
     FROM found GROUP BY code ORDER BY lines DESC, code LIMIT :limit
 """).bindparams(_BATCH_ID)
 
-#: Import processes of a supplier by their state.
-COUNT_PROCESSES = text("""
-    SELECT state, count(*) AS n FROM account_import_process
+# A newer version of the process was sent and not taken, and nobody has acknowledged that.
+_LEFT_OPEN = """
+    NOT EXISTS (SELECT FROM acknowledgement
+                WHERE acknowledgement.import_supplier_id = process.import_supplier_id
+                  AND acknowledgement.external_account_number = process.external_account_number
+                  AND acknowledged_at >= process.refused_at)
+"""
+
+#: Import processes of a supplier by their state: how many there are, of how many a newer version was not
+#: taken, and for how many of these that was not acknowledged.
+COUNT_PROCESSES = text(f"""
+    SELECT state, count(*) AS n, count(*) FILTER (WHERE refused_at IS NOT NULL) AS older,
+           count(*) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
+    FROM account_import_process AS process
     WHERE import_supplier_id = :import_supplier_id GROUP BY state
 """)
 
 #: The same for the account numbers on the lines of a batch.
-COUNT_PROCESSES_OF_BATCH = text("""
-    SELECT process.state, count(DISTINCT process.id) AS n
+COUNT_PROCESSES_OF_BATCH = text(f"""
+    SELECT process.state, count(DISTINCT process.id) AS n,
+           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL) AS older,
+           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
     FROM batch_line AS line
     JOIN account_import_process AS process
       ON process.import_supplier_id = :import_supplier_id
@@ -115,29 +128,39 @@ LIST_REFUSED = text(f"""
     ORDER BY batch_id, line_number LIMIT :limit
 """).bindparams(_BATCH_ID, bindparam("code", type_=Text))
 
-#: One page of the accounts that are staged and not created.
+_IS_OPEN = f"""
+    (process.state IN ({_NOT_CREATED})
+     OR (process.state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL AND {_LEFT_OPEN}))
+"""
+_OPEN_COLUMNS = f"""
+    process.external_account_number, process.external_account_number AS place,
+    process.state IN ({_NOT_CREATED}) AS is_staged, refused_at IS NOT NULL AS is_older,
+    refused_batch_id AS batch_id, refused_line_number AS line_number, refused_errors AS errors
+"""
+
+#: One page of the accounts that are staged and not created, or were created from an older version.
 LIST_STAGED = text(f"""
-    SELECT process.external_account_number, process.external_account_number AS place
+    SELECT {_OPEN_COLUMNS}
     FROM account_import_process AS process
     WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
-      AND process.state IN ({_NOT_CREATED})
+      AND {_IS_OPEN}
     ORDER BY process.external_account_number LIMIT :limit
 """)
 
 #: The same of the accounts on the lines of a batch.
 LIST_STAGED_OF_BATCH = text(f"""
-    SELECT DISTINCT process.external_account_number, process.external_account_number AS place
-    FROM batch_line AS line
-    JOIN account_import_process AS process
-      ON process.import_supplier_id = :import_supplier_id
-     AND process.external_account_number = line.external_account_number
-    WHERE line.batch_id = :batch_id AND process.external_account_number > :after
-      AND process.state IN ({_NOT_CREATED})
+    SELECT {_OPEN_COLUMNS}
+    FROM account_import_process AS process
+    WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
+      AND process.external_account_number IN (
+          SELECT external_account_number FROM batch_line AS line WHERE line.batch_id = :batch_id)
+      AND {_IS_OPEN}
     ORDER BY process.external_account_number LIMIT :limit
 """)
 
 #: Acknowledge what has no import process: these account numbers, or these lines of a batch (NULL: all its
-#: lines) that have no number. Returns what was acknowledged.
+#: lines) that have no number. Of accounts that exist, acknowledge that they are an older version. Returns
+#: what was acknowledged.
 ACKNOWLEDGE = text(f"""
     WITH unstaged AS MATERIALIZED ({_UNSTAGED})
     INSERT INTO acknowledgement (import_supplier_id, external_account_number, batch_id, line_number, reason,
@@ -147,6 +170,12 @@ ACKNOWLEDGE = text(f"""
     WHERE external_account_number = ANY (:numbers)
        OR (unnumbered AND batch_id = :batch_id
            AND (:line_numbers IS NULL OR line_number = ANY (:line_numbers)))
+    UNION ALL
+    SELECT import_supplier_id, external_account_number, refused_batch_id, refused_line_number, :reason,
+        :acknowledged_by
+    FROM account_import_process
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = ANY (:numbers)
+      AND state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL
     RETURNING external_account_number, line_number
 """).bindparams(
     _BATCH_ID, bindparam("numbers", type_=ARRAY(Text)), bindparam("line_numbers", type_=ARRAY(BigInteger))

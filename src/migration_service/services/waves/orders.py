@@ -42,6 +42,8 @@ class PlanOrder:
     waves: Sequence[WaveOrder]
     continue_if_clean: bool
     name: str | None = None
+    #: Whether waves take accounts of which a newer version was refused.
+    include_older_versions: bool = False
     #: Where the random draw begins; None: anywhere.
     seed: int | None = None
     api_key_id: int | None = None
@@ -74,6 +76,7 @@ def read_plan(body: Mapping[str, Any], *, now: datetime, api_key_id: int | None 
         waves=waves,
         name=body.get("name"),
         seed=body.get("seed"),
+        include_older_versions=body.get("include_older_versions", False),
         continue_if_clean=body["continue_if_clean"],
         api_key_id=api_key_id,
     )

@@ -17,13 +17,15 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import new_id
 from migration_service.errors import (
     ErrorItem,
+    NewerVersionRefusedError,
     RequestFailedValidationError,
     TooManyUploadsError,
     WavePlanOpenError,
 )
 from migration_service.models import Wave, WavePlan
+from migration_service.schemas.moments import write_moment
 from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.orders import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.quotas import BatchQuotas, lock_storing, require_room
 from migration_service.services.batches.upload import start_batch
 from migration_service.services.imports.staging import require_ongoing
@@ -51,7 +53,7 @@ def plan_waves(
     # To draw from a million payloads takes some minutes.
     session.execute(text("SET LOCAL statement_timeout = '1h'"))
     plan = _insert_plan(session, supplier, order)
-    chosen = _choose_accounts(session, supplier.id, order.waves, plan.seed)
+    chosen = _choose_accounts(session, supplier.id, order, plan.seed)
     for number, (wave, choice) in enumerate(zip(order.waves, chosen.waves, strict=True), start=1):
         if quotas:
             require_room(session, supplier.organisation_id, quotas)
@@ -68,7 +70,8 @@ def plan_waves(
                 strata=choice.strata,
             )
         )
-    plan.unplanned = chosen.left
+    plan.older_versions = 0 if order.include_older_versions else count_older(session, supplier.id)
+    plan.unplanned = chosen.left + plan.older_versions
     change_wave(session, plan, session.get_one(Wave, (plan.id, 1)), QUEUE)
     return plan
 
@@ -108,6 +111,7 @@ def _order_batch(order: PlanOrder, wave: WaveOrder, number: int, process_ids: Se
         api_key_id=order.api_key_id,
         name=wave.name or f"Wave {number}",
         brake=wave.brake,
+        options={INCLUDE_OLDER_VERSIONS: True} if order.include_older_versions else {},
         wave_processes=process_ids,
         lines_per_minute=wave.lines_per_minute,
     )
@@ -127,11 +131,12 @@ class _Chosen:
     left: int
 
 
-def _choose_accounts(session: Session, supplier_id: int, waves: Sequence[WaveOrder], seed: int) -> _Chosen:
+def _choose_accounts(session: Session, supplier_id: int, order: PlanOrder, seed: int) -> _Chosen:
     """Choose the accounts of each wave. Lists come first, then the draw, then the others in their order."""
-    listed = find_listed(session, supplier_id, waves)
+    waves = order.waves
+    listed = find_listed(session, supplier_id, order)
     taken = [process_id for ids in listed.values() for process_id in ids]
-    values = {"import_supplier_id": supplier_id, "taken": taken}
+    values = {"import_supplier_id": supplier_id, "include": order.include_older_versions, "taken": taken}
     chosen = {index: _Choice(ids) for index, ids in listed.items()}
     for index, wave in enumerate(waves):
         if wave.sample is not None:
@@ -146,6 +151,12 @@ def _choose_accounts(session: Session, supplier_id: int, waves: Sequence[WaveOrd
     return _Chosen([chosen[index] for index in range(len(waves))], sum(1 for _ in left))
 
 
+def count_older(session: Session, supplier_id: int) -> int:
+    """Return how many accounts are pending of which a newer version was refused."""
+    counted = text(f"SELECT count(*) {_OLDER}")
+    return session.scalar(counted, {"import_supplier_id": supplier_id}) or 0
+
+
 def require_accounts(sizes: Sequence[int]) -> None:
     """Raise RequestFailedValidationError if a wave gets no account."""
     errors = [
@@ -157,27 +168,30 @@ def require_accounts(sizes: Sequence[int]) -> None:
         raise RequestFailedValidationError(errors=errors)
 
 
-def find_listed(session: Session, supplier_id: int, waves: Sequence[WaveOrder]) -> dict[int, list[int]]:
+def find_listed(session: Session, supplier_id: int, order: PlanOrder) -> dict[int, list[int]]:
     """Return the import processes of each list of accounts, by the index of the wave.
 
-    Raise RequestFailedValidationError if an account is not pending, or is in two lists.
+    Raise RequestFailedValidationError if an account is not pending, is in two lists, or is an older version
+    that the order does not include.
     """
     listed: dict[int, list[int]] = {}
     seen: set[str] = set()
     errors = []
-    for index, wave in enumerate(waves):
+    for index, wave in enumerate(order.waves):
         if wave.accounts is None:
             continue
         values = {"import_supplier_id": supplier_id, "numbers": list(wave.accounts)}
-        found = {row.external_account_number: row.id for row in session.execute(_LISTED, values)}
+        found = {row.external_account_number: row for row in session.execute(_LISTED, values)}
         for place, number in enumerate(wave.accounts):
+            attr = f"waves.{index}.accounts.{place}"
             if number not in found or number in seen:
                 fault = "is listed before" if number in seen else "is not pending"
-                errors.append(
-                    ErrorItem("invalid", f"Account {number!r} {fault}.", f"waves.{index}.accounts.{place}")
-                )
+                errors.append(ErrorItem("invalid", f"Account {number!r} {fault}.", attr))
+            elif (refused_at := found[number].refused_at) and not order.include_older_versions:
+                error = NewerVersionRefusedError.at(write_moment(refused_at))
+                errors.append(ErrorItem(error.code, error.detail, attr))
             seen.add(number)
-        listed[index] = [*found.values()]
+        listed[index] = [row.id for row in found.values()]
     if errors:
         raise RequestFailedValidationError(errors=errors)
     return listed
@@ -195,13 +209,15 @@ _PENDING = f"""
     FROM account_import_process AS process
     WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}'
 """
+_OLDER = f"{_PENDING} AND refused_at IS NOT NULL"
+_OFFERED = f"{_PENDING} AND (:include OR refused_at IS NULL)"
 _NOT_TAKEN = "AND NOT EXISTS (SELECT FROM unnest(CAST(:taken AS bigint[])) AS t (id) WHERE t.id = process.id)"
 
 _LISTED = text(
-    f"SELECT id, external_account_number {_PENDING} AND external_account_number = ANY (:numbers)"
+    f"SELECT id, external_account_number, refused_at {_PENDING} AND external_account_number = ANY (:numbers)"
 ).bindparams(bindparam("numbers", type_=ARRAY(Text)))
 
-_LEFT = text(f"SELECT id {_PENDING} {_NOT_TAKEN} ORDER BY external_account_number").bindparams(
+_LEFT = text(f"SELECT id {_OFFERED} {_NOT_TAKEN} ORDER BY external_account_number").bindparams(
     bindparam("taken", type_=ARRAY(BigInteger))
 )
 
@@ -220,7 +236,7 @@ _DRAW = text(f"""
                 THEN 'with agreements' ELSE 'without agreements' END,
             CASE WHEN jsonb_path_exists(payload, '$.statements[*]')
                 THEN 'with statements' ELSE 'without statements' END) AS stratum
-        {_PENDING} {_NOT_TAKEN}
+        {_OFFERED} {_NOT_TAKEN}
     ), numbered AS (
         SELECT id, draw, stratum, row_number() OVER (PARTITION BY stratum ORDER BY draw, id) AS place,
                count(*) OVER (PARTITION BY stratum) AS size

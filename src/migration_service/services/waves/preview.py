@@ -11,7 +11,7 @@ from migration_service.models import AccountImportProcess, WavePlan
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
-from migration_service.services.waves.plans import find_listed, require_accounts
+from migration_service.services.waves.plans import count_older, find_listed, require_accounts
 from migration_service.states import ImportState
 
 
@@ -23,6 +23,8 @@ class PlanPreview:
     sizes: Sequence[int]
     #: Accounts that would be in no wave.
     unplanned: int
+    #: Those of them that are left out because a newer version of them was refused.
+    older_versions: int
 
 
 def count_pending(session: Session, import_supplier_id: int) -> int:
@@ -43,14 +45,15 @@ def preview_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) ->
     is_open = exists().where(WavePlan.import_supplier_id == supplier.id, WavePlan.finished_at.is_(None))
     if session.scalar(select(is_open)):
         raise WavePlanOpenError
-    listed = find_listed(session, supplier.id, order.waves)
-    left = count_pending(session, supplier.id) - sum(map(len, listed.values()))
+    listed = find_listed(session, supplier.id, order)
+    older = 0 if order.include_older_versions else count_older(session, supplier.id)
+    left = count_pending(session, supplier.id) - older - sum(map(len, listed.values()))
     sizes = {index: len(ids) for index, ids in listed.items()}
     for index in sorted(set(range(len(order.waves))) - set(listed)):
         sizes[index] = min(left, _wanted(order.waves[index], left))
         left -= sizes[index]
     require_accounts([sizes[index] for index in range(len(order.waves))])
-    return PlanPreview([sizes[index] for index in range(len(order.waves))], left)
+    return PlanPreview([sizes[index] for index in range(len(order.waves))], left + older, older)
 
 
 def _wanted(wave: WaveOrder, left: int) -> int:

@@ -78,6 +78,8 @@ class PlanReport:
     finished_at: datetime | None
     #: Pending accounts that are in no wave.
     unplanned: int
+    #: Those of them that were left out because a newer version of them was refused.
+    older_versions: int
     #: The undo of a wave that runs. The plan holds until it is over.
     undo_id: UUID | None
     waves: list[WaveReport]
@@ -154,6 +156,7 @@ def _report_plan(plan: WavePlan, waves: Sequence[Wave], read: _Read) -> PlanRepo
         created_at=plan.created_at,
         finished_at=plan.finished_at,
         unplanned=plan.unplanned,
+        older_versions=plan.older_versions,
         undo_id=read.undos.get(plan.id),
         waves=[_report_wave(plan, wave, read, _waits_for(plan, waves, wave)) for wave in waves],
     )

@@ -73,7 +73,7 @@ def test_every_line_of_a_batch_is_repeated_in_its_place(
             lambda sessions, batch_id: stream_results(sessions, batch_id, ResultFormat.NDJSON),
             b"".join(
                 b'{"line_number":%d,"external_account_number":null,"status":"FAILED",'
-                b'"service_account_number":null,"errors":[],"warnings":[]}\n' % number
+                b'"service_account_number":null,"errors":[],"warnings":[],"staging_result":null}\n' % number
                 for number in range(1, 6)
             ),
         ),

@@ -33,7 +33,8 @@ def test_a_plan_is_reported_as_a_whole(session: Session, customer: Customer, oth
     elsewhere, foreign = make_wave(session, other, WaveState.APPROVED)
     add_undo(session, other, foreign)
     times = {"created_at": EVENING - timedelta(days=1), "finished_at": EVENING}
-    values = {"name": "Spring", "seed": 7, "continue_if_clean": True, "unplanned": 3} | times
+    left = {"unplanned": 3, "older_versions": 1}
+    values = {"name": "Spring", "seed": 7, "continue_if_clean": True} | left | times
     plan = make_plan(session, customer, **values)
     expected = {
         "plan_id": plan.id,

@@ -1,0 +1,147 @@
+"""Newer versions of accounts that were sent and not taken.
+
+What is staged, or what an account was created from, is then not the newest version that the supplier has
+sent. Its process says so until the supplier sends a version that is taken, or the one that was created.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from migration_service.db.statements import Statements
+from migration_service.errors import (
+    AccountAlreadyImportedError,
+    ErrorItem,
+    InvalidError,
+    NewerVersionRefusedError,
+    NewerVersionStagedError,
+    PayloadDiffersError,
+    ServiceError,
+)
+from migration_service.schemas.account import LoadedAccount
+from migration_service.schemas.json import encode_json, storable_text
+from migration_service.schemas.moments import write_moment
+from migration_service.services.access.callers import Caller
+from migration_service.services.imports.payload_differences import compare_with_created
+from migration_service.services.imports.states import StagedProcess
+from migration_service.services.imports.validation import ValidatedAccount
+from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
+from migration_service.states import ImportState
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedVersion:
+    """A version of an account that was not taken, and why."""
+
+    external_account_number: str
+    errors: Sequence[ErrorItem]
+    #: The hash of its payload, if that is valid. What is staged may be the same.
+    sha256: bytes | None = None
+    #: Where it was in its batch.
+    line_number: int | None = None
+
+
+# Locked in the order of the numbers, as staging does. The hash of an account that was erased is empty, and
+# nothing is kept of what arrives later.
+_MARK = """
+    WITH locked AS MATERIALIZED (
+        SELECT process.id, refused.errors, refused.line_number
+        FROM jsonb_to_recordset(%(refused)s::jsonb)
+                 AS refused (number text, errors jsonb, sha256 text, line_number bigint)
+        JOIN account_import_process AS process
+          ON process.import_supplier_id = %(import_supplier_id)s
+         AND process.external_account_number = refused.number
+        WHERE process.payload_sha256 <> ''
+          AND (refused.sha256 IS NULL OR process.payload_sha256 <> decode(refused.sha256, 'hex'))
+        ORDER BY process.external_account_number FOR UPDATE OF process)
+    UPDATE account_import_process AS process
+    SET refused_at = now(), refused_errors = locked.errors, refused_batch_id = %(batch_id)s,
+        refused_line_number = locked.line_number
+    FROM locked WHERE process.id = locked.id
+    RETURNING process.id
+"""
+
+_CLEAR = """
+    WITH locked AS MATERIALIZED (
+        SELECT id FROM account_import_process
+        WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = ANY(%(numbers)s)
+          AND refused_at IS NOT NULL
+        ORDER BY external_account_number FOR UPDATE)
+    UPDATE account_import_process AS process
+    SET refused_at = NULL, refused_errors = NULL, refused_batch_id = NULL, refused_line_number = NULL
+    FROM locked WHERE process.id = locked.id
+    RETURNING process.id
+"""
+
+
+def note_refused(
+    statements: Statements,
+    import_supplier_id: int,
+    refused: Sequence[RefusedVersion],
+    *,
+    batch_id: UUID | None = None,
+) -> None:
+    """Mark the accounts of which something else is staged or was created. The others are left as they are."""
+    rows = [
+        {
+            "number": one.external_account_number,
+            "errors": [
+                {name: storable_text(text) for name, text in item.to_dict().items()} for item in one.errors
+            ],
+            "sha256": one.sha256.hex() if one.sha256 else None,
+            "line_number": one.line_number,
+        }
+        for one in refused
+    ]
+    values = {"import_supplier_id": import_supplier_id, "refused": encode_json(rows).decode()}
+    statements.execute(_MARK, values | {"batch_id": batch_id})
+
+
+def note_taken(statements: Statements, import_supplier_id: int, numbers: Sequence[str]) -> None:
+    """Remove the mark of accounts that exist, and were sent once more as they were created."""
+    statements.execute(_CLEAR, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
+
+
+def say_refused(refused_at: datetime, errors: Sequence[Mapping[str, Any]]) -> list[ErrorItem]:
+    """Return errors that say that an account is not its newest version, and in what that one differs."""
+    differing = [ErrorItem(**item) for item in errors if item["code"] == PayloadDiffersError.code]
+    return [*NewerVersionRefusedError.at(write_moment(refused_at)).errors, *differing]
+
+
+def note_invalid(
+    reference: Statements, statements: Statements, caller: Caller, loaded: LoadedAccount, error: ServiceError
+) -> None:
+    """Mark the account of a payload that failed its validation, if its supplier and its number are known."""
+    code = loaded.import_supplier
+    number = loaded.data.get("external_account_number") if loaded.is_object else None
+    supplier = None
+    if isinstance(code, str) and isinstance(number, str):
+        supplier = find_import_supplier(reference, code, organisation_id=caller.organisation_id)
+    if supplier is not None and isinstance(number, str):
+        note_refused(statements, supplier.id, [RefusedVersion(number, error.errors)])
+
+
+def explain_refusal(
+    statements: Statements,
+    supplier: KnownSupplier,
+    account: ValidatedAccount,
+    process: StagedProcess,
+    error: InvalidError,
+) -> InvalidError:
+    """Return why a valid payload was not stored, and mark its account unless nothing newer is lost by it.
+
+    The error of an account that exists says in what the payload differs from the one that it was created
+    from.
+    """
+    (differing,) = compare_with_created(statements, [(process, account)])
+    errors = error.errors
+    if isinstance(error, AccountAlreadyImportedError):
+        errors = differing
+        error.errors += differing
+    if differing and not isinstance(error, NewerVersionStagedError):
+        note_refused(statements, supplier.id, [RefusedVersion(account.number, errors, account.sha256)])
+    elif process.is_marked and process.state is ImportState.IMPORTED:
+        note_taken(statements, supplier.id, [account.number])
+    return error

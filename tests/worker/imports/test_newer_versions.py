@@ -1,0 +1,395 @@
+"""A newer version of an account that was sent and not taken is never forgotten."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session
+
+from batch_client import BatchClient, counts
+from interleavings import COMMIT, Run, Scenario, explore
+from migration_service.db.base import new_id
+from migration_service.db.statements import OpenTransaction
+from migration_service.errors import ErrorItem
+from migration_service.models import AccountImportProcess
+from migration_service.services.imports import states
+from migration_service.services.imports.newer_versions import RefusedVersion, note_refused
+from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.reporting.retention import remove_error_texts, remove_payloads
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.states import SupplierStatus
+from migration_service.tasks.resources import WorkerResources
+from supplier_client import SupplierClient
+
+UNKNOWN = "onbekend"
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def account(supplier: SupplierClient) -> dict[str, Any]:
+    """A valid payload with a customer and a ledger."""
+    return next(it for it in supplier.accounts(50) if it.get("customers") and it.get("ledgers"))
+
+
+def _corrected(account: dict[str, Any], **customer: Any) -> dict[str, Any]:
+    """Return the account with another address, and its first customer with these values."""
+    first, *others = account["customers"]
+    return account | {"billing_address1": "Elsewhere 1", "customers": [first | customer, *others]}
+
+
+def _process(supplier: SupplierClient, number: str) -> AccountImportProcess:
+    with supplier.Session() as session:
+        return session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
+
+
+def _create(batches: BatchClient, number: str) -> None:
+    batches.supplier.process(number)
+    perform_attempt(batches.supplier.Session, batches.supplier.current_attempt(number))
+
+
+def _reconcile(supplier: SupplierClient, query: str = "") -> dict[str, Any]:
+    answer = supplier.get(f"/reconciliation/{supplier.code}/{query}")
+    assert answer.status_code == 200, answer.text
+    report: dict[str, Any] = answer.json  # type: ignore[assignment]
+    return report
+
+
+def _start_pending(batches: BatchClient, mode: str = "import", **arguments: Any) -> str:
+    answer = batches.post(None, mode, source="pending", **arguments)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json["batch_id"])  # type: ignore[index]
+
+
+def _run_pending(batches: BatchClient, mode: str = "import", **arguments: Any) -> dict[str, Any]:
+    batch_id = _start_pending(batches, mode, **arguments)
+    batches.work()
+    return batches.get(batch_id)
+
+
+def _codes(items: list[dict[str, Any]]) -> list[str]:
+    return [item["code"] for item in items]
+
+
+def test_a_correction_that_is_refused_in_a_batch_keeps_the_older_version_from_being_created(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    supplier.stage(account)
+    refused = batches.run([_corrected(account, mobile=UNKNOWN)])
+    (item,) = _reconcile(supplier, f"?batch={refused['batch_id']}")["open"]
+    assert (item["external_account_number"], item["reason"]) == (number, "STAGED_OLDER_VERSION")
+    assert (item["batch_id"], item["line_number"]) == (refused["batch_id"], 1)
+    assert _codes(item["errors"]) == ["invalid_phone_number"]
+
+    pending = _run_pending(batches)
+    assert (counts(pending), pending["older_versions"]) == ({}, 1)
+    report = _reconcile(supplier)
+    assert (report["sent"]["open"], report["sent"]["staged_older_version"]) == (1, 1)
+
+    corrected = batches.run([_corrected(account, mobile="")])
+    assert counts(corrected) == {"IMPORTED": 1}
+    assert (_process(supplier, number).payload or {})["billing_address1"] == "Elsewhere 1"
+    assert _reconcile(supplier)["open"] == []
+
+
+def test_a_correction_that_is_refused_singly_marks_the_account_until_a_payload_is_staged(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier = batches.supplier
+    supplier.stage(account)
+    assert supplier.stage(_corrected(account, mobile=UNKNOWN)).status_code == 400
+    (item,) = _reconcile(supplier)["open"]
+    assert (item["reason"], item["batch_id"], item["line_number"]) == ("STAGED_OLDER_VERSION", None, None)
+    assert [(it["code"], it["attr"]) for it in item["errors"]] == [
+        ("invalid_phone_number", "customers.0.mobile")
+    ]
+    assert supplier.stage(account).json["result"] == "UNCHANGED"  # type: ignore[index]
+    assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["STAGED"]
+
+
+@pytest.mark.parametrize("mode", ["validate", "dry-run"])
+def test_a_rehearsal_marks_nothing(batches: BatchClient, account: dict[str, Any], mode: str) -> None:
+    batches.supplier.stage(account)
+    assert counts(batches.run([_corrected(account, mobile=UNKNOWN)], mode)) == {"FAILED": 1}
+    assert _run_pending(batches)["older_versions"] == 0
+
+
+def test_what_names_no_account_of_the_supplier_marks_nothing(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier = batches.supplier
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    supplier.stage(account)
+    broken = _corrected(account, mobile=UNKNOWN)
+    for payload in (
+        broken | {"external_account_number": 7},
+        broken | {"import_supplier": "nobody"},
+        broken | {"import_supplier": ["a", "list"]},
+        [broken],
+        account,
+    ):
+        other.stage(payload)
+        assert supplier.stage(payload).status_code in (200, 400)
+    batches.run(
+        [broken | {"import_supplier": other.code}, b"{", account, broken], "stage"
+    )  # and a repetition
+    assert _process(supplier, account["external_account_number"]).refused_at is None
+
+
+def test_an_older_version_is_created_if_somebody_asks_for_it_and_is_never_called_complete(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    supplier.stage(account)
+    supplier.stage(_corrected(account, mobile=UNKNOWN))
+    _create(batches, number)
+    sent = _reconcile(supplier)["sent"]
+    assert (sent["created"], sent["created_older_version"], sent["open"]) == (1, 1, 1)
+    (item,) = _reconcile(supplier)["open"]
+    assert (item["reason"], _codes(item["errors"])) == ("CREATED_OLDER_VERSION", ["invalid_phone_number"])
+    again = supplier.process(number)
+    assert _codes(again.json["errors"]) == ["account_already_imported", "newer_version_refused"]  # type: ignore[index]
+
+    acknowledged = supplier.post(
+        f"/reconciliation/{supplier.code}/acknowledgements/",
+        {"reason": "The number is corrected by hand.", "external_account_numbers": [number]},
+    )
+    assert acknowledged.status_code == 201, acknowledged.text
+    assert _reconcile(supplier)["open"] == []
+    assert _reconcile(supplier)["sent"]["open"] == 0
+    supplier.stage(_corrected(account, mobile=UNKNOWN))
+    assert _reconcile(supplier)["sent"]["open"] == 1, "it was refused once more"
+
+
+def test_a_batch_and_a_plan_take_older_versions_only_if_told_so(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    supplier.stage(account)
+    supplier.stage(account | {"external_account_number": "newest"})
+    supplier.stage(_corrected(account, mobile=UNKNOWN))
+    body = {"import_supplier": supplier.code, "operations_team_name": supplier.team}
+    listed = supplier.post("/wave-plans/", body | {"waves": [{"accounts": [number]}]})
+    assert [(it["code"], it["attr"]) for it in listed.json["errors"]] == [  # type: ignore[index]
+        ("newer_version_refused", "waves.0.accounts.0")
+    ]
+    plan: Any = supplier.post("/wave-plans/", body | {"waves": [{"sample": 10}]}).json
+    assert (plan["older_versions"], plan["unplanned"], plan["waves"][0]["lines"]) == (1, 1, 1)
+    supplier.post(f"/wave-plans/{plan['plan_id']}/waves/1/stop/", {"reason": "Another plan."})
+    waves = [{"accounts": [number]}, {"rest": True}]
+    plan = supplier.post("/wave-plans/", body | {"waves": waves, "include_older_versions": True}).json
+    assert (plan["older_versions"], plan["unplanned"]) == (0, 0)
+
+    rehearsed = _run_pending(batches, "dry-run", include_older_versions=True)
+    assert (counts(rehearsed), rehearsed["older_versions"]) == ({"WOULD_IMPORT": 2}, 0)
+    assert rehearsed["options"] == {"include_older_versions": True}
+    answer = batches.post(b"", include_older_versions=True)
+    (error,) = answer.json["errors"]  # type: ignore[index]
+    assert (error["code"], error["attr"]) == ("invalid", "include_older_versions")
+
+
+def test_a_correction_that_is_refused_after_the_batch_was_started_keeps_the_account_out_of_it(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier = batches.supplier
+    supplier.stage(account)
+    batch_id = _start_pending(batches)
+    supplier.stage(_corrected(account, mobile=UNKNOWN))
+    batches.work()
+    (line,) = batches.results(batch_id)
+    assert (line["status"], _codes(line["errors"])) == ("FAILED", ["newer_version_refused"])
+    supplier.stage(_corrected(account, mobile=""))
+    assert batches.change(batch_id, "retry-failed").json["retried"] == 1  # type: ignore[index]
+    batches.work()
+    assert counts(batches.get(batch_id)) == {"IMPORTED": 1}
+    assert _reconcile(supplier)["open"] == []
+
+
+def test_a_changed_book_that_is_sent_again_says_which_accounts_differ_and_where(
+    batches: BatchClient, supplier: SupplierClient
+) -> None:
+    book = [it for it in supplier.accounts(40) if it.get("customers") and it.get("ledgers")][:6]
+    assert counts(batches.run(book)) == {"IMPORTED": 6}
+    changed = [it | {"billing_address1": "Elsewhere 1"} for it in book[:2]]
+    ledger = book[2]["ledgers"][0]
+    respelt = book[2] | {"ledgers": [ledger | {"ledger_balance": f"{ledger['ledger_balance']}0"}]}
+    other_order = dict(reversed(book[3].items()))
+    report = batches.run([*changed, respelt, other_order, *book[4:]])
+    assert counts(report) == {"ALREADY_IMPORTED": 6}
+    assert report["warning_counts"]["payload_differs"] == 2
+    found = batches.results(report["batch_id"], "?status=ALREADY_IMPORTED&code=payload_differs")
+    assert [it["line_number"] for it in found] == [1, 2]
+    for line in found:
+        differing = [it for it in line["warnings"] if it["code"] == "payload_differs"]
+        assert [it["attr"] for it in differing] == ["billing_address1"]
+        assert "Elsewhere" not in differing[0]["detail"]
+    csv = supplier.get(
+        f"/batches/{report['batch_id']}/results/?code=payload_differs", headers={"Accept": "text/csv"}
+    )
+    assert csv.text.count("payload_differs") == 2
+    assert csv.text.count("Elsewhere 1") == 2
+    sent = _reconcile(supplier, f"?batch={report['batch_id']}")["sent"]
+    assert (sent["created_older_version"], sent["open"]) == (2, 2)
+
+    assert counts(batches.run(book[:1])) == {"ALREADY_IMPORTED": 1}
+    assert _reconcile(supplier)["sent"]["open"] == 1, "what was created is the newest version once more"
+
+
+def test_a_changed_account_that_is_staged_again_singly_says_where_it_differs(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    supplier.stage(account)
+    _create(batches, number)
+    assert _codes(supplier.stage(account).json["errors"]) == ["account_already_imported"]  # type: ignore[index]
+    changed = _corrected(account, given_name="Somebody else", family_name="Other")
+    changed["customers"] = [*changed["customers"], {"given_name": "One", "family_name": "More"}]
+    answer = supplier.stage(changed)
+    found = {it["attr"] for it in answer.json["errors"] if it["code"] == "payload_differs"}  # type: ignore[index]
+    expected = {"billing_address1", "customers.0.given_name", "customers.0.family_name"}
+    assert found == expected | {f"customers.{len(account['customers'])}"}
+    assert "Somebody else" not in answer.text
+    again = supplier.process(number)
+    assert found == {it["attr"] for it in again.json["errors"] if it["code"] == "payload_differs"}  # type: ignore[index]
+    supplier.stage(account)
+    assert _codes(supplier.process(number).json["errors"]) == ["account_already_imported"]  # type: ignore[index]
+
+
+def test_a_payload_with_many_differences_lists_the_first_ones(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    account["customers"][0]["user_details"] = [{"namespace": f"n{n}", "value": "1"} for n in range(30)]
+    batches.run([account])
+    account["customers"][0]["user_details"] = [{"namespace": f"n{n}", "value": "2"} for n in range(30)]
+    answer = batches.supplier.stage(account)
+    differing = [it for it in answer.json["errors"] if it["code"] == "payload_differs"]  # type: ignore[index]
+    assert [it["attr"] for it in differing][19:] == ["customers.0.user_details.19.value", None]
+
+
+def test_what_was_removed_after_its_time_cannot_be_compared_and_is_said_so(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    batches.run([account])
+    supplier.stage(_corrected(account))
+    with supplier.Session.begin() as session:
+        session.execute(
+            text("UPDATE account_import_process SET account_created_at = now() - interval '9 days'")
+        )
+        assert remove_payloads(session, after_days=8) == 1
+    process = _process(supplier, number)
+    assert (process.refused_errors, process.refused_at is None) == (None, False)
+    unchanged, changed = (supplier.stage(it).json["errors"] for it in (account, _corrected(account)))  # type: ignore[index]
+    assert _codes(unchanged) == ["account_already_imported"]
+    assert [(it["code"], it["attr"]) for it in changed[1:]] == [("payload_differs", None)]
+    assert "no longer kept" in changed[1]["detail"]
+
+
+def test_the_errors_of_a_version_that_was_not_taken_are_removed_after_their_time(
+    supplier: SupplierClient, account: dict[str, Any]
+) -> None:
+    supplier.stage(account)
+    supplier.stage(_corrected(account, mobile=UNKNOWN))
+    with supplier.Session.begin() as session:
+        assert remove_error_texts(session, after_days=8) == 0
+        session.execute(text("UPDATE account_import_process SET refused_at = now() - interval '9 days'"))
+        assert remove_error_texts(session, after_days=8) == 1
+    (item,) = _reconcile(supplier)["open"]
+    assert (item["reason"], item["errors"]) == ("STAGED_OLDER_VERSION", None)
+
+
+def test_an_account_that_was_erased_is_never_marked(batches: BatchClient, account: dict[str, Any]) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    batches.run([account])
+    supplier.stage(_corrected(account, mobile=UNKNOWN))
+    names = {"import_supplier": supplier.code, "external_account_number": number}
+    supplier.post("/account-import-process/erase/", names | {"reason": "Request 1"})
+    assert _process(supplier, number).refused_errors is None
+    batches.run([_corrected(account)])
+    supplier.stage(_corrected(account, mobile=UNKNOWN))
+    assert _codes(supplier.stage(_corrected(account)).json["errors"]) == ["account_already_imported"]  # type: ignore[index]
+    assert _reconcile(supplier)["open"] == []
+
+
+def test_an_undo_leaves_the_mark_so_that_the_older_version_is_not_created_again(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    batches.run([account])
+    supplier.stage(_corrected(account))
+    with supplier.Session.begin() as session:
+        process = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
+        states.revert(OpenTransaction.of(session), [process.id])
+    assert _run_pending(batches)["older_versions"] == 1
+    assert supplier.stage(_corrected(account)).json["result"] == "REPLACED"  # type: ignore[index]
+    assert _run_pending(batches, "dry-run")["older_versions"] == 0
+
+
+@pytest.mark.parametrize("reason", ["import_supplier_paused", "account_marked_to_skip"])
+def test_a_newer_version_that_came_at_the_wrong_time_is_not_forgotten(
+    batches: BatchClient, account: dict[str, Any], reason: str
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    supplier.stage(account)
+    with supplier.Session.begin() as session:
+        supplier_id = get_import_supplier(session, supplier.code, organisation_id=None).id
+        if reason == "account_marked_to_skip":
+            skip_accounts(session, supplier_id, [number])
+    if reason == "import_supplier_paused":
+        supplier.set_status(SupplierStatus.PAUSED)
+    assert supplier.stage(account).json["code"] == reason  # type: ignore[index]
+    assert _process(supplier, number).refused_at is None, "it is what is staged"
+    assert supplier.stage(_corrected(account)).json["code"] == reason  # type: ignore[index]
+    supplier.set_status(SupplierStatus.ONGOING)
+    if reason == "account_marked_to_skip":
+        with supplier.Session.begin() as session:
+            unskip_accounts(session, supplier_id, [number])
+    assert [_codes(it["errors"]) for it in _reconcile(supplier)["open"]] == [[reason]]
+
+
+def test_a_correction_that_is_refused_while_the_account_is_created_marks_it_in_every_order(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier = batches.supplier
+    with supplier.Session() as session:
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        team = session.execute(text("SELECT id FROM operations_team ORDER BY id DESC LIMIT 1")).scalar_one()
+    rounds = count()
+
+    def scenario() -> Scenario:
+        number = f"created-{next(rounds)}"
+        supplier.stage(account | {"external_account_number": number})
+        process_id = _process(supplier, number).id
+        attempt = states.RunningAttempt(
+            id=new_id(),
+            account_import_process_id=process_id,
+            operations_team_id=team,
+            api_key_id=None,
+            dry_run=False,
+            request_id=None,
+            address=None,
+        )
+        refused = RefusedVersion(number, [ErrorItem("invalid_phone_number", "Wrong.", "customers.0.mobile")])
+
+        def begin(session: Session) -> bool:
+            return states.begin(OpenTransaction.of(session), attempt, durable=True)
+
+        def note(session: Session) -> None:
+            note_refused(OpenTransaction.of(session), known.id, [refused])
+
+        def check(run: Run) -> None:
+            assert run.errors == {}
+            assert run.results["request.begin"] is True
+            assert _process(supplier, number).refused_at is not None
+
+        return Scenario(
+            {"request": [("begin", begin), COMMIT], "correction": [("note", note), COMMIT]}, check
+        )
+
+    assert explore(supplier.Session, scenario) > 2
