@@ -6,7 +6,7 @@ usual, so that it neither slows the rate down for long nor makes what was measur
 
 The time left is a range. It has the rates of the whole run, and of the last half, quarter and eighth of it.
 It is the wider the more the rate changed from one eighth of the run to the next, and the fewer chunks there
-were.
+were. tests/unit/services/batches/test_recorded_runs.py compares it with what was true in recorded runs.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,13 @@ LEAST_CHUNKS, LEAST_SECONDS = 4, 5.0
 #: The parts of the run, up to now, whose rates make the range.
 _PARTS = (1.0, 0.5, 0.25, 0.125)
 #: A part has at least so many chunks.
-_PART_CHUNKS = 8
+_PART_CHUNKS = 12
 #: A gap counts as at most this many times as long as nine tenths of all gaps are, and seconds.
 _LONGEST_GAP, _LEAST_CAP = 3.0, 3.0
-#: The range is wider than the rates that were measured: by this much, by this for a single chunk, which is
-#: less the more there are, and by this part of how much the rate changed. At most it doubles and halves them.
-_MARGIN, _FEW, _CHANGE, _MOST = 0.1, 0.6, 0.8, 2.0
+#: The range is wider than the rates that were measured. As logarithms: by this much, by this for a single
+#: chunk, which is less the more there are, and by this part of how much the rate changed. Then: at most so
+#: many times.
+_MARGIN, _FEW, _CHANGE, _MOST = 0.3, 0.5, 0.4, 1.6
 #: Seconds that the last chunks take, while not every worker has one.
 _LAST_SECONDS = 3.0
 
@@ -59,7 +60,8 @@ def measure_pace(
     gaps = [_gap(before.at, after.at, since) for before, after in pairwise(work)]
     if len(gaps) < LEAST_CHUNKS:
         return None
-    longest = max(_LEAST_CAP, _LONGEST_GAP * sorted(gaps)[int(0.9 * len(gaps))])
+    least = _LEAST_CAP if lines_per_minute is None else 2 * limit_span(lines_per_minute)
+    longest = max(least, _LONGEST_GAP * sorted(gaps)[int(0.9 * len(gaps))])
     gaps = [min(gap, longest) for gap in gaps]
     open_gap = min(_gap(work[-1].at, now, since), longest)
     if sum(gaps) < LEAST_SECONDS:
@@ -75,6 +77,11 @@ def measure_pace(
     rate = sqrt(rates[0] * rates[2])
     low, left, high = (max(0.0, pending / it - ahead) for it in (max(rates) * margin, rate, min(rates)))
     return Pace(rate, left, low, high * margin + _LAST_SECONDS)
+
+
+def limit_span(lines_per_minute: int) -> float:
+    """Return for how many seconds at a time the chunks of a batch with a limit are dispatched."""
+    return max(10.0, 6000.0 / lines_per_minute)
 
 
 def _measure_change(gaps: Sequence[float], lines: Sequence[int]) -> float:
