@@ -14,6 +14,7 @@ from babel.messages.pofile import read_po, write_po
 from jinja2 import Environment
 
 from migration_service.blueprints.console.remedies import find_sentences
+from migration_service.services.reporting.differences import NOT_COMPARED
 
 CONSOLE = Path(__file__).parent.parent / "src/migration_service/blueprints/console"
 FILE = CONSOLE / "translations/nl.po"
@@ -38,6 +39,7 @@ def find_messages() -> Iterator[str | tuple[str, str]]:
     for file in sorted(CONSOLE.glob("*.py")):
         yield from _messages(extract_python(BytesIO(file.read_bytes()), _KEYWORDS, [], {}))
     yield from find_sentences()
+    yield from NOT_COMPARED
 
 
 def _messages(found: Iterator[Any]) -> Iterator[str | tuple[str, str]]:

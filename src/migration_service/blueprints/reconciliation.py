@@ -35,6 +35,7 @@ from migration_service.services.reporting.acknowledgements import (
     acknowledge,
     list_acknowledgements,
 )
+from migration_service.services.reporting.differences import NOT_COMPARED
 from migration_service.services.reporting.reconciliation import stream_id_map, stream_reconciliation
 from migration_service.services.reporting.sent import count_sent
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -88,15 +89,20 @@ _EXAMPLE = {
         {
             "external_account_number": "10000003",
             "service_account_number": "A-7KX2M9QD",
-            "differences": [{"measure": "statements", "staged": 2, "created": 1}],
+            "differences": [],
+            "values": [{"path": "statements.0.gross_amount", "staged": 4928, "created": 5928}],
         }
     ],
     "totals": [
         {"measure": "accounts", "staged": 99_999, "created": 99_999},
         {"measure": "ledger_balances", "staged": -1204.55, "created": -1204.55},
     ],
+    "compared": 99_999,
     "not_comparable": 0,
+    "not_compared": list(NOT_COMPARED),
     "differing": 1,
+    "created_clean": False,
+    "complete": False,
     "clean": False,
 }
 
@@ -121,11 +127,12 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """Compare what was sent with what was created, account by account
 
     `sent` counts what was sent by outcome, and `open` lists what is not created, not skipped and not
-    acknowledged. The rest compares the created accounts with what was staged: counts of accounts, customers,
-    meter points, agreements, transactions and statements, and sums of ledger balances and of transactions by
-    type, exact to the cent. Data that was added to the accounts later is left out of these, and what batches
-    added is compared with their lines (`added ...`). With a batch of added data only its lines are compared,
-    and `sent` and `open` are about them. `clean` is about what exists only. The response is streamed.
+    acknowledged. The rest compares every value of the created accounts with what was staged. `values` has the
+    path of each that differs, and `totals` counts and sums of all accounts, exact to the cent. Data that was
+    added to the accounts later is left out of these, and what batches added is compared with their lines in
+    counts and sums (`added ...`). With a batch of added data only its lines are compared, and `sent` and
+    `open` are about them. `not_compared` says what is not compared. `created_clean` says that something was
+    compared and nothing differs, `complete` that nothing is open, and `clean` both. The response is streamed.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,10 +12,15 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.cli.book_totals import show_book
 from migration_service.cli.output import count, json_option, show_json, show_list, show_record
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
+from migration_service.schemas.json import encode_json
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.steering import get_batch_to_reconcile
 from migration_service.services.reporting.book_totals import count_book
-from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
+from migration_service.services.reporting.differences import (
+    NOT_COMPARED,
+    AccountDifference,
+    Totals,
+)
 from migration_service.services.reporting.reconciliation import find_differences, stream_id_map
 from migration_service.services.reporting.sent import count_sent, find_open
 from migration_service.services.reporting.sent_items import OpenItem, Sent
@@ -24,8 +28,8 @@ from migration_service.services.setup.suppliers import get_import_supplier
 
 _Item = TypeVar("_Item")
 
-#: Items of each kind that are shown to people.
-_SHOWN = 20
+#: Items of each kind that are shown to people, values of each account, and characters of each value.
+_SHOWN, _VALUES, _WIDTH = 20, 5, 60
 _SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowledged", "open")
 
 
@@ -50,8 +54,9 @@ def reconcile(
     """Compare what SUPPLIER sent with what was created.
 
     First what was sent, by what became of it, and what is open: not created, not skipped and not
-    acknowledged (see `acknowledgements`). Then counts and sums of the created accounts, exact to the cent,
-    and each account that differs.
+    acknowledged (see `acknowledgements`). Then every value of the created accounts is compared with what was
+    staged: counts and sums of all, exact to the cent, and each account that differs with the path of each
+    value.
 
     At last where the money of the book is: in the file, refused, staged, created. With --batch, the
     supplier's control totals are beside it (see `batches control-totals`).
@@ -75,6 +80,10 @@ def reconcile(
         for item in find_open(sessions, found.id, batch_id=wanted):
             report.add_open(item)
         for account in find_differences(sessions, found.id, totals, batch_id=wanted):
+            if account.values and not report.has_values:  # they are shown as they are
+                with sessions.begin() as session:
+                    action, owner = AuditAction.ACCOUNT_READ, found.organisation_id
+                    record(session, action, "import_supplier", found.code, organisation_id=owner)
             report.add_difference(account)
         if id_map is not None:
             _write_id_map(sessions, found.id, id_map)
@@ -111,6 +120,7 @@ class _Report:
         self._as_json = as_json
         self._open: list[OpenItem] = []
         self._differing: list[AccountDifference] = []
+        self.has_values = False
 
     def show_sent(self, sent: Sent) -> None:
         if self._as_json:
@@ -132,6 +142,7 @@ class _Report:
         self._add(item, self._open)
 
     def add_difference(self, account: AccountDifference) -> None:
+        self.has_values |= bool(account.values)
         self._add(account, self._differing)
 
     def _add(self, item: _Item, shown: list[_Item]) -> None:
@@ -142,7 +153,7 @@ class _Report:
 
     def end(self, sent: Sent, totals: Totals) -> None:
         if self._as_json:
-            show_json(totals.to_dict())
+            show_json(totals.to_dict(sent.open))
             return
         if sent.open:
             click.echo(f"{count(sent.open, 'item')} open{_first(sent.open)}:\n")
@@ -177,18 +188,36 @@ def _show_created(totals: Totals, shown: list[AccountDifference]) -> None:
         click.echo(
             f"{count(totals.not_comparable, 'account')} cannot be compared: the staged payload was removed."
         )
-    if not totals.differing:
-        if rows:
-            click.echo("Clean: every created account is as it was staged.")
-        return
-    differ = "differs" if totals.differing == 1 else "differ"
-    click.echo(f"{count(totals.differing, 'created account')} {differ}{_first(totals.differing)}:\n")
-    differing = [
-        {**asdict(account), "differences": ", ".join(map(_sentence, account.differences))}
-        for account in shown
-    ]
-    show_list(differing, as_json=False, nothing="")
+    if totals.differing:
+        differ = "differs" if totals.differing == 1 else "differ"
+        click.echo(f"{count(totals.differing, 'created account')} {differ}{_first(totals.differing)}:\n")
+        differing = [row for account in shown for row in _rows(account)]
+        show_list(differing, as_json=False, nothing="")
+    elif rows:
+        click.echo(totals.describe_clean())
+    if rows:
+        click.echo("Not compared: " + "; ".join(NOT_COMPARED) + ".")
 
 
-def _sentence(difference: Difference) -> str:
-    return f"{difference.measure}: {difference.staged} staged, {difference.created} created"
+def _rows(account: AccountDifference) -> Iterator[dict[str, Any]]:
+    """Yield a row for each value that differs, or for each measure if there are no values."""
+    found: list[tuple[str, Any, Any]] = [(it.path, it.staged, it.created) for it in account.values]
+    found = found or [(it.measure, it.staged, it.created) for it in account.differences]
+    for path, staged, created in found[:_VALUES]:
+        yield _difference(account, path, _text(staged), _text(created))
+    more = len(found) - _VALUES
+    if more > 0:
+        yield _difference(account, f"and {count(more, 'more value')} (all with --json)", None, None)
+
+
+def _difference(account: AccountDifference, path: str, staged: Any, created: Any) -> dict[str, Any]:
+    numbers = {"account": account.external_account_number, "created_as": account.service_account_number}
+    return {**numbers, "path": path, "staged": staged, "created": created}
+
+
+def _text(value: Any) -> str | None:
+    """Return a value as JSON, so that a text and a number look different. None: the side does not have it."""
+    if value is None:
+        return None
+    text = encode_json(value).decode()
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

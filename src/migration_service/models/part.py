@@ -55,6 +55,11 @@ def value_at(*path: str) -> MappedColumn[Any]:
     return mapped_column(info={"path": path})
 
 
+def number_text() -> MappedColumn[Any]:
+    """Return a column for a number that the payload has as text ("string number" in section 2.3)."""
+    return mapped_column(info={"as_text": True})
+
+
 def document_location(*path: str) -> MappedColumn[Any]:
     """Return a column with the resolved location of the document path at `path` (section 2.1)."""
     return mapped_column(info={"document": path})

@@ -7,7 +7,7 @@ from sqlalchemy import DateTime
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.models.account import Account
-from migration_service.models.part import Part, Source, document_location, parent_key, value_at
+from migration_service.models.part import Part, Source, document_location, number_text, parent_key, value_at
 
 
 class SupplyAddress(Part):
@@ -66,10 +66,10 @@ class MonthlyAdvanceChargeTemplate(Part):
     sources = (Source(Agreement, "monthly_advance_charge_template", single=True),)
 
     agreement_pk: Mapped[int] = parent_key(Agreement)
-    total_monthly_advance_amount: Mapped[Decimal]
-    forecast_annual_consumption: Mapped[Decimal | None]
+    total_monthly_advance_amount: Mapped[Decimal] = number_text()
+    forecast_annual_consumption: Mapped[Decimal | None] = number_text()
     forecast_consumption_units: Mapped[str | None]
-    forecast_annual_generation: Mapped[Decimal | None]
+    forecast_annual_generation: Mapped[Decimal | None] = number_text()
     forecast_generation_units: Mapped[str | None]
 
 

@@ -40,10 +40,13 @@ _OPEN = {
     "line_number": 17,
     "errors": [_ERROR],
 }
+_NOT_COMPARED = ["the documents themselves: only their paths and locations are compared"]
+_VALUE = {"path": "statements.0.gross_amount", "staged": 4928, "created": 5928}
 _DIFFERING = {
     "external_account_number": "100000046",
     "service_account_number": "A-7KX2M9QD",
     "differences": [_DIFFERENCE],
+    "values": [_VALUE],
 }
 
 
@@ -124,6 +127,20 @@ class DifferenceAnswerSchema(AnswerSchema):
     created = fields.Float(metadata=about("Of the created accounts.", 1))
 
 
+class ValueDifferenceAnswerSchema(AnswerSchema):
+    """A value of an account that is not as it was staged."""
+
+    path = fields.String(metadata=about("Its path in the payload.", "statements.0.gross_amount"))
+    staged = fields.Raw(
+        allow_none=True,
+        metadata=about("The staged value, or the whole row. Null if the payload does not have it.", 4928),
+    )
+    created = fields.Raw(
+        allow_none=True,
+        metadata=about("The value of the account, or the whole row. Null if it does not have it.", 5928),
+    )
+
+
 class AccountDifferenceAnswerSchema(AnswerSchema):
     """A created account that is not as it was staged."""
 
@@ -132,7 +149,11 @@ class AccountDifferenceAnswerSchema(AnswerSchema):
         allow_none=True, metadata=about("The created account's number.", "A-7KX2M9QD")
     )
     differences = fields.List(
-        fields.Nested(DifferenceAnswerSchema), metadata=about("Each measure that differs.", [_DIFFERENCE])
+        fields.Nested(DifferenceAnswerSchema),
+        metadata=about("Each measure that differs. None if only values differ.", [_DIFFERENCE]),
+    )
+    values = fields.List(
+        fields.Nested(ValueDifferenceAnswerSchema), metadata=about("Each value that differs.", [_VALUE])
     )
 
 
@@ -164,11 +185,21 @@ class ReconciliationAnswerSchema(AnswerSchema):
         fields.Nested(DifferenceAnswerSchema),
         metadata=about("Each measure of all created accounts.", [_TOTAL]),
     )
+    compared = fields.Integer(
+        metadata=about("Created accounts of which every value was compared with the payload.", 99_998)
+    )
     not_comparable = fields.Integer(
-        metadata=about("Created accounts whose staged payload is no longer kept.", 0)
+        metadata=about("Created accounts whose staged payload is no longer kept. They are not compared.", 1)
+    )
+    not_compared = fields.List(
+        fields.String(), metadata=about("What is not compared, in words.", _NOT_COMPARED)
     )
     differing = fields.Integer(metadata=about("The number of created accounts that differ.", 1))
-    clean = fields.Boolean(metadata=about("Whether no created account differs.", False))
+    created_clean = fields.Boolean(
+        metadata=about("Whether something was compared, and no created account differs.", False)
+    )
+    complete = fields.Boolean(metadata=about("Whether nothing is open.", False))
+    clean = fields.Boolean(metadata=about("Whether both created_clean and complete are true.", False))
 
 
 class AcknowledgementBodySchema(Fields):

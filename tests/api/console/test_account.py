@@ -66,15 +66,12 @@ def test_what_differs_from_what_was_sent_is_listed_and_masked(
     number = account["external_account_number"]
     batches.run([account])
     path = f"/suppliers/{batches.supplier.code}/accounts/{number}/"
-    assert (
-        "Every count and sum is as it was staged. Every value is the one that was sent."
-        in administrator.see(path)
-    )
+    assert "Every value is as it was staged." in administrator.see(path)
     with sessions.begin() as session:
         owned = session.query(Account.id).filter_by(external_account_number=number)
         session.execute(update(Customer).where(Customer.account_pk.in_(owned)).values(family_name="De Boer"))
     page = administrator.see(path)
-    assert "1 value is not written as it was sent." in page
+    assert "1 value is not as it was staged." in page
     assert "customers.0.family_name" in page
     assert "De Boer" not in page
     assert "Piet" not in page
@@ -96,7 +93,7 @@ def test_what_is_only_staged_is_compared_with_nothing(
         f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/"
     )
     assert "is not created yet" in page
-    assert "Sent and created" not in page
+    assert "Staged and created" not in page
 
 
 def test_an_account_that_was_never_staged_has_its_lines(
@@ -110,7 +107,7 @@ def test_an_account_that_was_never_staged_has_its_lines(
     (line,) = _told(page)
     assert "faulty, line 1 accounts, stage FAILED" in line
     assert "invalid_phone_number" in line
-    assert "Sent and created" not in page
+    assert "Staged and created" not in page
 
 
 _DIFFERENCE = re.compile(r'<tr><th[^>]* path">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>')

@@ -327,7 +327,7 @@ def test_a_wave_is_started_paused_resumed_reconciled_and_approved(
         assert state in administrator.see(f"{first}?part=1")
     waves.run()
     page = administrator.see(first)
-    assert "Every account is created as it was staged." in page
+    assert "No created account was found to differ" in page
     assert "waits for your decision" in administrator.see("/")
     assert "2 accounts are compared" in administrator.see(f"{first}reconcile/")
     administrator.send(f"{first}reconcile/")
@@ -342,7 +342,7 @@ def test_a_wave_is_started_paused_resumed_reconciled_and_approved(
     supplier = administrator.see(f"/suppliers/{waves.supplier.code}/")
     assert f"/console{plan}" in supplier
     assert "Wave 2 waits (for a person who starts it)." in supplier
-    assert "Every account is created as it was staged. Compared" in supplier
+    assert "No created account was found to differ" in supplier
     waves.run()
 
     assert "3 accounts that are left are not imported" in administrator.see(f"{second}stop/")
@@ -462,10 +462,10 @@ def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(
     assert re.search(r"btn-primary[^>]*>Approve", page) is None
     assert "0 of 3 accounts done, 2 undone, 0 failed" in administrator.see(plan)
     supplier = f"/suppliers/{waves.supplier.code}/"
-    assert "Every account is created as it was staged." in administrator.see(supplier)
+    assert "No created account was found to differ" in administrator.see(supplier)
     carry_on(sessions)
     for path in (first, supplier):
-        assert "Every account is created as it was staged." not in administrator.see(path)
+        assert "No created account was found to differ" not in administrator.see(path)
     assert "No wave begins" not in page
     waves.run()
     assert "2 are open. Compared" in administrator.see(supplier)

@@ -246,7 +246,7 @@ def test_the_exit_status_of_reconcile_is_0_1_or_2(run: Run, batches: BatchClient
     result = run("reconcile", batches.supplier.code, "--json")
     sent, item, book, totals = map(json.loads, result.stdout.splitlines())
     assert {row["measure"]: row["staged"] for row in book["book"]["totals"]}["accounts"] == 1
-    assert (result.exit_code, sent["sent"]["open"], totals["clean"]) == (1, 1, True)
+    assert (result.exit_code, sent["sent"]["open"], totals["created_clean"]) == (1, 1, True)
     assert item["external_account_number"] == accounts[2]["external_account_number"]
     assert len(_audit(run, "batch.results_read", batches.supplier.code)) == 1
     assert run("reconcile", batches.supplier.code, "--batch", batch_id).exit_code == 0

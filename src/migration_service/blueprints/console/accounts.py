@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response
 from migration_service.blueprints.console.access import supplier_of, visible
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.masking import MASK, is_personal, is_revealed, mask, reveal
+from migration_service.blueprints.console.masking import is_revealed, mask, mask_differences, reveal
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.timeline import tell
@@ -23,7 +23,6 @@ from migration_service.services.batches.findings import list_lines_of_account
 from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.staging import find_process
-from migration_service.services.reporting.field_differences import FieldDifference, compare_fields, read_sent
 from migration_service.services.reporting.reconciliation import compare_account
 from migration_service.services.reporting.search import find_accounts
 from migration_service.services.setup.suppliers import list_import_suppliers
@@ -66,10 +65,8 @@ def show(code: str, number: str) -> str:
         account = find_account(session, supplier.id, number) if process else None
         data = read_account(session, account) if account else None
         story = tell(session, process, account, lines, subject=f"{code} {number}")
-        sent = read_sent(session, process.id) if process and account else None
-        measures = compare_account(session, process.id) if process and sent else []
+        compared = compare_account(session, process.id) if process and account else None
     is_shown = is_revealed(_subject(code, number))
-    fields = list(compare_fields(sent, data)) if sent else []
     data = data if data is None or is_shown else mask(data)
     return render_template(
         "account.html",
@@ -79,9 +76,7 @@ def show(code: str, number: str) -> str:
         is_marked=is_marked,
         story=story,
         failed_line=_find_failed(process, lines),
-        has_sent=sent is not None,
-        measures=measures,
-        fields=[_Compared(it, is_shown) for it in fields],
+        compared=compared if is_shown or not compared else mask_differences(compared),
         added={name: (data or {}).get(name) for name in _ADDED},
         payload_tree=view_payload({k: v for k, v in data.items() if k not in _ADDED}, []) if data else None,
         is_shown=is_shown,
@@ -161,17 +156,6 @@ def _find_failed(process: AccountImportProcess | None, lines: list[dict[str, Any
         return None
     is_created = process is not None and process.account_created_at is not None
     return None if is_created and lines[0]["kind"] == BatchKind.ACCOUNTS else lines[0]
-
-
-class _Compared:
-    """A difference as the page shows it."""
-
-    def __init__(self, found: FieldDifference, is_shown: bool) -> None:
-        # A field that the account does not have may be of the supplier's own, and about a person.
-        is_masked = not is_shown and (is_personal(found.path) or found.created is None)
-        self.path = found.path
-        self.sent = MASK if is_masked else found.sent
-        self.created = MASK if is_masked and found.created is not None else found.created
 
 
 def _subject(code: str, number: str) -> str:

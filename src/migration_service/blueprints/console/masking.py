@@ -5,6 +5,7 @@ pages are found by them.
 """
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,8 @@ from flask import session
 
 from migration_service.blueprints.console.access import current_operator
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.reporting.differences import AccountDifference
+from migration_service.services.reporting.field_differences import FieldDifference
 
 MASK = "•••"
 
@@ -42,6 +45,22 @@ def mask(value: Any, name: str = "") -> Any:
     if value in (None, "") or isinstance(value, bool):
         return value
     return MASK if _PERSONAL.fullmatch(name) else value
+
+
+def mask_differences(account: AccountDifference) -> AccountDifference:
+    """Return what differs in an account with its personal values masked."""
+    return replace(account, values=[_mask_difference(it) for it in account.values])
+
+
+def _mask_difference(found: FieldDifference) -> FieldDifference:
+    name = next((it for it in reversed(found.path.split(".")) if not it.isdecimal()), "")
+    if isinstance(found.staged or found.created, dict | list):  # a whole row
+        return replace(found, staged=mask(found.staged, name), created=mask(found.created, name))
+    # A value that the account does not have may be of the supplier's own, and about a person.
+    if not is_personal(found.path) and found.created is not None:
+        return found
+    staged, created = (None if it is None else MASK for it in (found.staged, found.created))
+    return replace(found, staged=staged, created=created)
 
 
 def reveal(subject: str) -> None:

@@ -9,6 +9,8 @@ from flask import Blueprint, Response, render_template, request
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day
 from migration_service.blueprints.console.downloads import send_file
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.masking import mask_differences
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.programme import Progress, list_steps
 from migration_service.blueprints.console.remedies import remedy_of
@@ -23,7 +25,7 @@ from migration_service.services.batches.results import ResultFormat
 from migration_service.services.batches.steering import get_batch_to_reconcile
 from migration_service.services.reporting.acknowledgements import find_refused
 from migration_service.services.reporting.book_totals import count_book
-from migration_service.services.reporting.differences import Totals
+from migration_service.services.reporting.differences import NOT_COMPARED, Totals
 from migration_service.services.reporting.history import count_failures_by_code
 from migration_service.services.reporting.reconciliation import find_differences, stream_id_map
 from migration_service.services.reporting.sent import count_sent, find_open
@@ -35,6 +37,8 @@ blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
 
 #: Open items and differences that a page lists.
 _SHOWN = 50
+#: Values of each account that a page lists. The page of the account has all of them.
+_SHOWN_VALUES = 5
 #: From this many accounts on, a book is compared only when somebody asks for it.
 _LARGE = 20_000
 
@@ -115,7 +119,9 @@ def reconcile(code: str) -> str:
         batch_id=wanted,
         sent=sent,
         open_items=list(islice(find_open(sessions, supplier.id, batch_id=wanted), _SHOWN)),
-        differing=differing,
+        differing=[mask_differences(it) for it in differing],
+        most_values=_SHOWN_VALUES,
+        not_compared=[_(it) for it in NOT_COMPARED],
         totals=totals,
         compared=compared,
         book=count_book(sessions, supplier.id, sent, batch_id=wanted) if compared else None,

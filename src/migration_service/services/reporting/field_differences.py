@@ -1,76 +1,98 @@
-"""In which fields a created account is not as it was sent, one by one.
+"""In which values a created account is not as it was staged, one by one.
 
-Reconciliation compares counts and sums. This compares what one page shows: a number that was sent with spaces
-and is kept without them is a difference here, and is meant to be seen.
+Both sides are values of JSON, as `created_sql` writes an account: the payload has no other form once it is
+validated.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
+from itertools import zip_longest
 from typing import Any
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+import msgspec
+from sqlalchemy import Column, DateTime
 
-from migration_service.models import AccountImportProcess
+from migration_service.models.part import Part, path_of, payload_columns
 
-#: Balances are the current ones, and move with what is added. Reconciliation compares those. The supplier
-#: is not a part of the account.
-_NOT_COMPARED = frozenset({"ledger_balance", "import_supplier"})
+#: Reads JSON of the database. Numbers with a fraction are Decimals.
+read_json = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """A value that was sent and is not the one of the account. None: the account has none."""
+    """A value that is not the same on both sides. None: that side does not have it.
+
+    A row that only one side has is one difference, with the whole row as its value.
+    """
 
     path: str
-    sent: Any
+    staged: Any
     created: Any
 
 
-def read_sent(session: Session, process_id: int) -> dict[str, Any] | None:
-    """Return the payload that was staged, or None if it was removed after its retention time."""
-    return session.scalar(select(AccountImportProcess.payload).where(AccountImportProcess.id == process_id))
+def compare_fields(staged: Any, created: Any, path: str = "") -> Iterator[FieldDifference]:
+    """Yield every value in which the two sides differ.
+
+    An empty list or object is the same as none, and the numbers and moments that payloads write as text are
+    the same however they are written. Everything else has to be equal, the empty text included.
+    """
+    if isinstance(staged, dict | None) and isinstance(created, dict | None) and (staged or created):
+        staged, created = staged or {}, created or {}
+        for name in {**staged, **created}:
+            below = f"{path}.{name}" if path else name
+            yield from compare_fields(staged.get(name), created.get(name), below)
+    elif isinstance(staged, list | None) and isinstance(created, list | None):
+        yield from _compare_lists(staged or [], created or [], path)
+    elif not (_is_empty(staged) and _is_empty(created)) and not _is_same(staged, created, path):
+        yield FieldDifference(path, staged, created)
 
 
-def compare_fields(sent: Any, created: Any, path: str = "") -> Iterator[FieldDifference]:
-    """Yield every value that was sent and that the account has differently, or not at all."""
-    if isinstance(sent, dict):
-        for name, value in sent.items():
-            if name not in _NOT_COMPARED:
-                below = created.get(name) if isinstance(created, dict) else None
-                yield from compare_fields(value, below, f"{path}.{name}".lstrip("."))
-    elif isinstance(sent, list):
-        for index, value in enumerate(sent):
-            has = isinstance(created, list) and index < len(created)
-            yield from compare_fields(value, created[index] if has else None, f"{path}.{index}")
-    elif not _is_empty(sent) and not _is_same(sent, created):
-        yield FieldDifference(path, sent, created)
+def _compare_lists(staged: list[Any], created: list[Any], path: str) -> Iterator[FieldDifference]:
+    """Compare what is between the same items at both ends, so that a lost row is one difference."""
+    first = _count_same(staged, created, path)
+    last = _count_same(staged[first:][::-1], created[first:][::-1], path)
+    middle = staged[first : len(staged) - last], created[first : len(created) - last]
+    for index, (one, other) in enumerate(zip_longest(*middle), first):
+        below = f"{path}.{index}"
+        if one is None or other is None:
+            if one is not other:
+                yield FieldDifference(below, one, other)
+        else:
+            yield from compare_fields(one, other, below)
+
+
+def _count_same(staged: list[Any], created: list[Any], path: str) -> int:
+    pairs = enumerate(zip(staged, created, strict=False))
+    differing = (index for index, pair in pairs if any(compare_fields(*pair, path)))
+    return next(differing, min(len(staged), len(created)))
 
 
 def _is_empty(value: Any) -> bool:
-    return value is None or value == ""
+    return value is None or value in ([], {})
 
 
-def _is_same(sent: Any, created: Any) -> bool:
-    if sent == created or str(sent).strip() == str(created):
+def _is_same(staged: Any, created: Any, path: str) -> bool:
+    if isinstance(staged, bool) or isinstance(created, bool):
+        return staged is created
+    if staged == created:
         return True
-    if isinstance(sent, bool) or isinstance(created, bool):
-        return str(sent).lower() == str(created).lower()
-    if isinstance(created, datetime):
-        return _same_moment(sent, created)
+    if not (isinstance(staged, str) and isinstance(created, str)):
+        return False
+    name = path.rpartition(".")[2]
     try:
-        return Decimal(str(sent)) == Decimal(str(created))
-    except InvalidOperation:
+        if name in _NUMBER_TEXTS:
+            return Decimal(staged) == Decimal(created)
+        return name in _MOMENTS and datetime.fromisoformat(staged) == datetime.fromisoformat(created)
+    except (InvalidOperation, ValueError):
         return False
 
 
-def _same_moment(sent: Any, created: datetime) -> bool:
-    try:
-        moment = datetime.fromisoformat(str(sent))
-    except ValueError:
-        return False
-    if (moment.tzinfo is None) != (created.tzinfo is None):
-        return moment.replace(tzinfo=None) == created.replace(tzinfo=None)
-    return moment == created
+def _columns() -> Iterator[Column[Any]]:
+    for model in Part.__subclasses__():
+        yield from payload_columns(model)
+
+
+_NUMBER_TEXTS = {path_of(column)[-1] for column in _columns() if column.info.get("as_text")}
+_MOMENTS = {path_of(column)[-1] for column in _columns() if isinstance(column.type, DateTime)}

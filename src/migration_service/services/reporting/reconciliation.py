@@ -1,8 +1,9 @@
-"""Reconciliation of created accounts: what was staged compared with what was created, exact to the cent.
+"""Reconciliation of created accounts: every value that was staged compared with what was created.
 
-The staged payloads are counted and summed as JSON, the created accounts as rows. The two sums share no
-code, so this also finds what creation itself got wrong. Memory and each statement stay small however large
-the book is, because it is read page by page. `services.reporting.sent` says what was sent and never created.
+The database makes JSON of the rows of each account, and compares it with the payload. The two share no code,
+so this also finds what creation itself got wrong. Only what is not equal is read here, and compared value by
+value. Memory and each statement stay small however large the book is, because it is read page by page.
+`services.reporting.sent` says what was sent and never created.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,18 +24,22 @@ from migration_service.services.reporting.added_data import (
 )
 from migration_service.services.reporting.book_totals import count_book
 from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
+from migration_service.services.reporting.field_differences import compare_fields, read_json
 from migration_service.services.reporting.reconciliation_sql import (
     COMPARE,
     ID_MAP,
     LIST_ACCOUNT,
     LIST_PAGE,
     LIST_PAGE_OF_BATCH,
+    PREPARE,
 )
 from migration_service.services.reporting.sent import find_open
 from migration_service.services.reporting.sent_items import Sent
 from migration_service.services.setup.suppliers import KnownSupplier
 
 _PAGE = 2_000
+#: Bytes of compressed payloads that one statement compares. More than a page of usual accounts has.
+_PAYLOADS = 16_000_000
 
 
 def find_differences(
@@ -80,40 +85,64 @@ def compare_page(
     page = session.execute(statement, values).all()
     if not page:
         return None, []
-    found = _compare(session, page, totals)
-    return page[-1].place, [*_order(page, found)]
+    return page[-1].place, _compare(session, page, totals)
 
 
-def compare_account(session: Session, process_id: int) -> list[Difference]:
-    """Return in which counts and sums one created account is not as it was staged."""
-    page = session.execute(LIST_ACCOUNT, {"process_id": process_id}).all()  # none if it was removed just now
-    return _compare(session, page, Totals()).get(process_id, [])
+def compare_account(session: Session, process_id: int) -> AccountDifference | None:
+    """Return in what one created account is not as it was staged: in nothing if it is.
+
+    Return None if there is nothing to compare: no account, or no payload any more.
+    """
+    page = session.execute(LIST_ACCOUNT, {"process_id": process_id}).all()
+    if not page or page[0].size is None:
+        return None
+    same = AccountDifference(page[0].external_account_number, page[0].service_account_number, [])
+    return next(iter(_compare(session, page, Totals())), same)
 
 
-def _compare(session: Session, page: Sequence[Row[Any]], totals: Totals) -> dict[int, list[Difference]]:
-    """Return the differences of a page's accounts, by the id of their import process."""
-    comparable = [row.id for row in page if row.has_payload]
-    totals.not_comparable += len(page) - len(comparable)
+def _compare(session: Session, page: Sequence[Row[Any]], totals: Totals) -> list[AccountDifference]:
+    """Return the accounts of a page that differ, in its order, and add the page to `totals`."""
     imported, created = (sum(row.is_imported for row in page), sum(row.has_account for row in page))
     totals.add("accounts", Decimal(imported), Decimal(created))
-    found: dict[int, list[Difference]] = {
-        row.id: [Difference("accounts", Decimal(row.is_imported), Decimal(row.has_account))]
-        for row in page
-        if row.is_imported != row.has_account
+    found = {
+        row.id: AccountDifference(row.external_account_number, row.service_account_number, []) for row in page
     }
-    for measure, staged_sum, created_sum, differing in session.execute(COMPARE, {"process_ids": comparable}):
-        totals.add(measure, staged_sum, created_sum)
-        for process_id, staged_value, created_value in differing or ():
-            difference = Difference(measure, Decimal(staged_value), Decimal(created_value))
-            found.setdefault(int(process_id), []).append(difference)
-    totals.differing += len(found)
-    return found
-
-
-def _order(page: Sequence[Row[Any]], found: dict[int, list[Difference]]) -> Iterator[AccountDifference]:
     for row in page:
-        if row.id in found:
-            yield AccountDifference(row.external_account_number, row.service_account_number, found[row.id])
+        if row.is_imported != row.has_account:
+            difference = Difference("accounts", Decimal(row.is_imported), Decimal(row.has_account))
+            found[row.id].differences.append(difference)
+    session.execute(PREPARE)
+    for process_ids in _pieces(page, totals):
+        for process_id, measure, staged, made in session.execute(COMPARE, {"process_ids": process_ids}):
+            if process_id is None:
+                totals.add(measure, Decimal(staged), Decimal(made))
+            elif measure is None:
+                values = compare_fields(read_json(staged), read_json(made))
+                found[process_id].values.extend(values)
+            elif Decimal(staged) != Decimal(made):
+                difference = Difference(measure, Decimal(staged), Decimal(made))
+                found[process_id].differences.append(difference)
+    differing = [it for it in found.values() if it.differences or it.values]
+    totals.differing += len(differing)
+    return differing
+
+
+def _pieces(page: Sequence[Row[Any]], totals: Totals) -> Iterator[list[int]]:
+    """Yield the processes of a page that can be compared, as many at a time as one statement takes."""
+    piece: list[int] = []
+    size = 0
+    for row in page:
+        if row.size is None:
+            totals.not_comparable += 1
+            continue
+        if piece and size + row.size > _PAYLOADS:
+            yield piece
+            piece, size = [], 0
+        piece.append(row.id)
+        size += row.size
+        totals.compared += row.has_account
+    if piece:
+        yield piece
 
 
 def stream_reconciliation(
@@ -127,7 +156,7 @@ def stream_reconciliation(
         count_book(sessions, supplier.id, sent, batch_id=batch_id)
     )
     yield from _join(find_differences(sessions, supplier.id, totals, batch_id=batch_id))
-    yield b"]," + encode_json(totals.to_dict())[1:]
+    yield b"]," + encode_json(totals.to_dict(sent.open))[1:]
 
 
 def _join(items: Iterable[Any]) -> Iterator[bytes]:

@@ -3,13 +3,31 @@
 from sqlalchemy import ARRAY, BigInteger, bindparam, text
 
 from migration_service.errors import DuplicateLineError
-from migration_service.states import ImportState, StatementOrigin, TransactionPeriod
+from migration_service.models import Ledger
+from migration_service.schemas.json import encode_json
+from migration_service.services.reporting.created_sql import created_account
+from migration_service.states import ImportState
+
+# The payload. If it has no ledger, the account gets an empty one. The number is that of the process, and is
+# there only if the account has another.
+_STAGED = """
+    CASE WHEN coalesce(process.payload -> 'ledgers', '[]') <> '[]'
+              AND process.service_account_number = account.service_account_number THEN process.payload
+         ELSE process.payload
+              || CASE WHEN coalesce(process.payload -> 'ledgers', '[]') = '[]'
+                      THEN CAST(:without_ledgers AS jsonb) ELSE '{}' END
+              || CASE WHEN process.service_account_number IS DISTINCT FROM account.service_account_number
+                      THEN jsonb_build_object('service_account_number', process.service_account_number)
+                      ELSE '{}' END END"""
+
+_SUMS = """CAST(coalesce(sum(value) FILTER (WHERE is_staged), 0) AS text) AS staged,
+           CAST(coalesce(sum(value) FILTER (WHERE is_created), 0) AS text) AS created"""
 
 #: One page of the processes whose account was created; `place` is where the next page starts.
 LIST_PAGE = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,
            process.state = '{ImportState.IMPORTED}' AS is_imported,
-           process.payload IS NOT NULL AS has_payload,
+           pg_column_size(process.payload) AS size,
            account.id IS NOT NULL AS has_account, process.external_account_number AS place
     FROM account_import_process AS process
     LEFT JOIN account ON account.account_import_process_id = process.id
@@ -20,18 +38,19 @@ LIST_PAGE = text(f"""
 
 #: The same of one account.
 LIST_ACCOUNT = text(f"""
-    SELECT process.id, process.state = '{ImportState.IMPORTED}' AS is_imported,
-           process.payload IS NOT NULL AS has_payload, account.id IS NOT NULL AS has_account
+    SELECT process.id, process.external_account_number, process.service_account_number,
+           process.state = '{ImportState.IMPORTED}' AS is_imported,
+           pg_column_size(process.payload) AS size, account.id IS NOT NULL AS has_account
     FROM account_import_process AS process
     LEFT JOIN account ON account.account_import_process_id = process.id
-    WHERE process.id = :process_id
+    WHERE process.id = :process_id AND (process.state = '{ImportState.IMPORTED}' OR account.id IS NOT NULL)
 """)
 
 #: The same of the accounts on the lines of a batch. An account that is on two lines counts on the first.
 LIST_PAGE_OF_BATCH = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,
            process.state = '{ImportState.IMPORTED}' AS is_imported,
-           process.payload IS NOT NULL AS has_payload,
+           pg_column_size(process.payload) AS size,
            account.id IS NOT NULL AS has_account, line.line_number AS place
     FROM batch_line AS line
     JOIN account_import_process AS process
@@ -44,70 +63,62 @@ LIST_PAGE_OF_BATCH = text(f"""
     ORDER BY line.line_number LIMIT :limit
 """)
 
-#: For each measure: its staged and its created sum over some processes, and the processes that differ, as
-#: [id, staged, created] in texts, so that no amount becomes a float on its way.
+#: Compares the payloads of some processes with their accounts, value by value. Three kinds of row come back:
+#: the staged and the created sum of each measure (without an id); the same for each account whose values are
+#: not all equal; and both sides of such an account as JSON (without a measure). All values are texts, so that
+#: no amount becomes a float on its way. The staged side is the payload itself, and the created one is made of
+#: rows; what is equal on both sides is added up once.
 COMPARE = text(f"""
-    WITH page AS MATERIALIZED (
-        SELECT process.id, process.payload, account.id AS account_id
-        FROM account_import_process AS process
-        JOIN account ON account.account_import_process_id = process.id
-        WHERE process.id = ANY (:process_ids)
-    ), staged_ledger AS MATERIALIZED (
-        SELECT id, ledger FROM page, jsonb_array_elements(payload -> 'ledgers') AS ledger
-    ), staged_transaction AS MATERIALIZED (
-        SELECT id, entry ->> 'type' AS type, CAST(entry ->> 'amount' AS numeric) AS amount
-        FROM staged_ledger, jsonb_array_elements(
-            coalesce(ledger -> 'transactions_in_open_settlement_period', '[]')
-            || coalesce(ledger -> 'historical_statement_transactions', '[]')) AS entry
-    ), created_transaction AS MATERIALIZED (
-        SELECT page.id, period, type, amount,
-               CASE WHEN type IN ('PAYMENT', 'CREDIT') THEN amount ELSE -amount END AS signed_amount
-        FROM page JOIN "transaction" ON account_pk = account_id
-    ), created_meter_point AS MATERIALIZED (
-        SELECT page.id, meter_point.id AS meter_point_id
-        FROM page JOIN supply_address ON account_pk = account_id
-        JOIN meter_point ON supply_address_pk = supply_address.id
-    ), value (id, measure, staged, created) AS (
-        SELECT id, 'customers', jsonb_array_length(coalesce(payload -> 'customers', '[]')), 0 FROM page
-        UNION ALL SELECT page.id, 'customers', 0, 1 FROM page JOIN customer ON account_pk = account_id
-        UNION ALL
-        SELECT id, 'meter_points', jsonb_array_length(
-            jsonb_path_query_array(payload, '$.supply_addresses[*].meter_points[*]')), 0 FROM page
-        UNION ALL SELECT id, 'meter_points', 0, 1 FROM created_meter_point
-        UNION ALL
-        SELECT id, 'agreements', jsonb_array_length(
-            jsonb_path_query_array(payload, '$.supply_addresses[*].meter_points[*].agreements[*]')), 0
-        FROM page
-        UNION ALL
-        SELECT created_meter_point.id, 'agreements', 0, 1
-        FROM created_meter_point JOIN agreement ON agreement.meter_point_pk = meter_point_id
-        UNION ALL
-        SELECT id, 'statements', jsonb_array_length(coalesce(payload -> 'statements', '[]')), 0 FROM page
-        UNION ALL
-        SELECT page.id, 'statements', 0, 1 FROM page JOIN statement
-          ON account_pk = account_id AND origin <> '{StatementOrigin.ADDED}'
-        UNION ALL SELECT id, 'transactions', 1, 0 FROM staged_transaction
-        UNION ALL SELECT id, 'transactions', 0, 1 FROM created_transaction
-        WHERE period <> '{TransactionPeriod.ADDED}'
-        UNION ALL SELECT id, 'amount of ' || type, amount, 0 FROM staged_transaction
-        UNION ALL SELECT id, 'amount of ' || type, 0, amount FROM created_transaction
-        WHERE period <> '{TransactionPeriod.ADDED}'
-        UNION ALL
-        SELECT id, 'ledger_balances', CAST(ledger ->> 'ledger_balance' AS numeric), 0 FROM staged_ledger
-        UNION ALL
-        SELECT page.id, 'ledger_balances', 0, ledger_balance
-        FROM page JOIN ledger ON ledger.account_pk = account_id
-        UNION ALL
-        SELECT id, 'ledger_balances', 0, -signed_amount FROM created_transaction
-        WHERE period = '{TransactionPeriod.ADDED}'
-    ), account_value AS MATERIALIZED (
-        SELECT id, measure, sum(staged) AS staged, sum(created) AS created FROM value GROUP BY id, measure
+    WITH compared AS MATERIALIZED (
+        SELECT id, staged, is_same, CASE WHEN NOT is_same THEN created END AS created
+        FROM (SELECT process.id, jsonb_strip_nulls({_STAGED}) AS staged,
+                     jsonb_strip_nulls(CAST({created_account()} AS jsonb)) AS created
+              FROM account_import_process AS process
+              JOIN account ON account.account_import_process_id = process.id
+              JOIN (SELECT id, code, coalesce(nullif(document_root, '') || '/', '') AS document_root
+                    FROM import_supplier) AS supplier ON supplier.id = account.import_supplier_id
+              WHERE process.id = ANY (:process_ids)
+              OFFSET 0) AS side  -- so that both are made once
+        CROSS JOIN LATERAL (SELECT staged = created AS is_same OFFSET 0) AS found
+    ), document (id, document, is_staged, is_created) AS (
+        SELECT id, staged, true, is_same FROM compared
+        UNION ALL SELECT id, created, false, true FROM compared WHERE NOT is_same
+    ), value AS (
+        SELECT id, measure, value, is_staged, is_created FROM document, LATERAL (
+            SELECT 'customers', CAST(jsonb_array_length(coalesce(document -> 'customers', '[]')) AS numeric)
+            UNION ALL SELECT 'meter_points', jsonb_array_length(jsonb_path_query_array(
+                document, '$.supply_addresses[*].meter_points[*]'))
+            UNION ALL SELECT 'agreements', jsonb_array_length(jsonb_path_query_array(
+                document, '$.supply_addresses[*].meter_points[*].agreements[*]'))
+            UNION ALL SELECT 'statements', jsonb_array_length(coalesce(document -> 'statements', '[]'))
+            UNION ALL SELECT 'ledger_balances', CAST(balance #>> '{{}}' AS numeric)
+            FROM jsonb_path_query(document, '$.ledgers[*].ledger_balance') AS balance
+            UNION ALL SELECT measured.*
+            FROM (SELECT jsonb_path_query(document, '$.ledgers[*].transactions_in_open_settlement_period[*]')
+                  UNION ALL
+                  SELECT jsonb_path_query(document, '$.ledgers[*].historical_statement_transactions[*]')
+            ) AS found (entry), LATERAL (VALUES
+                ('transactions', 1), ('amount of ' || (entry ->> 'type'), CAST(entry ->> 'amount' AS numeric))
+            ) AS measured
+        ) AS measured (measure, value)
     )
-    SELECT measure, sum(staged) AS staged, sum(created) AS created,
-           jsonb_agg(jsonb_build_array(CAST(id AS text), CAST(staged AS text), CAST(created AS text)))
-               FILTER (WHERE staged <> created) AS differing
-    FROM account_value GROUP BY measure ORDER BY measure
-""").bindparams(bindparam("process_ids", type_=ARRAY(BigInteger)))
+    SELECT NULL AS id, measure, {_SUMS} FROM value GROUP BY measure
+    UNION ALL
+    SELECT id, measure, {_SUMS} FROM value
+    WHERE NOT (is_staged AND is_created) GROUP BY id, measure
+    UNION ALL
+    SELECT id, NULL, CAST(staged AS text), CAST(created AS text) FROM compared WHERE NOT is_same
+    ORDER BY id NULLS FIRST, measure
+""").bindparams(
+    bindparam("process_ids", type_=ARRAY(BigInteger)),
+    without_ledgers=encode_json({Ledger.sources[0].key: Ledger.sources[0].default}).decode(),
+)
+
+#: For the transaction of COMPARE. It is planned for the tables as they are now, because a plan from when they
+#: were small would read whole tables for each account. And both sides of a page fit in memory.
+PREPARE = text("""
+    SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('work_mem', '64MB', true)
+""")
 
 #: One page of the numbers of created accounts.
 ID_MAP = text(f"""

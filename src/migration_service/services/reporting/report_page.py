@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from migration_service.services.reporting.differences import NOT_COMPARED
 from migration_service.services.reporting.report import Report
 from migration_service.services.reporting.report_rates import Rates
 from migration_service.states import LineStatus, Weekday
@@ -42,6 +43,7 @@ def render_report(report: Report, *, stylesheet: str | None = None) -> str:
         .get_template("report.html")
         .render(
             report=report,
+            not_compared=NOT_COMPARED,
             bars=_bars(report.rates) if report.rates else [],
             chart={"width": _WIDTH, "height": _HEIGHT},
             unit="accounts" if report.subject.batch_ids is None else "lines",

@@ -14,6 +14,7 @@ from migration_service.models import (
     BatchChunk,
     BatchLine,
     ImportSupplier,
+    Ledger,
     OperationsTeam,
 )
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
@@ -86,6 +87,17 @@ def make_account(session: Session, process: AccountImportProcess, **values: Any)
         "unknown_occupier": True,
     }
     return add(session, Account(account_import_process_id=process.id, **given | values))
+
+
+def make_created(session: Session, known: KnownSupplier, number: str, **values: Any) -> AccountImportProcess:
+    """Insert an account without any part, as its payload says. Return its process, with these values."""
+    payload = {"import_supplier": known.code, "external_account_number": number, "unknown_occupier": True}
+    given = {"payload": payload, "service_account_number": f"A-{number}"}
+    process = make_process(session, known, number, **given | values)
+    account = make_account(session, process)
+    ledger = Ledger(account_pk=account.id, position=0, ledger_code="ENERGY_LEDGER", ledger_balance=0)
+    add(session, ledger)
+    return process
 
 
 def make_batch(session: Session, known: KnownSupplier, **values: Any) -> Batch:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, null
+from sqlalchemy import delete, null, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
@@ -37,7 +37,7 @@ from migration_service.services.reporting.sent import count_sent, find_open
 from migration_service.services.reporting.sent_items import OpenItem, Sent
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, OpenReason
-from unit.services.reporting.rows import add, make_account, make_batch, make_chunk, make_line, make_process
+from unit.services.reporting.rows import add, make_batch, make_chunk, make_created, make_line
 
 _DAY = date(2026, 1, 1)
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,8 +48,9 @@ def _difference(measure: str, staged: Any, created: Any) -> Difference:
 
 
 def _make(session: Session, known: KnownSupplier, number: str) -> Account:
-    process = make_process(session, known, number, service_account_number=f"A-{known.code} {number}")
-    return make_account(session, process)
+    numbered = {"service_account_number": f"A-{known.code} {number}"}
+    process = make_created(session, known, number, **numbered)
+    return session.scalars(select(Account).filter_by(account_import_process_id=process.id)).one()
 
 
 def _make_batch(session: Session, known: KnownSupplier, kind: str, **values: Any) -> Batch:

@@ -7,11 +7,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import null
+from sqlalchemy import null, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import (
     Account,
+    AccountImportProcess,
     Agreement,
     Batch,
     Customer,
@@ -23,6 +24,7 @@ from migration_service.models import (
 )
 from migration_service.services.reporting import reconciliation
 from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
+from migration_service.services.reporting.field_differences import FieldDifference
 from migration_service.services.reporting.reconciliation import (
     compare_account,
     compare_page,
@@ -30,7 +32,7 @@ from migration_service.services.reporting.reconciliation import (
     stream_id_map,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import add, make_account, make_batch, make_line, make_process
+from unit.services.reporting.rows import add, make_account, make_batch, make_created, make_line, make_process
 
 _DAY = date(2026, 1, 1)
 
@@ -41,6 +43,9 @@ def _difference(measure: str, staged: Any, created: Any) -> Difference:
 
 def _payload() -> dict[str, Any]:
     return {
+        "external_account_number": "1",
+        "import_supplier": "MINE",
+        "unknown_occupier": True,
         "customers": [{}, {}],
         "supply_addresses": [
             {"meter_points": [{"agreements": [{}, {}, {}]}, {"agreements": []}]},
@@ -135,20 +140,64 @@ def _find_all(within: sessionmaker[Session], known: KnownSupplier, totals: Total
 def test_each_measure_is_counted_and_summed(session: Session, known: KnownSupplier) -> None:
     process = make_process(session, known, "1", payload=_payload(), service_account_number="A-1")
     _add_parts(session, make_account(session, process))
-    bare = make_process(session, known, "2", payload={"ledgers": []})
-    add(session, Customer(account_pk=make_account(session, bare).id, position=0))
+    make_created(session, known, "2")
     totals = Totals()
-    _, found = compare_page(session, known.id, totals, after="", batch_id=None)
-    assert found == [
-        AccountDifference("1", "A-1", _DIFFERENT),
-        AccountDifference("2", None, [_difference("customers", 0, 1)]),
-    ]
+    _, (found,) = compare_page(session, known.id, totals, after="", batch_id=None)
+    assert (found.external_account_number, found.service_account_number) == ("1", "A-1")
+    assert found.differences == _DIFFERENT
+    assert {it.path for it in found.values} >= {"customers.1", "statements.2", "ledgers.1.ledger_balance"}
     expected = {it.measure: (it.staged, it.created) for it in _DIFFERENT}
-    expected["customers"] = (Decimal(2), Decimal(2))
-    assert list(totals.measures.items()) == [("accounts", (Decimal(2), Decimal(2))), *expected.items()]
-    assert (totals.differing, totals.not_comparable) == (2, 0)
-    assert compare_account(session, process.id) == _DIFFERENT
-    assert compare_account(session, bare.id) == [_difference("customers", 0, 1)]
+    assert totals.measures == {"accounts": (Decimal(2), Decimal(2)), **expected}
+    assert (totals.differing, totals.compared, totals.not_comparable) == (1, 2, 0)
+    assert compare_account(session, process.id) == found
+
+
+def test_a_value_that_is_in_no_measure_is_a_difference_without_one(
+    session: Session, known: KnownSupplier
+) -> None:
+    process = make_created(session, known, "1")
+    account = session.scalars(select(Account).where(Account.account_import_process_id == process.id)).one()
+    account.billing_postcode = "1012 AB"
+    session.flush()
+    found = AccountDifference("1", "A-1", [], [FieldDifference("billing_postcode", None, "1012 AB")])
+    assert compare_account(session, process.id) == found
+
+
+def test_a_value_without_a_column_is_a_difference(session: Session, known: KnownSupplier) -> None:
+    payload = {"import_supplier": "MINE", "external_account_number": "1", "unknown_occupier": True}
+    process = make_created(session, known, "1", payload={**payload, "loyalty": {"points": 7}})
+    found = compare_account(session, process.id)
+    assert found
+    assert found.values == [FieldDifference("loyalty.points", 7, None)]
+
+
+def test_large_payloads_are_compared_a_few_at_a_time(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciliation, "_PAYLOADS", 200)
+    for number in ("1", "2", "3", "4"):
+        make_created(session, known, number)
+    make_created(session, known, "no payload", payload=null())
+    totals = Totals()
+    assert _find_all(within, known, totals) == []
+    assert (totals.compared, totals.not_comparable) == (4, 1)
+    assert totals.measures["customers"] == (Decimal(0), Decimal(0))
+    assert totals.created_clean
+
+
+def test_nothing_is_clean_if_nothing_was_compared(session: Session, known: KnownSupplier) -> None:
+    totals = Totals()
+    compare_page(session, known.id, totals, after="", batch_id=None)
+    assert (totals.created_clean, totals.describe_clean()) == (False, "Nothing was compared.")
+    make_created(session, known, "no payload", payload=null())
+    compare_page(session, known.id, totals, after="", batch_id=None)
+    assert (totals.created_clean, totals.not_comparable) == (False, 1)
+    make_created(session, known, "1")
+    compare_page(session, known.id, totals, after="", batch_id=None)
+    assert totals.created_clean
+    assert totals.describe_clean() == "Clean: every value of 1 account is as it was staged."
+    assert (totals.to_dict(1)["clean"], totals.to_dict(1)["complete"]) == (False, False)
+    assert (totals.to_dict(0)["clean"], totals.to_dict(0)["complete"]) == (True, True)
 
 
 @pytest.fixture
@@ -162,12 +211,12 @@ def pages(
     monkeypatch.setattr(reconciliation, "_PAGE", 1)
     make_process(session, known, "gone", service_account_number="A-gone")
     for number, values in (("back", {"state": "PENDING"}), ("no payload", {"payload": null()}), ("same", {})):
-        make_account(session, make_process(session, known, number, **values))
+        make_created(session, known, number, **values)
     make_process(session, known, "pending", state="PENDING")
     for number in ("aside", "pending"):
         make_process(session, other, number)
     return [
-        AccountDifference("back", None, [_difference("accounts", 0, 1)]),
+        AccountDifference("back", "A-back", [_difference("accounts", 0, 1)]),
         AccountDifference("gone", "A-gone", [_difference("accounts", 1, 0)]),
     ]
 
@@ -187,15 +236,16 @@ def test_pages_have_what_was_imported_or_has_an_account(
 def test_an_account_is_compared_by_itself(
     session: Session, known: KnownSupplier, pages: list[AccountDifference]
 ) -> None:
-    for number, expected in ((it.external_account_number, it.differences) for it in pages):
-        process = make_process(session, known, f"{number} as well", state="PENDING")
-        if number == "back":
-            make_account(session, process)
-        else:
-            process.state = "IMPORTED"
-            session.flush()
-        assert compare_account(session, process.id) == expected
-    assert compare_account(session, make_process(session, known, "neither", state="SKIPPED").id) == []
+    for page in pages:
+        process = session.scalars(
+            select(AccountImportProcess).filter_by(external_account_number=page.external_account_number)
+        ).one()
+        assert compare_account(session, process.id) == page
+    same = make_created(session, known, "same as well")
+    assert compare_account(session, same.id) == AccountDifference("same as well", "A-same as well", [])
+    removed = make_created(session, known, "no payload either", payload=null())
+    assert compare_account(session, removed.id) is None
+    assert compare_account(session, make_process(session, known, "neither", state="SKIPPED").id) is None
 
 
 def _make_lines(session: Session, known: KnownSupplier) -> Batch:

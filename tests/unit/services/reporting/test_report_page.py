@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
+from migration_service.services.reporting.field_differences import FieldDifference
 from migration_service.services.reporting.report import (
     Decision,
     FailedCode,
@@ -146,10 +147,16 @@ def test_numbers_have_separators_and_decimals_as_they_are() -> None:
     assert "ledger balances 1,234,567.80 1,234,567.90 0.10 accounts 2 2 3 accounts cannot be" in text
     assert "Account Created as Differences 1 accounts: 1 staged, 0 created" in text
     assert "The first" not in text
+    assert "Not compared: the file as it was sent" in text
+    values = [FieldDifference(f"customers.{index}.email", "old@mail", "new@mail") for index in range(6)]
+    text = _text(_make(totals=totals, differences=[replace(account, differences=[], values=values)]))
+    assert "6 values: customers.0.email , customers.1.email" in text
+    assert "customers.5.email" not in text
+    assert "@mail" not in text
     several = replace(totals, differing=2)
     assert "The first 1 of 2." in _text(_make(totals=several, differences=[account]))
-    clean = replace(totals, differing=0, not_comparable=0)
-    assert "Clean: every created account is as it was staged." in _text(_make(totals=clean))
+    clean = replace(totals, differing=0, not_comparable=0, compared=3)
+    assert "Clean: every value of 3 accounts is as it was staged." in _text(_make(totals=clean))
 
 
 @pytest.fixture

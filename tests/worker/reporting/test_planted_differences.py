@@ -1,0 +1,117 @@
+"""Reconciliation finds every kind of difference between a payload and its account, and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from batch_client import BatchClient
+from migration_service.schemas.json import encode_json, parse_json
+from migration_service.services.imports.validation import validate_text
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.states import Profile
+from migration_service.tasks.resources import WorkerResources
+from mutations import places
+from planted_differences import PLANTED, make_book, plant
+from supplier_client import SupplierClient
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    return BatchClient(supplier, worker_resources)
+
+
+def _reconcile(batches: BatchClient) -> Any:
+    return parse_json(batches.supplier.get(f"/reconciliation/{batches.supplier.code}/").data)
+
+
+def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(batches: BatchClient) -> None:
+    accounts = make_book(batches.supplier.code, len(PLANTED) + 5)
+    assert batches.run(accounts)["counts"]["IMPORTED"] == len(accounts)
+    before = _reconcile(batches)
+    assert (before["clean"], before["compared"], before["differences"]) == (True, len(accounts), [])
+    numbers = [account["external_account_number"] for account in accounts]
+    expected = dict(zip(numbers, PLANTED, strict=False))
+    with batches.supplier.Session.begin() as session:
+        for number, planted in expected.items():
+            plant(session, planted, number)
+    after = _reconcile(batches)
+    assert {
+        it["external_account_number"]: sorted(value["path"] for value in it["values"])
+        for it in after["differences"]
+    } == {number: sorted(planted.paths) for number, planted in expected.items()}
+    assert (after["clean"], after["created_clean"], after["complete"]) == (False, False, True)
+    assert (after["differing"], after["compared"]) == (len(PLANTED), len(accounts))
+
+
+#: Values that are accepted and written in another way than usual.
+_UNUSUAL = [
+    "",
+    " x",
+    "x ",
+    "e\u0301",
+    "\uff11\uff12",
+    "/a/b.pdf",
+    "off",
+    "0",
+    0,
+    1.0,
+    1e-09,
+    None,
+    [],
+    {},
+    "+5",
+    "007.50",
+    "-0.0",
+    "1.10000000000000",
+    "0.0000000001",
+    999_999_999_999,
+    -0.0000000001,
+    "2024-02-29",
+    "2024-02-29T23:59:59.999999",
+    "2024-02-29T23:59:59.5",
+    "\U0001f600 \u0130\u00df \\u0000 \"':null,[]{}",
+    {"a": {"b": [], "c": None}, "d": [None, 1.50, True, {}]},
+]
+
+
+def _unusual(code: str) -> list[Any]:
+    """Return a payload for each unusual value, which has it for each name for which it is valid."""
+    payloads = []
+    for value in _UNUSUAL:
+        (payload,) = make_book(code, 1)
+        for container, key in {key: (it, key) for it, key in places(payload)}.values():
+            if key == "import_supplier":
+                continue
+            kept = container[key]
+            container[key] = value
+            if validate_text(encode_json(payload), Profile.LENIENT).errors:
+                container[key] = kept
+        payloads.append(payload)
+    return payloads
+
+
+def test_accounts_of_every_shape_are_as_they_were_staged(batches: BatchClient) -> None:
+    code = batches.supplier.code
+    least = {"import_supplier": code, "unknown_occupier": "true"}
+    shapes = [
+        least,
+        least | {"ledgers": [], "statements": []},
+        *_unusual(code),
+        *batches.supplier.accounts(60),
+    ]
+    payloads = [
+        shape | {"external_account_number": f"{place} \u00e9\u4e2d/{place}"}
+        for place, shape in enumerate(shapes)
+    ]
+    singly = payloads[:20]
+    assert batches.run(payloads[20:])["counts"]["FAILED"] == 0
+    for payload in singly:
+        assert batches.supplier.stage(payload).status_code == 201
+        number = payload["external_account_number"]
+        assert batches.supplier.process(number).status_code == 202
+        attempt_id = batches.supplier.current_attempt(number)
+        assert perform_attempt(batches.resources.Session, attempt_id)
+        batches.resources.slots.release([str(attempt_id)])
+    report = _reconcile(batches)
+    assert report["differences"] == []
+    assert (report["clean"], report["compared"]) == (True, len(payloads))
