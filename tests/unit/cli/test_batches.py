@@ -4,6 +4,7 @@ import gzip
 import json
 import time
 from collections.abc import Callable
+from datetime import date
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +12,12 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from sqlalchemy import select, update
 
 from batch_client import BatchClient, ndjson
 from migration_service.cli import batch_progress
+from migration_service.models import Account, Statement
+from migration_service.services.reporting.differences import NOT_COMPARED
 
 Run = Callable[..., Result]
 
@@ -255,6 +259,34 @@ def test_the_exit_status_of_reconcile_is_0_1_or_2(run: Run, batches: BatchClient
 
     for arguments in (("NOBODY",), (batches.supplier.code, "--batch", "nothing")):
         assert run("reconcile", *arguments).exit_code == 2
+
+
+def test_reconcile_shows_the_path_and_both_values_of_what_differs(run: Run, batches: BatchClient) -> None:
+    account, other = batches.supplier.accounts(2)
+    account["statements"][0]["gross_amount"] = 4928
+    number, supplier = account["external_account_number"], batches.supplier.code
+    _start(run, batches, [account, other])
+    batches.work()
+    shown = run("reconcile", supplier).stdout
+    assert "Clean: every value of 2 accounts is as it was staged." in shown
+    assert all(it in shown for it in NOT_COMPARED)
+    assert _audit(run, "account.read", supplier) == []
+
+    with batches.supplier.Session.begin() as session:
+        owned = select(Account.id).where(Account.external_account_number == number)
+        where = Statement.account_pk.in_(owned), Statement.position == 0
+        changed = {"gross_amount": 5928, "number": "2026-1", "statement_id": "S", "statement_path": None}
+        session.execute(update(Statement).where(*where).values(**changed, issued_date=date(2026, 1, 1)))
+    result = run("reconcile", supplier)
+    assert (result.exit_code, "Clean" in result.stdout) == (1, False)
+    rows = [line.split("\t")[2:] for line in result.stdout.splitlines() if line.startswith(f"{number}\t")]
+    assert ["statements.0.gross_amount", "4928", "5928"] in rows
+    assert len(rows) == 6
+    assert rows[-1][0] == "and 1 more value (all with --json)"
+    found = json.loads(run("reconcile", supplier, "--json").stdout.splitlines()[1])
+    assert {"path": "statements.0.gross_amount", "staged": 4928, "created": 5928} in found["values"]
+    assert len(found["values"]) == 6
+    assert len(_audit(run, "account.read", supplier)) == 2
 
 
 def test_refused_accounts_are_acknowledged_with_the_operator_and_a_reason(

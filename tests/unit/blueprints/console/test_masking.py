@@ -6,8 +6,17 @@ import pytest
 from flask import Flask
 
 from migration_service.blueprints.console import masking
-from migration_service.blueprints.console.masking import MASK, is_personal, is_revealed, mask, reveal
+from migration_service.blueprints.console.masking import (
+    MASK,
+    is_personal,
+    is_revealed,
+    mask,
+    mask_differences,
+    reveal,
+)
 from migration_service.blueprints.console.payload_view import view_payload
+from migration_service.services.reporting.differences import AccountDifference
+from migration_service.services.reporting.field_differences import FieldDifference
 
 
 def test_personal_values_are_masked_and_numbers_stay() -> None:
@@ -44,6 +53,26 @@ def test_personal_values_are_masked_and_numbers_stay() -> None:
 )
 def test_whether_a_path_is_about_a_person(path: str, expected: bool) -> None:
     assert is_personal(path) is expected
+
+
+@pytest.mark.parametrize(
+    ("found", "staged", "created"),
+    [
+        (FieldDifference("customers.0.email", "a@b.example", "b@b.example"), MASK, MASK),
+        (FieldDifference("customers.0.email", None, ""), None, MASK),
+        (FieldDifference("statements.0.gross_amount", 1, 2), 1, 2),
+        (FieldDifference("loyalty.points", 1, None), MASK, None),
+        (FieldDifference("statements.0.number", None, "1"), None, "1"),
+        (FieldDifference("customers.0", {"email": "a", "x": [1]}, None), {"email": MASK, "x": [1]}, None),
+        (FieldDifference("customers.1", None, {"email": "a"}), None, {"email": MASK}),
+    ],
+)
+def test_of_what_differs_personal_values_are_masked(
+    found: FieldDifference, staged: object, created: object
+) -> None:
+    account = AccountDifference("1", "A-1", [], [found])
+    assert mask_differences(account).values == [FieldDifference(found.path, staged, created)]
+    assert account.values == [found]
 
 
 def test_the_place_of_a_finding_is_open_and_a_missing_field_has_its_place() -> None:
