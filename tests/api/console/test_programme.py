@@ -35,7 +35,7 @@ def test_the_steps_lead_through_a_programme(
     batches.run([*accounts, b"{no json"], "validate")
     assert _states(administrator, batches) == ["done", "next", *later[2:]]
     staged = batches.run([*accounts, b"{no json"], "stage")["batch_id"]
-    assert _states(administrator, batches) == ["done", "left-out", "done", "done", "next", *later[5:]]
+    assert _states(administrator, batches) == ["done", "left-out", "left-out", "done", "next", *later[5:]]
     batches.run([*accounts, b"{no json"], "dry-run")
     plan = waves.plan({"sample": 1}, {"rest": True})
     assert _states(administrator, batches) == [*["done"] * 5, "next", *later[6:]]

@@ -198,6 +198,17 @@ def test_what_does_not_fit_is_said_at_its_field_and_at_the_top(
     assert waves.supplier.get("/wave-plans/").json == []
 
 
+def test_what_is_wrong_is_listed_in_the_order_of_the_page(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    waves.stage(1)
+    path = f"/suppliers/{waves.supplier.code}/waves/new/"
+    fields = _fields(waves, ("", "size", "many"), start="22:00")
+    page = administrator.post(path, administrator.tokens(path) | fields).text
+    assert re.findall('<li><a class="alert-link" href="#(.*?)">', page) == ["waves-0-which", "end"]
+    assert page.count(" autofocus") == 1
+
+
 def test_each_wave_may_have_a_window_a_threshold_a_rate_and_a_hold_of_its_own(
     administrator: ConsoleClient, waves: WaveClient
 ) -> None:

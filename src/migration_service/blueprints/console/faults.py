@@ -46,6 +46,10 @@ class FormWithFaults(FlaskForm):
             """The languages of the messages of WTForms."""
             return [current_language()]
 
+    def in_order(self) -> list[Field]:
+        """Return the fields in the order of the page."""
+        return list(self)
+
     def find_field(self, item: ErrorItem) -> Field | None:
         """Return the field that an error of a service is about, or None if the form has none."""
         names = [*reversed((item.attr or "").split(".")), *_FIELDS_OF_CODE.get(item.code, ())]
@@ -78,7 +82,7 @@ def attributes_at_fault(field: Field, faults: Sequence[Fault]) -> dict[str, Any]
 
 def _visible(form: Any, before: str = "") -> Iterator[tuple[str, Field]]:
     """Yield the fields that are seen, each with its label. Rows are counted from 1."""
-    for field in form:
+    for field in form.in_order():
         label = f"{before}{field.label.text}"
         if isinstance(field, FieldList):
             for number, row in enumerate(field, start=1):

@@ -75,14 +75,14 @@ def _steps(it: Progress) -> list[tuple[str, bool, str | None]]:
     return [
         (_("Check the file"), BatchMode.VALIDATE in it.modes, upload),
         (_("Rehearse"), BatchMode.DRY_RUN in it.modes, upload),
-        (_("Hand back what failed"), is_stored, upload),
+        (_("Hand back what failed"), is_stored and BatchMode.DRY_RUN in it.modes, upload),
         (_("Store the book"), is_stored, upload),
-        (_("Plan the waves"), it.plan is not None or it.is_migrated, _page("wave_planning.plan", it)),
-        (_("Decide about the pilot"), is_decided or it.is_migrated, plan),
+        (_("Plan the waves"), it.plan is not None, _page("wave_planning.plan", it)),
+        (_("Decide about the pilot"), is_decided, plan),
         (_("Migrate the other waves"), it.is_migrated, plan),
         (_("Import the corrections"), is_settled, upload),
         (_("Say what stays out"), is_settled, reconciliation),
-        (_("Reconcile"), it.is_live or (is_settled and is_as_staged), reconciliation),
+        (_("Reconcile"), is_settled and is_as_staged, reconciliation),
         (_("Go live"), it.is_live, _page("go_live.set_moment", it)),
         (_("Close the supplier"), it.is_closed, _page("supplier_actions.set_status_of", it)),
     ]

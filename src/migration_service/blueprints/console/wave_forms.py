@@ -59,6 +59,13 @@ class _Conditions:
         _l("Accounts in a minute, at most"), validators=[Optional(), NumberRange(1, _MOST)]
     )
 
+    def of_conditions(self) -> list[Field]:
+        """Return these fields."""
+        return [
+            *(self.start, self.end, self.time_zone, self.first_day, self.days),
+            *(self.stop_after_errors, self.lines_per_minute),
+        ]
+
     def conditions(self, *, time_zone: str | None = None) -> dict[str, Any]:
         """Return what somebody filled in, as the interface calls it. `time_zone` is that of the plan."""
         window = {
@@ -90,13 +97,17 @@ class WaveForm(_Conditions, FormWithFaults):
         default="",
         choices=[
             SelectChoice("", _l("(no wave)")),
-            SelectChoice("sample", _l("this many, drawn at random (first wave only)")),
-            SelectChoice("size", _l("this many, in the order of their numbers")),
-            SelectChoice("accounts", _l("the accounts with these numbers, one on each line")),
-            SelectChoice("rest", _l("everything that is left (last wave only)")),
+            SelectChoice("sample", _l("a random draw (first wave)")),
+            SelectChoice("size", _l("the next by number")),
+            SelectChoice("accounts", _l("these account numbers")),
+            SelectChoice("rest", _l("everything left (last wave)")),
         ],
     )
-    which = TextAreaField(_l("How many, or the account numbers"), render_kw={"rows": 1})
+    which = TextAreaField(
+        _l("How many, or the account numbers"),
+        description=_l("Account numbers: one on each line."),
+        render_kw={"rows": 1},
+    )
     if_clean = SelectField(
         _l("If it is clean"),
         default="",
@@ -107,12 +118,9 @@ class WaveForm(_Conditions, FormWithFaults):
         ],
     )
 
-    def own(self) -> list[Field]:
-        """Return the fields of what the wave may have of its own."""
-        return [
-            *(self.start, self.end, self.time_zone, self.first_day, self.days),
-            *(self.stop_after_errors, self.lines_per_minute),
-        ]
+    def in_order(self) -> list[Field]:
+        """Return the fields in the order of the page."""
+        return [self.name, self.takes, self.which, self.if_clean, *self.of_conditions()]
 
     def find_field(self, item: ErrorItem) -> Field | None:
         """Return the field of an error whose path begins at the wave."""
@@ -146,6 +154,11 @@ class PlanForm(_Conditions, ActionForm):
         validators=[Optional(), NumberRange(0, _MOST)],
         description=_l("To draw the same accounts again. Empty: another draw each time."),
     )
+
+    def in_order(self) -> list[Field]:
+        """Return the fields in the order of the page."""
+        common = (self.continue_if_clean, *self.of_conditions(), self.seed)
+        return [self.name, self.team, self.waves, *common]
 
     def rows(self) -> list[WaveForm]:
         """Return the rows that are a wave."""
