@@ -77,7 +77,7 @@ class AccountImportInProgressError(InvalidError):
 
     code = "account_import_in_progress"
     default_detail = "The account is being created. Wait until its status is no longer IN_PROGRESS."
-    remedy = "Wait until the account's status is no longer `IN_PROGRESS`."
+    remedy = "Send the same request again after the number of seconds in `Retry-After`."
 
 
 class AccountNotStagedError(InvalidError):

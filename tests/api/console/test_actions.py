@@ -164,6 +164,9 @@ def test_an_upload_without_its_tokens_or_its_file_is_refused(
     empty = _upload(administrator, code, b"\n\n")
     assert empty.status_code == 400
     assert "The file has no lines." in empty.text
+    table = _upload(administrator, code, b"number;name\n1;Anna\n")
+    assert table.status_code == 400
+    assert "This looks like a CSV file." in table.text
     no_form = administrator.client.post(f"/console/suppliers/{code}/upload/", data=file)
     assert no_form.status_code == 400
     with sessions() as session:

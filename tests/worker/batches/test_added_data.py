@@ -175,7 +175,12 @@ def test_a_batch_has_the_outcomes_of_the_single_endpoint(batches: BatchClient, n
     for line, outcome in zip(lines, batches.results(report["batch_id"]), strict=True):
         answer = batches.supplier.post("/transactions/create/", line)
         assert answer.status_code == 400
-        assert outcome["errors"] == answer.json["errors"]  # type: ignore[index]
+        assert _without_values(outcome["errors"]) == answer.json["errors"]  # type: ignore[index]
+
+
+def _without_values(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what a line found as the single endpoint says it, which does not repeat the values."""
+    return [{name: item[name] for name in ("detail", "code", "attr")} for item in findings]
 
 
 def test_a_line_has_the_warnings_of_the_single_endpoint(batches: BatchClient, numbers: list[str]) -> None:
@@ -212,7 +217,7 @@ def test_a_line_has_the_warnings_of_the_single_endpoint(batches: BatchClient, nu
         report = batches.run([line], kind=kind)
         (outcome,) = batches.results(report["batch_id"])
         assert outcome["status"] == "ADDED"
-        assert outcome["warnings"] == answer.json["warnings"]  # type: ignore[index]
+        assert _without_values(outcome["warnings"]) == answer.json["warnings"]  # type: ignore[index]
         assert [it["code"] for it in outcome["warnings"]] == codes
         assert report["warning_counts"] == dict.fromkeys(codes, 1)
 

@@ -298,7 +298,7 @@ def test_the_same_key_means_the_same_batch_if_it_comes_with_the_same(
     assert not check_order(session, supplier, order)
     assert _start(session, customer, order, b"{}").id == batch.id
     with pytest.raises(IdempotencyKeyReusedError):
-        _start(session, customer, order, b"[]")
+        _start(session, customer, order, b'{"a":1}')
     assert check_order(session, foreign, order)
     assert _start(session, other, order, b"{}").id != batch.id
     another = BatchOrder(mode=BatchMode.VALIDATE, idempotency_key="key-2")
