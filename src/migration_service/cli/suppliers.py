@@ -11,7 +11,7 @@ from migration_service.cli.session import (
 )
 from migration_service.config import SettingsError
 from migration_service.models import ImportSupplier
-from migration_service.services.processing.customer_emails import mail_server
+from migration_service.services.emails.outbox import mail_server
 from migration_service.services.setup.suppliers import (
     DEFAULT_TIME_ZONE,
     KnownSupplier,

@@ -245,7 +245,13 @@ class Settings:
         "",
     )
     email_from: str = setting(
-        "MIGRATION_SERVICE_EMAIL_FROM", "The sender of the customer e-mails, as Name <address>.", ""
+        "MIGRATION_SERVICE_EMAIL_FROM", "The sender of the e-mails, as Name <address>.", ""
+    )
+    alert_emails: str = setting(
+        "MIGRATION_SERVICE_ALERT_EMAILS",
+        "The addresses, separated by commas, of those who are told when a batch is paused after too many "
+        "errors, or a wave waits for a decision. Empty: nobody.",
+        "",
     )
     log_level: str = setting(
         "MIGRATION_SERVICE_LOG_LEVEL",
@@ -349,6 +355,12 @@ class Settings:
         """The keys whose tokens are accepted; the first one signs."""
         others = (key.strip() for key in self.accepted_secret_keys.split(","))
         return (self.secret_key, *(key for key in others if key))
+
+    @property
+    def alert_recipients(self) -> tuple[str, ...]:
+        """The addresses to which alerts are sent, each once."""
+        given = (address.strip() for address in self.alert_emails.split(","))
+        return tuple(dict.fromkeys(filter(None, given)))
 
     @classmethod
     def from_env(

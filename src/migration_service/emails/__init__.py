@@ -1,1 +1,1 @@
-"""Customer e-mails: `messages` writes them, `smtp` sends them (section 1: automated e-mails on migration)."""
+"""E-mails: `messages` writes them, `smtp` sends them (section 1: automated e-mails on migration)."""

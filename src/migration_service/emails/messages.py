@@ -1,4 +1,7 @@
-"""Composes the messages that customers get. Nothing is sent or read from the database here."""
+"""Composes messages: to customers, and to the people who run a migration.
+
+Nothing is sent or read from the database here.
+"""
 
 import uuid
 from datetime import datetime
@@ -53,16 +56,34 @@ def compose_account_created(
         "service_account_number": service_account_number,
         "sender_name": from_address.display_name or "Customer service",
     }
-    message = EmailMessage(policy=SMTP)
-    message["From"] = from_address
-    message["To"] = _recipient_address(recipient, name)
+    message = _begin(message_id, from_address, _recipient_address(recipient, name), written_at)
     message["Subject"] = subject
+    message.set_content(_templates.get_template("account_created.txt").render(facts))
+    message.add_alternative(_templates.get_template("account_created.html").render(facts), subtype="html")
+    return message
+
+
+def compose_alert(
+    *, message_id: str, sender: str, recipient: str, subject: str, body: str, written_at: datetime
+) -> EmailMessage:
+    """Return the message about something that waits for a person who runs a migration, in plain text.
+
+    The arguments, and what is raised, are those of `compose_account_created`.
+    """
+    message = _begin(message_id, _sender_address(sender), _recipient_address(recipient, ""), written_at)
+    message["Subject"] = _one_line(subject)
+    message.set_content(body)
+    return message
+
+
+def _begin(message_id: str, sender: Address, recipient: Address, written_at: datetime) -> EmailMessage:
+    message = EmailMessage(policy=SMTP)
+    message["From"] = sender
+    message["To"] = recipient
     message["Date"] = written_at
     message["Message-ID"] = message_id
     # No out-of-office replies to this (RFC 3834).
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content(_templates.get_template("account_created.txt").render(facts))
-    message.add_alternative(_templates.get_template("account_created.html").render(facts), subtype="html")
     return message
 
 

@@ -15,7 +15,7 @@ from migration_service.models.account import Account, Customer, UserDetail
 from migration_service.models.acknowledgement import Acknowledgement
 from migration_service.models.audit import AuditDay, AuditEntry
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
-from migration_service.models.customer_email import CustomerEmail
+from migration_service.models.customer_email import AlertEmail, CustomerEmail
 from migration_service.models.idempotency import IdempotencyKey
 from migration_service.models.imports import AccountImportProcess, Attempt, SkipMark
 from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction
@@ -50,6 +50,7 @@ __all__ = [
     "AccountImportProcess",
     "Acknowledgement",
     "Agreement",
+    "AlertEmail",
     "ApiKey",
     "Attempt",
     "AuditDay",

@@ -1,8 +1,8 @@
-"""Customer e-mails and whether they were sent."""
+"""Messages that are recorded and then sent: to customers, and to the people who run a migration."""
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, func, text
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, UniqueConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base, literals
@@ -10,21 +10,10 @@ from migration_service.models.account import Customer
 from migration_service.states import EmailState
 
 
-class CustomerEmail(Base):
-    """The welcome for one customer of a created account, recorded together with the account."""
-
-    __tablename__ = "customer_email"
-    __table_args__ = (
-        CheckConstraint(f"state IN ({literals(EmailState)})", name="state"),
-        CheckConstraint(f"(state = '{EmailState.SENT}') = (sent_at IS NOT NULL)", name="sent_at"),
-        Index(
-            "ix_customer_email_due", "next_try_at", postgresql_where=text(f"state = '{EmailState.PENDING}'")
-        ),
-    )
+class OutgoingEmail:
+    """What every message has. `services.emails.outbox` sends it."""
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    #: The recipient. The address is the customer's.
-    customer_pk: Mapped[int] = mapped_column(ForeignKey(Customer.id), unique=True)
     state: Mapped[str] = mapped_column(server_default=EmailState.PENDING)
     #: Recorded before the first try, so that a retry has the same one.
     message_id: Mapped[str | None]
@@ -35,3 +24,34 @@ class CustomerEmail(Base):
     failures: Mapped[int] = mapped_column(server_default="0")
     error: Mapped[str | None]
     sent_at: Mapped[datetime | None]
+
+
+def _rules_of(table: str) -> tuple[CheckConstraint | Index, ...]:
+    return (
+        CheckConstraint(f"state IN ({literals(EmailState)})", name="state"),
+        CheckConstraint(f"(state = '{EmailState.SENT}') = (sent_at IS NOT NULL)", name="sent_at"),
+        Index(f"ix_{table}_due", "next_try_at", postgresql_where=text(f"state = '{EmailState.PENDING}'")),
+    )
+
+
+class CustomerEmail(OutgoingEmail, Base):
+    """The welcome for one customer of a created account, recorded together with the account."""
+
+    __tablename__ = "customer_email"
+    __table_args__ = _rules_of("customer_email")
+
+    #: The recipient. The address is the customer's.
+    customer_pk: Mapped[int] = mapped_column(ForeignKey(Customer.id), unique=True)
+
+
+class AlertEmail(OutgoingEmail, Base):
+    """A message to one of the people who run a migration, about something that waits for them."""
+
+    __tablename__ = "alert_email"
+    __table_args__ = (UniqueConstraint("event", "recipient"), *_rules_of("alert_email"))
+
+    #: What happened, to what and when, so that each recipient is told once.
+    event: Mapped[str]
+    recipient: Mapped[str]
+    subject: Mapped[str]
+    body: Mapped[str]

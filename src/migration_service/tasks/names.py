@@ -15,6 +15,7 @@ RUN_CHUNK = "batches.run_chunk"
 RUN_VENDOR_CHUNK = "batches.run_vendor_chunk"
 REVERT_ACCOUNTS = "undos.revert_accounts"
 SEND_CUSTOMER_EMAIL = "emails.send_customer_email"
+SEND_ALERT_EMAIL = "emails.send_alert_email"
 
 SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
 SWEEP_BATCHES = "maintenance.sweep_batches"

@@ -92,6 +92,7 @@ def _own_settings() -> dict[str, str]:
     variables = (
         "MIGRATION_SERVICE_SMTP_URL",
         "MIGRATION_SERVICE_EMAIL_FROM",
+        "MIGRATION_SERVICE_ALERT_EMAILS",
         "MIGRATION_SERVICE_UPLOAD_FOLDER",
     )
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}

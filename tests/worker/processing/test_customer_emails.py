@@ -1,123 +1,35 @@
 """Customer e-mails: recorded with the account, sent by a worker through a real mail server, never lost."""
 
 import logging
-import socket
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from email import message_from_bytes
-from email.message import EmailMessage
-from email.policy import default
 from typing import Any
 
 import pytest
 from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import SMTP, Envelope
-from aiosmtpd.smtp import Session as SmtpSession
-from celery import current_app
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import close_celery
 from imported_account import ImportedAccount
+from mail_box import SENDER, Mailbox
 from messages import noted_messages
-from migration_service.celery_app import create_celery
-from migration_service.config import Settings
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, Customer, CustomerEmail
+from migration_service.services.emails.outbox import hold, hold_due, mail_server, name_message, take_due
 from migration_service.services.processing.attempts import run_attempt
-from migration_service.services.processing.customer_emails import (
-    deliver_email,
-    hold_due_emails,
-    hold_email,
-    mail_server,
-    name_message,
-    record_customer_emails,
-    take_due_emails,
-)
+from migration_service.services.processing.customer_emails import deliver_email, record_customer_emails
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import EmailState
-from migration_service.tasks import emails as email_tasks
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.emails import send_customer_email, sweep_customer_emails
 from migration_service.tasks.names import SEND_CUSTOMER_EMAIL
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
-SENDER = "Sample Energy <welcome@sample-energy.example>"
 ANNE = {"given_name": "Anne", "family_name": "de Vries", "email": "anne@customers.example"}
 BART = {"given_name": "Bart", "family_name": "Bakker", "email": "bart@customers.example"}
 SILENT = {"given_name": "Carla", "family_name": "Smit"}
-
-
-class Mailbox:
-    """A handler of aiosmtpd that keeps messages. `answer` replaces its answer."""
-
-    def __init__(self) -> None:
-        self.messages: list[EmailMessage] = []
-        self.recipients: list[str] = []
-        self.answer = "250 taken"
-
-    async def handle_DATA(self, server: SMTP, session: SmtpSession, envelope: Envelope) -> str:
-        if self.answer.startswith("250"):
-            self.recipients += envelope.rcpt_tos
-            assert isinstance(envelope.content, bytes)
-            message = message_from_bytes(envelope.content, policy=default)
-            assert isinstance(message, EmailMessage)
-            self.messages.append(message)
-        return self.answer
-
-    @property
-    def message_ids(self) -> list[str]:
-        return [str(message["Message-ID"]) for message in self.messages]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@pytest.fixture
-def mailbox() -> Mailbox:
-    return Mailbox()
-
-
-@pytest.fixture
-def controller(mailbox: Mailbox) -> Iterator[Controller]:
-    """A real mail server, which a test may stop."""
-    controller = Controller(mailbox, hostname="127.0.0.1", port=_free_port())
-    controller.start()
-    yield controller
-    if not controller.loop.is_closed():
-        controller.stop()
-
-
-@pytest.fixture
-def make_celery(
-    migrated: Settings,
-) -> Iterator[Callable[..., MigrationCelery]]:
-    """Makes workers' applications with these settings and their own broker, which the tasks use."""
-    before = current_app._get_current_object()  # type: ignore[attr-defined]
-    made: list[MigrationCelery] = []
-    email_tasks._breaker.record_success()  # whatever the test before this one has done
-
-    def make(**changed: Any) -> MigrationCelery:
-        broker = migrated.redis_url.rsplit("/", 1)[0] + "/6"
-        made.append(create_celery(replace(migrated, redis_url=broker, **changed)))
-        return made[-1]
-
-    yield make
-    for celery in made:
-        close_celery(celery)
-    before.set_current()
-
-
-@pytest.fixture
-def celery(make_celery: Callable[..., MigrationCelery], controller: Controller) -> MigrationCelery:
-    """A worker's application that sends through the mail server."""
-    return make_celery(smtp_url=f"smtp://127.0.0.1:{controller.port}", email_from=SENDER)
 
 
 @pytest.fixture
@@ -259,7 +171,7 @@ def test_after_a_crash_between_sending_and_commit_the_repeat_has_the_same_messag
     (email_id,) = create(ANNE)
     server = mail_server(celery.settings)
     with sessions.begin() as session:
-        name_message(session, email_id, server.sender)
+        name_message(session, CustomerEmail, email_id, server.sender)
     with sessions() as session:
         assert deliver_email(session, email_id, server)
         session.rollback()  # the process dies here
@@ -279,7 +191,7 @@ def test_a_message_that_another_worker_is_sending_is_left_to_it(
 ) -> None:
     (email_id,) = create(ANNE)
     with sessions.begin() as session:
-        name_message(session, email_id, SENDER)
+        name_message(session, CustomerEmail, email_id, SENDER)
     with sessions.begin() as session:
         locked = select(CustomerEmail.id).where(CustomerEmail.id == email_id).with_for_update()
         assert session.scalar(locked) == email_id
@@ -404,7 +316,7 @@ def test_without_a_broker_the_sweep_stops_at_the_first_message_and_the_next_one_
     for email_id in ids:
         _make_due(sessions, email_id)
     with sessions.begin() as session:
-        assert set(ids) <= set(take_due_emails(session, 10_000))
+        assert set(ids) <= set(take_due(session, CustomerEmail, 10_000))
 
 
 def test_a_sent_message_is_not_due(
@@ -414,7 +326,7 @@ def test_a_sent_message_is_not_due(
     send_customer_email(email_id)
     _make_due(sessions, email_id)
     with sessions.begin() as session:
-        assert email_id not in take_due_emails(session, 10_000)
+        assert email_id not in take_due(session, CustomerEmail, 10_000)
 
 
 @pytest.mark.parametrize(
@@ -482,7 +394,7 @@ def test_a_message_keeps_its_name_and_no_other_gets_one(
     names = []
     for _ in range(2):
         with sessions.begin() as session:
-            name_message(session, named, SENDER)
+            name_message(session, CustomerEmail, named, SENDER)
         names.append(_row(sessions, named).message_id)
     assert names[0] == names[1] is not None
     assert _row(sessions, other).message_id is None
@@ -496,7 +408,7 @@ def test_a_message_is_sent_while_its_account_is_locked(
 ) -> None:
     (email_id,) = create(ANNE)
     with sessions.begin() as session:
-        name_message(session, email_id, SENDER)
+        name_message(session, CustomerEmail, email_id, SENDER)
     with sessions() as session:
         session.execute(select(Account.id, Customer.id).join(Customer).with_for_update())
         with sessions.begin() as other:
@@ -516,7 +428,7 @@ def test_the_pause_after_a_failure_doubles_up_to_an_hour(
 ) -> None:
     (email_id,) = create(ANNE)
     with sessions.begin() as session:
-        name_message(session, email_id, SENDER)
+        name_message(session, CustomerEmail, email_id, SENDER)
         this = update(CustomerEmail).where(CustomerEmail.id == email_id)
         session.execute(this.values(failures=failures))
     mailbox.answer = "451 try later"
@@ -540,7 +452,7 @@ def test_whoever_delivers_is_told_that_the_mail_server_is_unavailable(
     (email_id,) = create(ANNE)
     controller.stop()
     with sessions.begin() as session:
-        name_message(session, email_id, SENDER)
+        name_message(session, CustomerEmail, email_id, SENDER)
         assert deliver_email(session, email_id, mail_server(celery.settings)) is False
 
 
@@ -558,7 +470,7 @@ def test_a_message_that_is_held_waits_for_half_a_minute_if_it_is_pending(
     with sessions.begin() as session:
         before = _seconds_left(session)
         for email_id in (held, sent):
-            hold_email(session, email_id)
+            hold(session, CustomerEmail, email_id)
         assert _seconds_left(session) == before | {held: 30}
         assert other in before
 
@@ -574,8 +486,8 @@ def test_the_oldest_messages_that_are_due_are_taken_and_those_that_a_worker_has_
     with sessions() as worker, sessions() as session:
         worker.execute(select(CustomerEmail.id).where(CustomerEmail.id == ids[1]).with_for_update())
         session.execute(text("SET LOCAL lock_timeout = '5s'"))
-        assert set(take_due_emails(session, 2)) == {ids[2], ids[3]}
+        assert set(take_due(session, CustomerEmail, 2)) == {ids[2], ids[3]}
         left = _seconds_left(session)
         assert (left[ids[2]], left[ids[3]]) == (120, 120)
-        assert hold_due_emails(session) == 1
+        assert hold_due(session, CustomerEmail) == 1
         assert _seconds_left(session) == left | {ids[0]: 30}

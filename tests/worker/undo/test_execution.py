@@ -27,8 +27,8 @@ from migration_service.models import (
     UndoLine,
 )
 from migration_service.services.access.audit_trail import TrailFilter, read_trail
+from migration_service.services.emails.outbox import name_message, take_due
 from migration_service.services.processing import creation
-from migration_service.services.processing.customer_emails import name_message, take_due_emails
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reporting.differences import Totals
 from migration_service.services.reporting.erasure import erase_account
@@ -270,11 +270,11 @@ def test_reconciliation_is_clean_afterwards(
 
 def test_an_unsent_email_is_withdrawn(account: ImportedAccount, undos: UndoClient) -> None:
     with account.supplier.Session() as session:
-        waiting = set(take_due_emails(session, 1_000))
+        waiting = set(take_due(session, CustomerEmail, 1_000))
         session.rollback()
     undos.run(account.number)
     with account.supplier.Session() as session:
-        assert len(waiting - set(take_due_emails(session, 1_000))) == 1
+        assert len(waiting - set(take_due(session, CustomerEmail, 1_000))) == 1
         session.rollback()
 
 
@@ -301,7 +301,7 @@ def test_naming_a_message_is_where_sending_begins(account: ImportedAccount, undo
     with account.supplier.Session.begin() as session:
         of_account = select(CustomerEmail.id).join(Customer).join(Account)
         (email,) = session.scalars(of_account.where(Account.external_account_number == account.number))
-        name_message(session, email, "us@example.org")
+        name_message(session, CustomerEmail, email, "us@example.org")
     assert undos.preview(account.number)["blockers"][0]["code"] == "email_sent"
 
 

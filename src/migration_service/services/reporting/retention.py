@@ -17,7 +17,7 @@ from migration_service.services.access.sessions import remove_old_sessions
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.reporting.erasure import remove_staged_again
 from migration_service.services.reporting.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
-from migration_service.states import BatchState, ImportState
+from migration_service.states import BatchState, EmailState, ImportState
 
 #: Items that are removed in one transaction.
 PIECE = 10_000
@@ -82,10 +82,11 @@ def remove_staged(session: Session, *, after_days: int) -> int:
 def remove_error_texts(session: Session, *, after_days: int) -> int:
     """Remove what attempts, customer e-mails and versions that were not taken say about their failures.
 
-    Outcomes and codes stay, and that a newer version was not taken.
+    Outcomes and codes stay, and that a newer version was not taken. Alerts that were sent or refused go, too,
+    because their addresses are those of people.
     """
     values = {"days": after_days, "limit": PIECE}
-    statements = (_REMOVE_ATTEMPT_ERRORS, _REMOVE_EMAIL_ERRORS, _REMOVE_VERSION_ERRORS)
+    statements = (_REMOVE_ATTEMPT_ERRORS, _REMOVE_EMAIL_ERRORS, _REMOVE_VERSION_ERRORS, _REMOVE_ALERTS)
     return max(len(session.execute(statement, values).all()) for statement in statements)
 
 
@@ -157,6 +158,16 @@ _REMOVE_VERSION_ERRORS = text("""
     WHERE id = ANY (ARRAY(
                  SELECT id FROM account_import_process
                  WHERE refused_errors IS NOT NULL AND refused_at < now() - make_interval(days => :days)
+                 LIMIT :limit FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+""")
+
+# What was told is told again if it still waits after such a time.
+_REMOVE_ALERTS = text(f"""
+    DELETE FROM alert_email
+    WHERE id = ANY (ARRAY(
+                 SELECT id FROM alert_email
+                 WHERE state <> '{EmailState.PENDING}' AND created_at < now() - make_interval(days => :days)
                  LIMIT :limit FOR UPDATE SKIP LOCKED))
     RETURNING 1
 """)

@@ -15,6 +15,7 @@ from migration_service.config import Settings
 from migration_service.db.base import new_id
 from migration_service.models import (
     AccountImportProcess,
+    AlertEmail,
     Attempt,
     Batch,
     BatchLine,
@@ -229,7 +230,18 @@ def test_texts_of_errors_are_removed(session: Session, known: KnownSupplier) -> 
     silent = {"finished_at": now - _OLD, **ended, "errors": null()}
     _make_attempt(session, known, process, **silent)
     emails = _make_emails(session, process, [(_OLD, "x"), (_KEPT, "x"), (_OLD, None)])
+    alerts = [
+        ("told", "SENT", _OLD),
+        ("new", "SENT", _KEPT),
+        ("refused", "REFUSED", _OLD),
+        ("waits", "PENDING", _OLD),
+    ]
+    for event, state, age in alerts:
+        sent_at = now - age if state == "SENT" else None
+        texts = {"event": event, "recipient": "ada@x.example", "subject": "s", "body": "b"}
+        add(session, AlertEmail(**texts, state=state, created_at=now - age, sent_at=sent_at))
     assert remove_error_texts(session, after_days=_DAYS) == 2
+    assert set(session.scalars(select(AlertEmail.event))) == {"new", "waits"}
     session.expire_all()
     assert [(it.errors, it.error_detail, it.error_code) for it in (*old, kept)] == [
         *[(None, None, "broken")] * 2,

@@ -1,0 +1,141 @@
+"""Messages that are recorded first and sent later, each at least once.
+
+    PENDING -- deliver --> SENT       the mail server has accepted it
+    PENDING -- deliver --> REFUSED    the mail server will never accept it for this address
+    PENDING -- deliver --> PENDING    retried after a pause that doubles, up to an hour
+
+The row is locked while its message is sent, and marked in the same transaction. If the process dies in
+between, the message is sent again with the Message-ID that was recorded before the first try. `kind` is the
+model of the rows: `CustomerEmail` or `AlertEmail`.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from email.message import EmailMessage
+
+from sqlalchemy import func, select, text, update
+from sqlalchemy.orm import Session
+
+from migration_service.config import Settings, SettingsError
+from migration_service.emails.messages import new_message_id
+from migration_service.emails.smtp import (
+    EmailDelayedError,
+    EmailRefusedError,
+    MailServerUnavailableError,
+    SmtpSettings,
+    send,
+)
+from migration_service.models import AlertEmail, CustomerEmail
+from migration_service.states import EmailState
+
+logger = logging.getLogger(__name__)
+
+Kind = type[CustomerEmail] | type[AlertEmail]
+
+#: A message that was dispatched to the workers and has not been sent after this time is dispatched again.
+HAND_OVER_AGAIN = "2 minutes"
+#: If no mail server is set, or it is unavailable, messages wait this long before the next try.
+WAIT = "30 seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class MailServer:
+    """The server that sends messages, and their sender (`Name <address>`)."""
+
+    smtp: SmtpSettings
+    sender: str
+
+
+def mail_server(settings: Settings) -> MailServer:
+    """Return the mail server of the settings. Raise SettingsError if a setting is missing or invalid."""
+    for value, variable in (
+        (settings.smtp_url, "MIGRATION_SERVICE_SMTP_URL"),
+        (settings.email_from, "MIGRATION_SERVICE_EMAIL_FROM"),
+    ):
+        if not value:
+            raise SettingsError(f"{variable} is not set.")
+    new_message_id(settings.email_from)  # raises SettingsError if the sender is invalid
+    return MailServer(SmtpSettings.from_url(settings.smtp_url), settings.email_from)
+
+
+def take_due(session: Session, kind: Kind, limit: int) -> Sequence[int]:
+    """Return the messages to dispatch to the workers now. Each is dispatched again only after a while."""
+    return _put_off(session, kind, HAND_OVER_AGAIN, limit)
+
+
+def hold_due(session: Session, kind: Kind) -> int:
+    """Postpone all due messages, because no mail server is set. Return how many there were."""
+    return len(_put_off(session, kind, WAIT, None))
+
+
+def hold(session: Session, kind: Kind, email_id: int) -> None:
+    """Postpone one message, because the mail server is unavailable."""
+    session.execute(
+        update(kind)
+        .where(kind.id == email_id, kind.state == EmailState.PENDING)
+        .values(next_try_at=func.now() + text(f"interval '{WAIT}'"))
+    )
+
+
+def name_message(session: Session, kind: Kind, email_id: int, sender: str) -> None:
+    """Record the Message-ID. Commit it before `deliver`, so that a retry has the same one."""
+    session.execute(
+        update(kind)
+        .where(kind.id == email_id, kind.message_id.is_(None))
+        .values(message_id=new_message_id(sender))
+    )
+
+
+def deliver(
+    session: Session,
+    kind: Kind,
+    email_id: int,
+    server: MailServer,
+    compose: Callable[[], EmailMessage],
+    *,
+    failures: int,
+) -> bool:
+    """Send a message whose row is locked, and record the result. Return False if the server is unavailable.
+
+    `compose` may raise EmailRefusedError. `failures` is how often sending the message has failed.
+    """
+    try:
+        send(compose(), server.smtp)
+    except EmailRefusedError as error:
+        logger.warning("Message %s of %s was refused: %s", email_id, kind.__tablename__, error)
+        _mark(session, kind, email_id, state=EmailState.REFUSED, error=str(error))
+    except EmailDelayedError as error:
+        logger.warning("Message %s of %s waits: %s", email_id, kind.__tablename__, error)
+        pause = text(f"interval '{_pause_seconds(failures)} seconds'")
+        next_try_at = func.clock_timestamp() + pause
+        _mark(session, kind, email_id, failures=failures + 1, error=str(error), next_try_at=next_try_at)
+        return not isinstance(error, MailServerUnavailableError)
+    else:
+        _mark(session, kind, email_id, state=EmailState.SENT, sent_at=func.clock_timestamp(), error=None)
+    return True
+
+
+def _put_off(session: Session, kind: Kind, interval: str, limit: int | None) -> Sequence[int]:
+    due = (
+        select(kind.id)
+        .where(kind.state == EmailState.PENDING, kind.next_try_at <= func.now())
+        .order_by(kind.next_try_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+        .cte()  # runs once: a subquery may run again for each row, and then takes more than the limit
+    )
+    return session.scalars(
+        update(kind)
+        .where(kind.id.in_(select(due.c.id)))
+        .values(next_try_at=func.now() + text(f"interval '{interval}'"))
+        .returning(kind.id)
+    ).all()
+
+
+def _mark(session: Session, kind: Kind, email_id: int, **values: object) -> None:
+    session.execute(update(kind).where(kind.id == email_id).values(**values))
+
+
+def _pause_seconds(failures: int) -> int:
+    return min(60 << min(failures, 6), 3600)

@@ -1,0 +1,192 @@
+"""Alerts: who runs a migration is told of what waits for them, through a real mail server, once each."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from batch_client import BatchClient
+from interleavings import COMMIT, Run, Scenario, Step, explore
+from mail_box import SENDER, Mailbox
+from messages import noted_messages
+from migration_service.models import AlertEmail
+from migration_service.services.batches import upload
+from migration_service.services.emails.alerts import deliver_alert, record_alerts
+from migration_service.services.emails.outbox import mail_server, name_message
+from migration_service.states import EmailState
+from migration_service.tasks.app import MigrationCelery
+from migration_service.tasks.emails import send_alert_email, sweep_customer_emails
+from migration_service.tasks.names import SEND_ALERT_EMAIL
+from migration_service.tasks.resources import WorkerResources
+from supplier_client import SupplierClient
+from wave_client import EVENING, NIGHT, WaveClient
+
+ADA, BEN = "ada@migration.example", "ben@migration.example"
+CONSOLE = "https://migration.example/console/"
+
+
+@pytest.fixture
+def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
+    client = WaveClient(BatchClient(supplier, worker_resources), EVENING)
+    with client.clock():
+        yield client
+
+
+@pytest.fixture
+def celery(make_celery: Callable[..., MigrationCelery], controller: Any) -> MigrationCelery:
+    url = f"smtp://127.0.0.1:{controller.port}"
+    told = f"{ADA}, {BEN},, {ADA}"
+    return make_celery(smtp_url=url, email_from=SENDER, alert_emails=told, console_url=CONSOLE)
+
+
+@pytest.fixture(autouse=True)
+def _told_of_others(sessions: sessionmaker[Session]) -> None:
+    """What other tests have left waiting has been told of."""
+    with sessions.begin() as session:
+        session.execute(delete(AlertEmail))
+        record_alerts(session, [ADA, BEN, "nobody"], "")
+        session.execute(update(AlertEmail).values(state=EmailState.REFUSED))
+
+
+def _send_due() -> int:
+    """Let the sweep and the worker do what is due. Return how many messages that were."""
+    with noted_messages() as published:
+        sweep_customer_emails()
+    alerts = [arguments for task, arguments in published if task == SEND_ALERT_EMAIL]
+    for (email_id,) in alerts:
+        send_alert_email(email_id)
+    return len(alerts)
+
+
+def _texts(mailbox: Mailbox) -> list[tuple[str, str]]:
+    return [(str(it["Subject"]), it.get_content()) for it in mailbox.messages]
+
+
+def _start_broken(waves: WaveClient) -> str:
+    """Return a batch of which the second line is not begun."""
+    lines = [{"external_account_number": f"secret-{number}"} for number in range(3)]
+    with patch.object(upload, "CHUNK_LINES", 1):
+        return waves.batches.start(lines, stop_after_errors=1)
+
+
+def test_a_batch_that_the_error_threshold_paused_is_told_to_each_once(
+    waves: WaveClient, celery: MigrationCelery, mailbox: Mailbox
+) -> None:
+    batch_id = _start_broken(waves)
+    assert _send_due() == 0
+    waves.batches.work()
+    assert (_send_due(), _send_due()) == (2, 0)
+    assert sorted(mailbox.recipients) == [ADA, BEN]
+    subject, body = _texts(mailbox)[0]
+    assert "paused after too many errors" in subject
+    assert waves.supplier.code in subject
+    assert "1 of 3 lines are processed, and 1 of them failed." in body
+    assert "The commonest error is customer_required, on 1 line." in body
+    assert f"{CONSOLE}batches/{batch_id}/" in body
+    assert "docs/operators/runbooks.md#migrationbatchpaused" in body
+    assert "secret-" not in str(mailbox.messages[0])
+    assert mailbox.messages[0].get_content_type() == "text/plain"
+    waves.batches.change(batch_id, "resume")
+    assert _send_due() == 0
+    waves.batches.work()
+    assert _send_due() == 2, "it was paused once more"
+
+
+def test_a_wave_that_waits_for_a_decision_is_told_until_it_is_decided(
+    waves: WaveClient, celery: MigrationCelery, mailbox: Mailbox
+) -> None:
+    waves.stage(6)
+    hold = {"continue_if_clean": False}
+    plan = waves.plan(
+        {"size": 2, "name": "Pilot", **hold},
+        {"size": 2, **hold},
+        {"rest": True},
+        window=NIGHT,
+        continue_if_clean=True,
+    )
+    waves.run()
+    assert (_send_due(), _send_due()) == (2, 0)
+    subject, body = _texts(mailbox)[0]
+    assert subject == f"{waves.supplier.code}: wave 1 (Pilot) is clean and waits for a decision"
+    assert f"{CONSOLE}waves/{plan['plan_id']}/1/" in body
+    assert "#migrationapprovalwaits" in body
+    waves.act(plan, 1, "approve", reason="known")
+    with patch("migration_service.services.waves.reconciliation.count_sent") as sent:
+        sent.return_value.open = 1
+        waves.run()
+        assert _send_due() == 2
+    subject, body = _texts(mailbox)[2]
+    assert "wave 2 differs and waits for a decision" in subject
+    assert "Open accounts: 1." in body
+    waves.act(plan, 2, "approve", reason="known")
+    waves.run()
+    assert waves.states(plan)[2] == "CLEAN"
+    assert _send_due() == 0, "nobody has to decide about the last one"
+
+
+def test_after_a_crash_between_sending_and_commit_the_repeat_has_the_same_message_id(
+    waves: WaveClient, celery: MigrationCelery, mailbox: Mailbox, sessions: sessionmaker[Session]
+) -> None:
+    _start_broken(waves)
+    waves.batches.work()
+    with sessions.begin() as session:
+        record_alerts(session, [ADA], CONSOLE)
+    with sessions.begin() as session:
+        email_id = session.scalars(select(AlertEmail.id).where(AlertEmail.state == "PENDING")).one()
+        name_message(session, AlertEmail, email_id, SENDER)
+    with sessions() as session:
+        assert deliver_alert(session, email_id, mail_server(celery.settings))
+        session.rollback()  # the process dies here
+    send_alert_email(email_id)
+    send_alert_email(email_id)
+    first, second = mailbox.message_ids
+    assert first == second
+    assert mailbox.messages[0].as_bytes() == mailbox.messages[1].as_bytes()
+
+
+def test_an_address_that_is_none_is_refused_and_the_others_are_told(
+    waves: WaveClient,
+    make_celery: Callable[..., MigrationCelery],
+    celery: MigrationCelery,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+) -> None:
+    _start_broken(waves)
+    waves.batches.work()
+    make_celery(smtp_url=celery.settings.smtp_url, email_from=SENDER, alert_emails=f"nobody, {BEN}")
+    assert _send_due() == 2
+    assert mailbox.recipients == [BEN]
+    with sessions() as session:
+        states = select(AlertEmail.recipient, AlertEmail.state).where(
+            AlertEmail.recipient.in_(["nobody", BEN])
+        )
+        assert dict(session.execute(states).all())["nobody"] == "REFUSED"
+    assert "migration-service batches show" in _texts(mailbox)[0][1], "there is no address of a console"
+
+
+def test_two_sweeps_at_once_record_a_message_once(waves: WaveClient, sessions: sessionmaker[Session]) -> None:
+    _start_broken(waves)
+    waves.batches.work()
+
+    def record(session: Session) -> None:
+        record_alerts(session, [ADA, BEN], "")
+
+    def scenario() -> Scenario:
+        with sessions.begin() as session:
+            session.execute(delete(AlertEmail))
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            with sessions() as session:
+                rows = session.execute(
+                    select(AlertEmail.recipient).where(AlertEmail.subject.contains(waves.supplier.code))
+                )
+                assert sorted(rows.scalars()) == [ADA, BEN]
+
+        acts: dict[str, list[Step]] = {name: [("record", record), COMMIT] for name in ("one", "other")}
+        return Scenario(acts, check)
+
+    assert explore(sessions, scenario) >= 2
