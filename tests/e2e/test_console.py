@@ -1,5 +1,6 @@
 """The console in a real browser: a book from the upload to the import, and every page for everybody."""
 
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -275,7 +276,12 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *("/accounts/", "/accounts/?q=nobody", "/work/", "/limit/", "/health/", "/emails/", "/undos/"),
         *("/audit/", "/audit/?kind=everything", "/setup/keys/", "/setup/keys/new/", "/setup/organisations/"),
         *("/setup/teams/", "/setup/vendors/", "/setup/operators/", "/setup/operators/new/", "/password/"),
-        *("/setup/operators/admin/password/", f"{batch}brake/", f"/suppliers/{code}/status/"),
+        *(
+            "/setup/operators/admin/password/",
+            f"{batch}brake/",
+            f"{batch}control-totals/",
+            f"/suppliers/{code}/status/",
+        ),
     ]
 
 
@@ -321,6 +327,22 @@ def test_every_page_can_be_used_by_everybody_and_complains_of_nothing(
         assert barriers == []
         # Chromium itself reports the status of the page that does not exist.
         assert [it for it in visitor.complaints if "/nowhere/" not in it] == []
+
+
+def test_a_report_can_be_read_by_everybody(scene: Scene, browser: Browser, pages: list[str]) -> None:
+    supplier, batch = (
+        next(path for path in pages if re.fullmatch(form, path))
+        for form in (r"/suppliers/[^/]+/", r"/batches/[^/]{36}/")
+    )
+    with Visitor.arrive(browser, f"{scene.address.url}/console", **LIGHT) as visitor:
+        visitor.open("/login/")
+        _log_in(visitor, scene)
+        for path in (supplier, batch):
+            answer = visitor.page.request.get(f"{visitor.base}{path}report.html")
+            assert answer.status == 200
+            visitor.page.set_content(answer.text())
+            assert visitor.find_barriers() == []
+        assert visitor.complaints == []
 
 
 def _find_barriers_in_both_looks(visitor: Visitor, seen: set[str]) -> list[str]:

@@ -6,8 +6,9 @@ import click
 
 from migration_service.cli.output import json_option, show_done
 from migration_service.cli.session import CannotRunError, open_sessions, read_settings
-from migration_service.services.reporting.report import find_subject, make_report
+from migration_service.services.reporting.report import make_report
 from migration_service.services.reporting.report_page import render_report
+from migration_service.services.reporting.report_subject import find_subject
 
 
 @click.command()

@@ -1,5 +1,7 @@
 """The page of a supplier, and the comparison of what it sent with what was created."""
 
+import re
+
 import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
@@ -7,7 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient
 from console_client import ConsoleClient, text_of
 from migration_service.blueprints.console import suppliers
-from migration_service.models import Ledger
+from migration_service.models import Ledger, Wave
 from migration_service.services.access.api_keys import find_prefix
 from supplier_client import SupplierClient
 from wave_client import WaveClient
@@ -84,3 +86,39 @@ def test_the_money_of_a_book_is_shown_with_its_currency_and_its_cents(
     assert "1 differs" in text_of(administrator.see(page))
     without = batches.run(batches.supplier.accounts(1))["batch_id"]
     assert "The supplier gave no control totals" in administrator.see(f"{page}?batch={without}")
+
+
+def test_the_commonest_errors_are_those_of_what_is_refused_now(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    first, second = batches.supplier.accounts(2)
+    page, code = f"/suppliers/{batches.supplier.code}/", "customer_family_name_required"
+    batches.run([{**first, "customers": [{}]}, {**second, "customers": [{}]}])
+    assert f"{code} " in text_of(administrator.see(page))
+    batches.run([first])
+    assert re.search(rf"<code>{code}</code>.*?<td[^>]*>1</td>", administrator.see(page), re.DOTALL)
+    batches.run([second])
+    shown = administrator.see(page)
+    assert (code in shown, "Nothing that was sent is refused now." in shown) == (False, True)
+
+
+def test_a_supplier_without_accounts_has_no_day_with_one(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    page = administrator.see(f"/suppliers/{batches.supplier.code}/")
+    assert "most: 0" in page
+    assert "0 accounts in 30 days, at most 0 on one" in page
+
+
+def test_what_is_open_of_a_wave_is_counted_again(administrator: ConsoleClient, batches: BatchClient) -> None:
+    waves, page = WaveClient(batches), f"/suppliers/{batches.supplier.code}/"
+    with waves.clock():
+        waves.stage(2)
+        plan = waves.plan({"rest": True})
+        waves.act(plan, 1, "start")
+        waves.run()
+        assert "are open." not in text_of(administrator.see(page))
+        with batches.supplier.Session.begin() as session:
+            session.execute(update(Wave).values(open=2))
+        assert "2 are open. Compared" in text_of(administrator.see(page))
+        assert "Now 0 are open." in text_of(administrator.see(page))

@@ -16,14 +16,10 @@ from batch_client import BatchClient
 from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.models import Account, Ledger
-from migration_service.services.reporting.report import (
-    Report,
-    ReportKind,
-    find_subject,
-    make_report,
-)
+from migration_service.services.reporting.report import Report, make_report
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
 from migration_service.services.reporting.report_rates import FEWEST_PARTS
+from migration_service.services.reporting.report_subject import ReportKind, find_subject
 from migration_service.services.undo.go_live import set_live
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
@@ -158,7 +154,11 @@ def test_a_plan_its_waves_and_its_batches_are_reported(batches: BatchClient) -> 
     _check_the_first_wave(batches, plan)
     _check_the_batch_of_the_second_wave(batches, plan)
     _check_the_plan(batches, plan)
-    actions = [it.action for it in _report(batches.supplier, batches.supplier.code).decisions]
+    report = _report(batches.supplier, batches.supplier.code)
+    text = _Page(render_report(report)).text
+    for shown in ("Waves of the plan Spring", "Decisions after each wave", "Known rounding.", "Pilot"):
+        assert shown in text
+    actions = [it.action for it in report.decisions]
     assert "wave.approved" in actions
     assert "wave.found_different" not in actions, "the service has found it"
     _check_what_is_undone(batches, plan)
@@ -228,6 +228,35 @@ def _check_what_is_undone(batches: BatchClient, plan: dict[str, Any]) -> None:
     assert "4 accounts were undone" in text
     assert "Wrong tariff." in text
     assert holds not in text
+
+
+def test_a_supplier_is_reported_with_its_evidence(batches: BatchClient) -> None:
+    supplier, book = batches.supplier, _book(batches)
+    number = book[5]["external_account_number"]
+    first = batches.run(book, mode="dry-run", file_name="book.ndjson")
+    second = batches.run(book)
+    supplier.put(f"/batches/{first['batch_id']}/control-totals/", {"accounts": 9})
+    body = {"external_account_numbers": [number], "reason": "Moved out before March."}
+    supplier.post(f"/reconciliation/{supplier.code}/acknowledgements/", body)
+    report = _report(supplier, supplier.code)
+    assert [(it.mode, it.lines, it.done, it.failed) for it in report.trend] == [
+        ("dry-run", 8, 8, 3),
+        ("import", 8, 8, 3),
+    ]
+    assert report.trend[0].codes == [("invalid_phone_number", 2), ("parse_error", 1)]
+    assert ([it.reason for it in report.acknowledged], report.all_acknowledged) == ([body["reason"]], 1)
+    assert report.book is not None
+    refused = {it.measure: [it.refused, it.acknowledged] for it in report.book.totals}
+    assert refused["accounts"] == [3, 1]
+    assert refused["statements"][0] > refused["statements"][1] > 0
+    page = _Page(render_report(report))
+    for shown in (
+        *(first["file_sha256"], second["file_sha256"], "book.ndjson", "1 differ", "not given"),
+        *(number, "Moved out before March.", "Trend of the rehearsals", "37.5 %", "Signed", "EUR"),
+    ):
+        assert shown in page.text
+    assert page.tags.count("main") == 1
+    assert 'counter(page) " of " counter(pages)' in read_stylesheet()
 
 
 def test_the_page_stands_alone_and_has_nothing_personal(batches: BatchClient) -> None:

@@ -6,8 +6,9 @@ from flask import Blueprint, Response
 
 from migration_service.blueprints.console.access import batch_of, plan_of, supplier_of
 from migration_service.blueprints.resources import resources
-from migration_service.services.reporting.report import find_subject, make_report
+from migration_service.services.reporting.report import make_report
 from migration_service.services.reporting.report_page import render_report
+from migration_service.services.reporting.report_subject import ReportKind, find_subject
 
 blueprint = Blueprint("reports", __name__)
 
@@ -17,7 +18,7 @@ def of_supplier(code: str) -> Response:
     """Send the report of a supplier."""
     with resources().Session.begin() as session:
         supplier_of(session, code)
-    return _send(code, f"report-{code}.html")
+    return _send(ReportKind.SUPPLIER, code, f"report-{code}.html")
 
 
 @blueprint.get("/batches/<uuid:batch_id>/report.html")
@@ -25,7 +26,7 @@ def of_batch(batch_id: UUID) -> Response:
     """Send the report of a batch."""
     with resources().Session.begin() as session:
         batch_of(session, batch_id)
-    return _send(str(batch_id), f"report-{batch_id}.html")
+    return _send(ReportKind.BATCH, str(batch_id), f"report-{batch_id}.html")
 
 
 @blueprint.get("/waves/<uuid:plan_id>/report.html")
@@ -33,7 +34,7 @@ def of_plan(plan_id: UUID) -> Response:
     """Send the report of a plan of waves."""
     with resources().Session.begin() as session:
         plan_of(session, plan_id)
-    return _send(str(plan_id), f"report-{plan_id}.html")
+    return _send(ReportKind.PLAN, str(plan_id), f"report-{plan_id}.html")
 
 
 @blueprint.get("/waves/<uuid:plan_id>/<int:number>/report.html")
@@ -41,13 +42,13 @@ def of_wave(plan_id: UUID, number: int) -> Response:
     """Send the report of a wave."""
     with resources().Session.begin() as session:
         plan_of(session, plan_id)
-    return _send(str(plan_id), f"report-{plan_id}-{number}.html", wave=number)
+    return _send(ReportKind.WAVE, str(plan_id), f"report-{plan_id}-{number}.html", wave=number)
 
 
-def _send(target: str, name: str, *, wave: int | None = None) -> Response:
+def _send(kind: ReportKind, target: str, name: str, *, wave: int | None = None) -> Response:
     sessions = resources().Session
     with sessions.begin() as session:
-        subject = find_subject(session, target, organisation_id=None, wave=wave)
+        subject = find_subject(session, target, organisation_id=None, kind=kind, wave=wave)
     page = render_report(make_report(sessions, subject))
     # A file, and not a page of ours: it has its stylesheet inside, which our pages may not.
     return Response(

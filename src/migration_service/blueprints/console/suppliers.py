@@ -60,7 +60,11 @@ def show(code: str) -> Response:
         modes = list_modes(session, supplier.id)
         refused = find_refused(session, supplier.id, batch_id=None, code=None, limit=1) if codes else []
         is_live = live_at is not None and live_at <= read_clock(session)
-    current, reconciled = find_current(plan) if plan else None, _find_last_reconciled(plan)
+        open_now = None
+        reconciled = _find_last_reconciled(plan)
+        if reconciled is not None and reconciled.open:  # later batches may have settled it
+            open_now = count_sent(session, supplier.id, batch_id=reconciled.batch_id).open
+    current = find_current(plan) if plan else None
     progress = Progress(
         code=code,
         modes=modes,
@@ -88,6 +92,7 @@ def show(code: str) -> Response:
         plan=plan,
         current=current,
         reconciled=reconciled,
+        open_now=open_now,
         steps=list_steps(progress),
     )
 

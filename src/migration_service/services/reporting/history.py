@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.states import BatchMode
+from migration_service.errors import DuplicateLineError
+from migration_service.states import BatchKind, BatchMode, LineStatus
 
 
 class CreatedOnDay(NamedTuple):
@@ -35,9 +36,10 @@ def count_created_by_day(
 def count_failures_by_code(
     session: Session, import_supplier_id: int, *, limit: int = 10
 ) -> list[tuple[str, int]]:
-    """Return the codes of the failed lines of a supplier's batches, the most frequent first.
+    """Return the codes for which lines of a supplier are refused now, the most frequent first.
 
-    Batches that create accounts count, and of those the lines that are kept.
+    The newest failed line of each account counts, in batches that stage or create accounts, unless a later
+    line has settled the account. Only the chunks with failed lines are read.
     """
     rows = session.execute(_FAILURES, {"import_supplier_id": import_supplier_id, "limit": limit})
     return [(code, number) for code, number in rows]
@@ -55,9 +57,30 @@ _CREATED = text("""
 """)
 
 _FAILURES = text(f"""
-    SELECT key, CAST(sum(CAST(value AS bigint)) AS bigint) AS n
-    FROM batch JOIN batch_chunk ON batch_chunk.batch_id = batch.id, jsonb_each(error_counts)
-    WHERE batch.import_supplier_id = :import_supplier_id AND batch.lines_removed_at IS NULL
-      AND batch.mode IN ('{BatchMode.STAGE}', '{BatchMode.IMPORT}')
-    GROUP BY key ORDER BY n DESC, key LIMIT :limit
+    WITH failed AS (
+        SELECT DISTINCT ON (line.external_account_number,
+                            CASE WHEN line.external_account_number IS NULL THEN line.batch_id END,
+                            CASE WHEN line.external_account_number IS NULL THEN line.line_number END)
+               line.batch_id, line.line_number, line.errors
+        FROM batch
+        JOIN batch_chunk AS chunk ON chunk.batch_id = batch.id
+         AND CAST(chunk.counts ->> '{LineStatus.FAILED}' AS bigint) > 0
+        JOIN batch_line AS line ON line.batch_id = batch.id
+         AND line.line_number BETWEEN chunk.first_line AND chunk.last_line
+        WHERE batch.import_supplier_id = :import_supplier_id AND batch.kind = '{BatchKind.ACCOUNTS}'
+          AND batch.mode IN ('{BatchMode.STAGE}', '{BatchMode.IMPORT}')
+          AND line.status = '{LineStatus.FAILED}'
+          AND NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
+          AND NOT EXISTS (
+              SELECT FROM account_import_process AS process
+              WHERE process.import_supplier_id = :import_supplier_id
+                AND process.external_account_number = line.external_account_number)
+        ORDER BY line.external_account_number,
+                 CASE WHEN line.external_account_number IS NULL THEN line.batch_id END,
+                 CASE WHEN line.external_account_number IS NULL THEN line.line_number END,
+                 line.batch_id DESC, line.line_number
+    )
+    SELECT item ->> 'code' AS code, count(DISTINCT (batch_id, line_number)) AS n
+    FROM failed, jsonb_array_elements(errors) AS item
+    GROUP BY code ORDER BY n DESC, code LIMIT :limit
 """)

@@ -7,80 +7,39 @@ failures are named by their line and their path, never by what is there. `report
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
 from importlib.metadata import version
 from itertools import chain, islice
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import (
-    BatchNotFoundError,
-    ImportSupplierNotFoundError,
-    WaveNotFoundError,
-    WavePlanNotFoundError,
-)
-from migration_service.models import Batch, ImportSupplier, WavePlan
+from migration_service.models import Acknowledgement, Batch, ImportSupplier, WavePlan
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.batches.listing import list_batches
-from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
+from migration_service.services.batches.steering import BatchReport, report_batch
 from migration_service.services.reporting import report_sql as sql
+from migration_service.services.reporting.acknowledgements import (
+    count_acknowledgements,
+    list_acknowledgements,
+)
+from migration_service.services.reporting.book_totals import BookTotals, count_book
 from migration_service.services.reporting.differences import AccountDifference, Totals
 from migration_service.services.reporting.reconciliation import find_differences
 from migration_service.services.reporting.report_rates import Rates, read_rates
+from migration_service.services.reporting.report_subject import ReportKind, ReportSubject
+from migration_service.services.reporting.report_trend import Rehearsal, read_trend
 from migration_service.services.reporting.sent import count_sent
 from migration_service.services.reporting.sent_items import Sent
 from migration_service.services.reporting.sent_sql import REFUSED_BY_CODE
-from migration_service.services.setup.suppliers import (
-    KnownSupplier,
-    get_import_supplier,
-    get_import_supplier_by_id,
-)
-from migration_service.services.waves.progress import find_wave, list_waves
-from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
-from migration_service.services.waves.steering import get_plan
+from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
+from migration_service.services.waves.steering import list_plans
 
 #: Codes, batches, differences, undos and decisions that are shown, and examples of each code.
 MOST_CODES, MOST_BATCHES, MOST_DIFFERENCES, MOST_UNDOS, MOST_DECISIONS = 40, 50, 20, 20, 100
 EXAMPLES = 3
-
-
-class ReportKind(StrEnum):
-    """What a report is about."""
-
-    SUPPLIER = "supplier"
-    BATCH = "batch"
-    PLAN = "wave plan"
-    WAVE = "wave"
-
-
-@dataclass(frozen=True, slots=True)
-class ReportSubject:
-    """A supplier, or some batches of it: one, those of the waves of a plan, or that of one wave."""
-
-    kind: ReportKind
-    supplier: KnownSupplier
-    #: None: the whole supplier.
-    batch_ids: tuple[UUID, ...] | None = None
-    #: The plan of the waves, and the number of the wave. A batch has them, too, if it is that of a wave.
-    plan_id: UUID | None = None
-    wave: int | None = None
-
-    @property
-    def batch_id(self) -> UUID | None:
-        """Return the batch if the report is about one, or about one wave."""
-        is_one = self.kind in (ReportKind.BATCH, ReportKind.WAVE)
-        return self.batch_ids[0] if self.batch_ids and is_one else None
-
-    def values(self) -> dict[str, Any]:
-        """Return the parameters of the statements of a report."""
-        return {
-            "import_supplier_id": self.supplier.id,
-            "batch_ids": None if self.batch_ids is None else list(self.batch_ids),
-            "plan_id": self.plan_id,
-        }
+#: Plans, acknowledgements and rehearsals of a supplier that are shown.
+MOST_PLANS, MOST_ACKNOWLEDGED, MOST_REHEARSALS = 10, 100, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +57,7 @@ class Decision:
     """An act of a person or a key, as the audit has it."""
 
     at: datetime
+    #: The name that was given with `--by`, or that of the operator, of the key or of the system user.
     actor: str
     action: str
     subject_kind: str
@@ -129,6 +89,13 @@ class Report:
     #: The plan and the waves of it that it is about: all, or one.
     plan: PlanReport | None = None
     waves: Sequence[WaveReport] = ()
+    #: Of a supplier: its newest plans, its newest acknowledgements and how many there are, its rehearsals.
+    plans: Sequence[PlanReport] = ()
+    acknowledged: Sequence[Acknowledgement] = ()
+    all_acknowledged: int = 0
+    trend: Sequence[Rehearsal] = ()
+    #: Where the money is. None if it is about several batches, or about added data.
+    book: BookTotals | None = None
     failed: list[FailedCode]
     rates: Rates | None
     totals: Totals
@@ -136,50 +103,6 @@ class Report:
     undos: Sequence[Any] = ()
     decisions: list[Decision] = field(default_factory=list)
     versions: Versions
-
-
-def find_subject(
-    session: Session, target: str, *, organisation_id: int | None, wave: int | None = None
-) -> ReportSubject:
-    """Return the supplier with this code, or the batch or the plan of waves with this id.
-
-    With `wave`, return the wave of that number in the plan with this id. `organisation_id` is the caller's
-    organisation. None finds those of every organisation, for operators. Raise ImportSupplierNotFoundError if
-    there is none of them, and with `wave` WavePlanNotFoundError and WaveNotFoundError.
-    """
-    if wave is not None:
-        return _subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id), wave)
-    try:
-        supplier = get_import_supplier(session, target, organisation_id=organisation_id)
-        return ReportSubject(ReportKind.SUPPLIER, supplier)
-    except ImportSupplierNotFoundError as error:
-        try:
-            return _subject_of_batch(session, get_batch(session, target, organisation_id=organisation_id))
-        except BatchNotFoundError:
-            pass
-        try:
-            return _subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id))
-        except WavePlanNotFoundError:
-            raise error from None
-
-
-def _subject_of_batch(session: Session, batch: Batch) -> ReportSubject:
-    supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
-    wave = find_wave(session, batch.id)
-    if wave is None:
-        return ReportSubject(ReportKind.BATCH, supplier, (batch.id,))
-    return ReportSubject(ReportKind.BATCH, supplier, (batch.id,), wave.plan_id, wave.number)
-
-
-def _subject_of_plan(session: Session, plan: WavePlan, number: int | None = None) -> ReportSubject:
-    supplier = get_import_supplier_by_id(session, plan.import_supplier_id)
-    waves = list_waves(session, plan.id)
-    if number is None:
-        return ReportSubject(ReportKind.PLAN, supplier, tuple(wave.batch_id for wave in waves), plan.id)
-    for wave in waves:
-        if wave.number == number:
-            return ReportSubject(ReportKind.WAVE, supplier, (wave.batch_id,), plan.id, number)
-    raise WaveNotFoundError(found=str(number))
 
 
 def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Report:
@@ -195,6 +118,7 @@ def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Repo
     differences = list(islice(differing, MOST_DIFFERENCES))
     for _ in differing:  # so that the totals are complete
         pass
+    book = _count_book(sessions, subject)
     with sessions.begin() as session:
         session.execute(text("SET LOCAL statement_timeout = '10min'"))
         plan = report_plan(session, session.get_one(WavePlan, subject.plan_id)) if subject.plan_id else None
@@ -207,6 +131,8 @@ def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Repo
             batches=_read_batches(session, subject),
             plan=plan,
             waves=[wave for wave in waves if subject.wave in (None, wave.number)],
+            **(_read_whole(session, subject) if subject.kind is ReportKind.SUPPLIER else {}),
+            book=book,
             failed=_read_failed(session, subject),
             rates=read_rates(session, subject.values()),
             totals=totals,
@@ -215,6 +141,26 @@ def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Repo
             decisions=_read_decisions(session, subject),
             versions=_read_versions(session),
         )
+
+
+def _count_book(sessions: sessionmaker[Session], subject: ReportSubject) -> BookTotals | None:
+    if subject.kind is ReportKind.PLAN:
+        return None
+    with sessions.begin() as session:
+        sent = _count_sent(session, subject)
+    return count_book(sessions, subject.supplier.id, sent, batch_id=subject.batch_id)
+
+
+def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
+    """Return what only the report of a supplier has."""
+    supplier = subject.supplier
+    plans = list_plans(session, organisation_id=None, import_supplier=supplier.code, limit=MOST_PLANS)
+    return {
+        "plans": report_plans(session, plans),
+        "acknowledged": list_acknowledgements(session, supplier.id, limit=MOST_ACKNOWLEDGED),
+        "all_acknowledged": count_acknowledgements(session, supplier.id),
+        "trend": read_trend(session, supplier.id, limit=MOST_REHEARSALS),
+    }
 
 
 def _count_sent(session: Session, subject: ReportSubject) -> Sent:

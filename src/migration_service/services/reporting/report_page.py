@@ -12,10 +12,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from migration_service.services.reporting.differences import NOT_COMPARED
+from migration_service.services.batches.steering import BatchReport
+from migration_service.services.reporting.differences import NOT_COMPARED, is_amount
 from migration_service.services.reporting.report import Report
 from migration_service.services.reporting.report_rates import Rates
-from migration_service.states import LineStatus, Weekday
+from migration_service.states import BatchSource, LineStatus, Weekday
 
 #: The chart in units of its own. The page scales it.
 _WIDTH, _HEIGHT = 720.0, 120.0
@@ -45,6 +46,7 @@ def render_report(report: Report, *, stylesheet: str | None = None) -> str:
             report=report,
             not_compared=NOT_COMPARED,
             bars=_bars(report.rates) if report.rates else [],
+            control={batch.batch_id: _control(batch, report) for batch, _ in report.batches},
             chart={"width": _WIDTH, "height": _HEIGHT},
             unit="accounts" if report.subject.batch_ids is None else "lines",
             stylesheet=stylesheet,
@@ -84,6 +86,9 @@ def _templates() -> Environment:
     )
     environment.filters |= {
         "moment": _moment,
+        "measured": _measured,
+        "share": lambda part, whole: f"{100 * part / whole:.1f} %" if whole else "\N{EN DASH}",
+        "title": _title,
         "number": _number,
         "duration": _duration,
         "words": lambda name: str(name).replace("_", " ").replace(".", " "),
@@ -107,6 +112,32 @@ def _number(number: int | float | Decimal | None) -> str:
     if number is None:
         return "\N{EN DASH}"
     return f"{number:,.1f}" if isinstance(number, float) else f"{number:,}"
+
+
+def _measured(value: Decimal | None, measure: str) -> str:
+    """Return the value of a measure, an amount with its cents and what is less than a cent."""
+    if value is None or not is_amount(measure):
+        return _number(value)
+    exponent = Decimal(value).normalize().as_tuple().exponent
+    digits = max(2, -exponent if isinstance(exponent, int) else 2)
+    return f"{value:,.{digits}f}"
+
+
+def _title(batch: BatchReport) -> str:
+    """Return how people call a batch."""
+    if batch.name or batch.file_name:
+        return str(batch.name or batch.file_name)
+    what = "pending accounts" if batch.source == BatchSource.PENDING else batch.kind
+    return f"{batch.mode} of {what}, {batch.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def _control(batch: BatchReport, report: Report) -> str:
+    """Return in words whether a file is as its control totals say."""
+    files = {it.batch_id: it.control_totals_differing for it in report.book.files} if report.book else {}
+    differing = files.get(batch.batch_id, batch.control_totals_differing)
+    if differing is None:
+        return "not given"
+    return f"{differing} differ" if differing else "as in the file"
 
 
 def _duration(seconds: float) -> str:

@@ -55,6 +55,12 @@ ACCOUNTS_OVER_TIME = text(f"""
     GROUP BY part
 """)
 
+# Whoever decided may have given a name, which says more than the account on the machine.
+_WHO = """
+    CASE WHEN details ->> 'by' <> actor THEN (details ->> 'by') || ' (' || actor || ')'
+         ELSE coalesce(actor, details ->> 'by', actor_kind) END
+"""
+
 # What somebody only read is no decision.
 _READ = literals([AuditAction.BATCH_RESULTS_READ])
 
@@ -62,7 +68,7 @@ _READ = literals([AuditAction.BATCH_RESULTS_READ])
 #: What a wave does by itself, as at the end of its window, is no decision.
 DECISIONS = text(f"""
     SELECT * FROM (
-        SELECT at, coalesce(actor, actor_kind) AS actor, action, subject_kind, subject, details
+        SELECT at, {_WHO} AS actor, action, subject_kind, subject, details
         FROM audit_entry
         WHERE outcome = '{AuditOutcome.DONE}' AND action NOT IN ({_READ})
           AND ((subject_kind = 'import_supplier' AND subject = :code AND :batch_ids IS NULL)
@@ -94,9 +100,25 @@ UNDOS = text(f"""
     GROUP BY undo.id ORDER BY undo.id DESC LIMIT :limit
 """).bindparams(_BATCH_IDS)
 
-#: Who started each batch: the name or the prefix of the key, or the machine on which the command ran.
-STARTERS = text("""
-    SELECT batch.id, coalesce(api_key.name, api_key.prefix, 'command on ' || batch.address) AS name
-    FROM batch LEFT JOIN api_key ON api_key.id = batch.api_key_id
-    WHERE batch.id = ANY (:batch_ids)
-""")
+#: Who started each batch: the name or the prefix of the key, or the person who ordered it or planned its
+#: wave. If the audit does not have that any more, the machine on which the command ran.
+STARTERS = text(f"""
+    WITH started AS (
+        SELECT batch.id, batch.api_key_id, batch.address, CAST(batch.id AS text) AS batch_subject,
+               CAST(wave.plan_id AS text) AS plan_subject
+        FROM batch LEFT JOIN wave ON wave.batch_id = batch.id WHERE batch.id = ANY (:batch_ids)
+    ), ordered AS MATERIALIZED (
+        SELECT DISTINCT ON (subject_kind, subject) subject_kind, subject, {_WHO} AS actor
+        FROM audit_entry
+        WHERE outcome = '{AuditOutcome.DONE}'
+          AND ((action = '{AuditAction.BATCH_ORDERED}' AND subject IN (SELECT batch_subject FROM started))
+               OR (action = '{AuditAction.WAVE_PLAN_CREATED}'
+                   AND subject IN (SELECT plan_subject FROM started)))
+        ORDER BY subject_kind, subject, id
+    )
+    SELECT started.id,
+           coalesce(api_key.name, api_key.prefix, ordered.actor, 'command on ' || started.address) AS name
+    FROM started LEFT JOIN api_key ON api_key.id = started.api_key_id
+    LEFT JOIN ordered
+      ON (subject_kind, subject) IN (('batch', batch_subject), ('wave_plan', plan_subject))
+""").bindparams(_BATCH_IDS)

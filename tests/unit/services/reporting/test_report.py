@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.errors import (
+    BatchNotFoundError,
     ImportSupplierNotFoundError,
     WaveNotFoundError,
     WavePlanNotFoundError,
@@ -30,16 +31,8 @@ from migration_service.models import (
 )
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.reporting import report as report_module
-from migration_service.services.reporting.report import (
-    Decision,
-    FailedCode,
-    Report,
-    ReportKind,
-    ReportSubject,
-    Versions,
-    find_subject,
-    make_report,
-)
+from migration_service.services.reporting.report import Decision, FailedCode, Report, Versions, make_report
+from migration_service.services.reporting.report_subject import ReportKind, ReportSubject, find_subject
 from migration_service.services.setup.suppliers import KnownSupplier
 from unit.services.reporting.rows import (
     add,
@@ -108,6 +101,26 @@ def test_a_report_is_about_a_supplier_a_batch_a_plan_or_a_wave(
 def test_what_is_neither_a_supplier_nor_a_batch_is_not_found(session: Session, target: str) -> None:
     with pytest.raises(ImportSupplierNotFoundError):
         find_subject(session, target, organisation_id=None)
+
+
+def test_a_report_of_one_kind_is_not_of_another(
+    session: Session, known: KnownSupplier, waves: tuple[WavePlan, list[Batch]]
+) -> None:
+    plan, (*_, single) = waves
+    for key in (single.id, plan.id):  # a supplier that is called like a batch or a plan
+        add(session, ImportSupplier(organisation_id=known.organisation_id, code=str(key), document_root=""))
+    for target, kind in ((single.id, ReportKind.BATCH), (plan.id, ReportKind.PLAN)):
+        for wanted in (kind, ReportKind.SUPPLIER):
+            found = find_subject(session, str(target), organisation_id=None, kind=wanted)
+            assert found.kind is wanted
+    for kind, error in (
+        (ReportKind.BATCH, BatchNotFoundError),
+        (ReportKind.PLAN, WavePlanNotFoundError),
+    ):
+        with pytest.raises(error):
+            find_subject(session, "MINE", organisation_id=None, kind=kind)
+    with pytest.raises(ImportSupplierNotFoundError):
+        find_subject(session, str(new_id()), organisation_id=None, kind=ReportKind.SUPPLIER)
 
 
 def test_what_is_not_of_the_organisation_is_not_found(
@@ -326,9 +339,17 @@ def test_batches_are_the_newest_ones_with_their_starters(
         make_batch(session, known, api_key_id=keys[1], lines=4),
         make_batch(session, known, address="machine", lines=5),
         make_batch(session, known, lines=6),
+        make_batch(session, known, address="machine", lines=7),
+        make_batch(session, known, address="machine", lines=8),
+        make_batch(session, known, source="pending", mode="import", lines=9),
     ]
+    _decide(session, "batch", made[4].id, "batch.paused", actor="ann")
+    _decide(session, "batch", made[4].id, "batch.ordered")
+    _decide(session, "batch", made[5].id, "batch.ordered", details={"by": "Ada Lovelace"})
+    _decide(session, "wave_plan", _make_plan(session, known, made[6]).id, "wave_plan.created", actor="eva")
     make_batch(session, other)
     started = [(3, "night"), (4, "def"), (5, "command on machine"), (6, None)]
+    started += [(7, "dora"), (8, "Ada Lovelace (dora)"), (9, "eva")]
 
     def batches(target: object) -> list[tuple[int, str | None]]:
         return [(it.lines, starter) for it, starter in _report(session, within, target).batches]
@@ -339,7 +360,7 @@ def test_batches_are_the_newest_ones_with_their_starters(
     ((found, _),) = _report(session, within, made[1].id).batches
     assert found.error_counts == {}  # the report of a single batch
     monkeypatch.setattr(report_module, "MOST_BATCHES", 2)
-    assert batches("MINE") == started[:1:-1]
+    assert batches("MINE") == started[:-3:-1]
 
 
 def test_each_wave_has_its_figures_and_a_plan_has_their_sum(

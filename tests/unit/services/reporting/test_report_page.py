@@ -14,16 +14,10 @@ import pytest
 
 from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
 from migration_service.services.reporting.field_differences import FieldDifference
-from migration_service.services.reporting.report import (
-    Decision,
-    FailedCode,
-    Report,
-    ReportKind,
-    ReportSubject,
-    Versions,
-)
+from migration_service.services.reporting.report import Decision, FailedCode, Report, Versions
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
 from migration_service.services.reporting.report_rates import Rates
+from migration_service.services.reporting.report_subject import ReportKind, ReportSubject
 from migration_service.services.reporting.sent_items import Sent
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.waves.reports import PlanReport, WaveReport
@@ -163,10 +157,47 @@ def test_numbers_have_separators_and_decimals_as_they_are() -> None:
 def batch() -> Callable[..., Any]:
     """Make a batch in which each status has another number of lines, the double of the one before."""
     counts = {status: 1 << index for index, status in enumerate(LineStatus)}
-    names = ("name", "file_name", "profile", "reason", "started_at", "finished_at", "operations_team_name")
-    given: dict[str, Any] = dict.fromkeys((*names, "brake", "rate", "lines_removed_at"))
-    given |= {"batch_id": _BATCH_ID, "mode": "import", "source": "upload", "state": "RUNNING", "lines": 0}
+    names = [
+        *("name", "file_name", "file_bytes", "control_totals_differing", "profile", "reason", "started_at"),
+        *("finished_at", "operations_team_name", "brake", "rate", "lines_removed_at"),
+    ]
+    given: dict[str, Any] = dict.fromkeys(names)
+    given |= {
+        "created_at": _AT,
+        "kind": "accounts",
+        "batch_id": _BATCH_ID,
+        "mode": "import",
+        "source": "upload",
+        "state": "RUNNING",
+        "lines": 0,
+    }
     return lambda **values: SimpleNamespace(**(given | {"counts": counts} | values))
+
+
+def test_a_batch_without_a_name_is_called_by_what_it_does_and_when(batch: Callable[..., Any]) -> None:
+    pending = batch(source="pending")
+    for made, title in (
+        (batch(name="first", file_name="b.ndjson"), "first"),
+        (batch(file_name="b.ndjson"), "b.ndjson"),
+        (batch(mode="dry-run"), "dry-run of accounts, 2026-01-02 03:04"),
+        (pending, "import of pending accounts, 2026-01-02 03:04"),
+    ):
+        assert f"{title} {_BATCH_ID}" in _text(_make(batches=[(made, "dora")]))
+
+
+def test_amounts_have_their_cents_and_numbers_have_none() -> None:
+    measures = {
+        "accounts": (Decimal(1), Decimal(2)),
+        "amount of PAYMENT": (Decimal(6777), Decimal("-0.5")),
+        "ledger_balances": (Decimal("0.125"), Decimal("1E+3")),
+        "added gross_amount in cents": (Decimal(9), Decimal(9)),
+    }
+    text = _text(_make(totals=Totals(measures=measures)))
+    for shown in (
+        *("accounts 1 2 1", "amount of PAYMENT 6,777.00 -0.50 -6,777.50", "ledger balances 0.125 1,000.00"),
+        *("added gross amount in cents 9 9", "All amounts are in euros (EUR)."),
+    ):
+        assert shown in text
 
 
 def test_lines_are_done_failed_or_not_done_yet(batch: Callable[..., Any]) -> None:

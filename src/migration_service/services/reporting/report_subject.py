@@ -1,0 +1,115 @@
+"""What a report is about: a supplier, one batch, a plan of waves, or one wave."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.orm import Session
+
+from migration_service.errors import (
+    BatchNotFoundError,
+    ImportSupplierNotFoundError,
+    WaveNotFoundError,
+    WavePlanNotFoundError,
+)
+from migration_service.models import Batch, WavePlan
+from migration_service.services.batches.steering import get_batch
+from migration_service.services.setup.suppliers import (
+    KnownSupplier,
+    get_import_supplier,
+    get_import_supplier_by_id,
+)
+from migration_service.services.waves.progress import find_wave, list_waves
+from migration_service.services.waves.steering import get_plan
+
+
+class ReportKind(StrEnum):
+    """What a report is about."""
+
+    SUPPLIER = "supplier"
+    BATCH = "batch"
+    PLAN = "wave plan"
+    WAVE = "wave"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSubject:
+    """A supplier, or some batches of it: one, those of the waves of a plan, or that of one wave."""
+
+    kind: ReportKind
+    supplier: KnownSupplier
+    #: None: the whole supplier.
+    batch_ids: tuple[UUID, ...] | None = None
+    #: The plan of the waves, and the number of the wave. A batch has them, too, if it is that of a wave.
+    plan_id: UUID | None = None
+    wave: int | None = None
+
+    @property
+    def batch_id(self) -> UUID | None:
+        """Return the batch if the report is about one, or about one wave."""
+        is_one = self.kind in (ReportKind.BATCH, ReportKind.WAVE)
+        return self.batch_ids[0] if self.batch_ids and is_one else None
+
+    def values(self) -> dict[str, Any]:
+        """Return the parameters of the statements of a report."""
+        return {
+            "import_supplier_id": self.supplier.id,
+            "batch_ids": None if self.batch_ids is None else list(self.batch_ids),
+            "plan_id": self.plan_id,
+        }
+
+
+def find_subject(
+    session: Session,
+    target: str,
+    *,
+    organisation_id: int | None,
+    kind: ReportKind | None = None,
+    wave: int | None = None,
+) -> ReportSubject:
+    """Return the supplier with this code, or the batch or the plan of waves with this id.
+
+    With `kind`, nothing of another kind is found, so that nobody gets the report of a supplier whose code is
+    the id of a batch. With `wave`, return the wave of that number in the plan with this id. `organisation_id`
+    is the caller's organisation. None finds those of every organisation, for operators. Raise
+    ImportSupplierNotFoundError if there is none of them; with `kind` or `wave` BatchNotFoundError,
+    WavePlanNotFoundError and WaveNotFoundError.
+    """
+    if wave is not None or kind is ReportKind.PLAN:
+        return _subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id), wave)
+    if kind is ReportKind.BATCH:
+        return _subject_of_batch(session, get_batch(session, target, organisation_id=organisation_id))
+    try:
+        supplier = get_import_supplier(session, target, organisation_id=organisation_id)
+        return ReportSubject(ReportKind.SUPPLIER, supplier)
+    except ImportSupplierNotFoundError as error:
+        if kind is ReportKind.SUPPLIER:
+            raise
+        try:
+            return _subject_of_batch(session, get_batch(session, target, organisation_id=organisation_id))
+        except BatchNotFoundError:
+            pass
+        try:
+            return _subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id))
+        except WavePlanNotFoundError:
+            raise error from None
+
+
+def _subject_of_batch(session: Session, batch: Batch) -> ReportSubject:
+    supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
+    wave = find_wave(session, batch.id)
+    if wave is None:
+        return ReportSubject(ReportKind.BATCH, supplier, (batch.id,))
+    return ReportSubject(ReportKind.BATCH, supplier, (batch.id,), wave.plan_id, wave.number)
+
+
+def _subject_of_plan(session: Session, plan: WavePlan, number: int | None = None) -> ReportSubject:
+    supplier = get_import_supplier_by_id(session, plan.import_supplier_id)
+    waves = list_waves(session, plan.id)
+    if number is None:
+        return ReportSubject(ReportKind.PLAN, supplier, tuple(wave.batch_id for wave in waves), plan.id)
+    for wave in waves:
+        if wave.number == number:
+            return ReportSubject(ReportKind.WAVE, supplier, (wave.batch_id,), plan.id, number)
+    raise WaveNotFoundError(found=str(number))
