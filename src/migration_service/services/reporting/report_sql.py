@@ -57,7 +57,7 @@ ACCOUNTS_OVER_TIME = text(f"""
 
 # Whoever decided may have given a name, which says more than the account on the machine.
 _WHO = """
-    CASE WHEN details ->> 'by' <> actor THEN (details ->> 'by') || ' (' || actor || ')'
+    CASE WHEN position(actor IN details ->> 'by') = 0 THEN (details ->> 'by') || ' (' || actor || ')'
          ELSE coalesce(actor, details ->> 'by', actor_kind) END
 """
 
