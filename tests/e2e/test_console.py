@@ -336,7 +336,7 @@ def test_a_report_can_be_read_by_everybody(scene: Scene, browser: Browser, pages
     )
     with Visitor.arrive(browser, f"{scene.address.url}/console", **LIGHT) as visitor:
         visitor.open("/login/")
-        _log_in(visitor, scene)
+        log_in(visitor, scene)
         for path in (supplier, batch):
             answer = visitor.page.request.get(f"{visitor.base}{path}report.html")
             assert answer.status == 200
