@@ -9,6 +9,7 @@ from flask_smorest import Blueprint
 from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.body import query_arguments
 from migration_service.blueprints.description_headers import refer
+from migration_service.blueprints.examples import ACCOUNT
 from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.paging import require_page_size
@@ -19,9 +20,12 @@ from migration_service.errors import (
     ImportSupplierNotFoundError,
     RequestFailedValidationError,
 )
+from migration_service.schemas.account_history import AccountHistorySchema
 from migration_service.schemas.attempts import FailedImportSchema
+from migration_service.schemas.json import encode_json
 from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
 from migration_service.services.imports.status import ListKind, get_status, read_imports
+from migration_service.services.reporting.account_history import read_account_history
 from migration_service.services.setup.suppliers import get_import_supplier
 
 #: The number of entries in one piece of a streamed list.
@@ -46,6 +50,32 @@ _STAGED_EXAMPLE = {
     "external_account_number": "10000002",
     "service_account_number": None,
     "account_created_at": None,
+}
+
+_ACCOUNT_EXAMPLE = {
+    "import_supplier": "DEMO_SUPPLIER",
+    "external_account_number": "10000001",
+    "status": "COMPLETED",
+    "is_skipped": False,
+    "staged": {
+        "staged_at": "2026-03-01T10:14:00Z",
+        "extracted_at": "2026-02-28T22:00:00Z",
+        "profile": "lenient",
+        "warnings": [],
+        "payload": ACCOUNT,
+    },
+    "newer_version": None,
+    "created": {
+        "service_account_number": "A-7KX2M9QD",
+        "account_created_at": "2026-03-01T10:15:00Z",
+        "erased_at": None,
+    },
+    "added": {
+        "notes": [{"body": "Prefers to be called after six.", "added_at": "2026-03-02T09:00:00Z"}],
+        "transactions": [],
+        "statements": [],
+        "payment_instructions": [],
+    },
 }
 
 _FAILED_EXAMPLE = [
@@ -76,6 +106,23 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
             statements, caller().organisation_id, import_supplier_code, external_account_number
         )
     return {"status": status, "service_account_number": service_account_number}
+
+
+@blueprint.get("/accounts/<import_supplier_code>/<number:external_account_number>/", endpoint="get_account")
+@blueprint.response(200, AccountHistorySchema, example=_ACCOUNT_EXAMPLE)
+@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError, AccountNotFoundError)
+def get_account(import_supplier_code: str, external_account_number: str) -> Response:
+    """What the service holds of one account
+
+    What is staged, a newer version that was sent and not taken, what was created, and what was added since.
+    Of an account whose personal data was erased only the numbers are left.
+    """
+    with resources().Session.begin() as session:
+        supplier = get_import_supplier(
+            session, import_supplier_code, organisation_id=caller().organisation_id
+        )
+        history = read_account_history(session, supplier, external_account_number)
+    return Response(encode_json(history), mimetype="application/json")
 
 
 @blueprint.get("/all-account-import-processes/<import_supplier_code>/")

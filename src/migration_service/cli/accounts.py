@@ -191,8 +191,20 @@ def _import(process: AccountImportProcess) -> dict[str, Any]:
         "service_account_number": process.service_account_number,
         "account_created_at": process.account_created_at,
         "staged_at": process.staged_at,
+        "extracted_at": process.extracted_at,
         "profile": process.profile,
         "warnings": process.warnings or [],
+        "newer_version": _newer_version(process) if process.refused_at else None,
+    }
+
+
+def _newer_version(process: AccountImportProcess) -> dict[str, Any]:
+    """Return what is known of a newer version that was sent and not taken."""
+    return {
+        "refused_at": process.refused_at,
+        "batch_id": process.refused_batch_id and str(process.refused_batch_id),
+        "line_number": process.refused_line_number,
+        "errors": process.refused_errors or [],
     }
 
 

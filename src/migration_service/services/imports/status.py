@@ -36,6 +36,11 @@ _REPORTED = {
 }
 
 
+def reported_status(state: ImportState) -> ReportedStatus:
+    """Return the status that is reported of a process in this state (section 3.2)."""
+    return _REPORTED[state]
+
+
 class ListKind(StrEnum):
     """Which account imports are in a list."""
 
@@ -137,7 +142,7 @@ def get_status(
     require_supplier_allowed(found.supplier_id, import_supplier_code)
     if found.state is None:
         raise AccountNotFoundError
-    return _REPORTED[ImportState(found.state)], found.service_account_number or ""
+    return reported_status(ImportState(found.state)), found.service_account_number or ""
 
 
 def read_imports(

@@ -1,0 +1,141 @@
+"""One account as the service holds it: what is staged, what was created, and what was added since."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Executable, select, text
+from sqlalchemy.orm import Session
+
+from migration_service.db.statements import OpenTransaction
+from migration_service.errors import AccountNotFoundError
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    Ledger,
+    Note,
+    PaymentInstruction,
+    PaymentVendor,
+    Statement,
+    Transaction,
+)
+from migration_service.models.part import Part
+from migration_service.schemas.moments import write_moments
+from migration_service.services.accounts.reading import find_account, read_parts
+from migration_service.services.imports import states
+from migration_service.services.imports.status import reported_status
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import ImportState, StatementOrigin, TransactionPeriod
+
+_PROCESS = AccountImportProcess
+
+
+def read_account_history(session: Session, supplier: KnownSupplier, number: str) -> dict[str, Any]:
+    """Return what is known of an account. Payloads are JSON text as it is stored.
+
+    Of an account that was erased only the numbers are left. Raise AccountNotFoundError if nothing is staged.
+    """
+    process = session.execute(
+        select(
+            *(column for column in _PROCESS.__table__.columns if column.name != "payload"),
+            _PROCESS.payload.op("::")(text("text")).label("payload"),
+        ).where(_PROCESS.import_supplier_id == supplier.id, _PROCESS.external_account_number == number)
+    ).one_or_none()
+    if process is None:
+        raise AccountNotFoundError
+    found = states.find(OpenTransaction.of(session), supplier.id, [number])[number]
+    account = find_account(session, supplier.id, number)
+    is_kept = account is not None and account.erased_at is None
+    history = {
+        "import_supplier": supplier.code,
+        "external_account_number": number,
+        "status": reported_status(found.state),
+        "is_skipped": found.state is ImportState.SKIPPED,
+        "staged": _read_staged(process) if process.payload_sha256 else None,
+        "newer_version": _read_newer(process),
+        "created": _read_created(account) if account else None,
+        "added": _read_added(session, account.id) if account and is_kept else None,
+    }
+    written: dict[str, Any] = write_moments(history)
+    return written
+
+
+def _read_staged(process: Any) -> dict[str, Any]:
+    return {
+        "staged_at": process.staged_at,
+        "extracted_at": process.extracted_at,
+        "profile": process.profile,
+        "warnings": process.warnings or [],
+        "payload": msgspec.Raw(process.payload.encode()) if process.payload else None,
+    }
+
+
+def _read_newer(process: Any) -> dict[str, Any] | None:
+    if process.refused_at is None:
+        return None
+    return {
+        "refused_at": process.refused_at,
+        "batch_id": process.refused_batch_id,
+        "line_number": process.refused_line_number,
+        "errors": process.refused_errors or [],
+    }
+
+
+def _read_created(account: Account) -> dict[str, Any]:
+    return {
+        "service_account_number": account.service_account_number,
+        "account_created_at": account.created_at,
+        "erased_at": account.erased_at,
+    }
+
+
+def _read_added(session: Session, account_pk: int) -> dict[str, Any]:
+    """Return what was added since the creation, each with the time at which it was added."""
+    transactions = (
+        select(Transaction.id, Transaction.created_at.label("added_at"), Ledger.ledger_code)
+        .join(Ledger, Ledger.id == Transaction.ledger_pk)
+        .where(Transaction.account_pk == account_pk, Transaction.period == TransactionPeriod.ADDED)
+        .order_by(Transaction.id)
+    )
+    statements = (
+        select(Statement.id, Statement.created_at.label("added_at"))
+        .where(Statement.account_pk == account_pk, Statement.origin == StatementOrigin.ADDED)
+        .order_by(Statement.id)
+    )
+    return {
+        "notes": [_write_note(row) for row in session.execute(_notes(account_pk)).mappings()],
+        "transactions": _read_parts(session, Transaction, transactions),
+        "statements": _read_parts(session, Statement, statements),
+        "payment_instructions": [dict(row) for row in session.execute(_instructions(account_pk)).mappings()],
+    }
+
+
+def _read_parts(session: Session, model: type[Part], statement: Executable) -> Sequence[dict[str, Any]]:
+    rows = session.execute(statement).mappings().all()
+    parts = read_parts(session, model, [row["id"] for row in rows])
+    return [parts[row["id"]] | {name: row[name] for name in row if name != "id"} for row in rows]
+
+
+def _notes(account_pk: int) -> Executable:
+    columns = (Note.body, Note.documents, Note.created_at, Note.is_pinned, Note.unpin_at, Note.added_at)
+    return select(*columns).where(Note.account_pk == account_pk).order_by(Note.id)
+
+
+def _write_note(row: Any) -> dict[str, Any]:
+    note = dict(row)
+    paths = [{"document_path": document["document_path"]} for document in note.pop("documents")]
+    return note | {"document_paths": paths}
+
+
+def _instructions(account_pk: int) -> Executable:
+    return (
+        select(
+            PaymentVendor.name.label("vendor"),
+            PaymentInstruction.reference,
+            PaymentInstruction.type,
+            PaymentInstruction.created_at.label("added_at"),
+        )
+        .join(PaymentVendor, PaymentVendor.id == PaymentInstruction.payment_vendor_pk)
+        .where(PaymentInstruction.account_pk == account_pk)
+        .order_by(PaymentInstruction.id)
+    )
