@@ -120,11 +120,20 @@ LIST_UNSTAGED = text(f"""
 """).bindparams(_BATCH_ID)
 
 #: What was refused and is not acknowledged, with an error of a code or with any, in the order of the lines.
+#: Of an account that exists, that is a newer version.
 LIST_REFUSED = text(f"""
-    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
-    SELECT external_account_number, batch_id, line_number, errors FROM unstaged
-    WHERE status = '{LineStatus.FAILED}' AND NOT {_ACKNOWLEDGED}
-      AND (:code IS NULL OR errors @> jsonb_build_array(jsonb_build_object('code', :code)))
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED}),
+    refused AS (
+        SELECT external_account_number, batch_id, line_number, errors FROM unstaged
+        WHERE status = '{LineStatus.FAILED}' AND NOT {_ACKNOWLEDGED}
+        UNION ALL
+        SELECT external_account_number, refused_batch_id, refused_line_number, refused_errors
+        FROM account_import_process AS process
+        WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.IMPORTED}'
+          AND refused_at IS NOT NULL AND {_LEFT_OPEN}
+          AND (:batch_id IS NULL OR refused_batch_id = :batch_id))
+    SELECT * FROM refused
+    WHERE :code IS NULL OR errors @> jsonb_build_array(jsonb_build_object('code', :code))
     ORDER BY batch_id, line_number LIMIT :limit
 """).bindparams(_BATCH_ID, bindparam("code", type_=Text))
 
